@@ -18,7 +18,7 @@ need_compiler
 need_rust
 
 say "Building etw"
-cargo build --release --package etw_cli
+cargo build --release --package etw_cli --package etw_viewer
 target=${CARGO_TARGET_DIR:-target}
 etw=$target/release/etw
 show() { say "$ etw $*"; "$etw" "$@"; }
@@ -45,4 +45,5 @@ if [ "$(uname -s)" = Linux ] && [ "$(id -u)" = 0 ] && [ -r /sys/kernel/btf/vmlin
     show record --kernel Latency+DISPATCHER --output "$target/system.etl" --for 3s
     show report "$target/system.etl"
 fi
+say "To look at it in a browser, run: $etw view $trace"
 say "For more, run: $etw --help"

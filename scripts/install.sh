@@ -138,6 +138,18 @@ need_symbol_tools() {
     [ -z "$packages" ] || apt_install $packages
 }
 
+# The browser in which pages are tested.
+need_browser() {
+    if has chromium || has chromium-browser || has google-chrome; then return; fi
+    apt_install chromium
+}
+
+# What builds the page of the viewer again; without it, that check is skipped.
+need_node() {
+    if has node && has npm; then return; fi
+    apt_install nodejs npm
+}
+
 # LTTng-UST, for comparison in the write bench.
 need_lttng() {
     if ! has lttng; then apt_install lttng-tools liblttng-ust-dev; fi

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::shell::{self, cargo};
-use crate::{bench, bpf, coverage, dependencies, fuzz, layers, msrv, peers, systems};
+use crate::{bench, bpf, coverage, dependencies, fuzz, layers, msrv, peers, systems, tables, ui};
 
 /// A check: its name and function.
 type Check = (&'static str, fn() -> Result<()>);
@@ -23,6 +23,8 @@ const CHECKS: &[Check] = &[
     ("kernel programs", bpf::check),
     ("numbers of the schema pack", crate::schemas::check),
     ("coverage of real traces", coverage::check),
+    ("tables in the documentation", tables::check),
+    ("page of the viewer", ui::check),
     #[cfg(target_os = "linux")]
     ("published profiles", crate::profiles::check),
     ("clippy", || shell::run(&mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),

@@ -23,7 +23,9 @@ mod schemas;
 mod shell;
 mod systems;
 #[cfg(target_os = "linux")]
+mod tables;
 mod torture;
+mod ui;
 
 use std::process::ExitCode;
 
@@ -59,6 +61,10 @@ enum Chore {
     Peers,
     /// Write docs/coverage.md: the decoded share of each real trace.
     Coverage,
+    /// Build and type-check the page of `etw view`, or check that the committed one is what its source gives.
+    Ui(ui::Options),
+    /// Write docs/tables.md from the declarations of the tables.
+    Tables,
     /// Write the pack of Windows' schemas from the public collections, or check that it is what they give.
     Schemas(schemas::Options),
     /// Write or check the table in docs/tools/wprp.md: the part of each published recording profile that Linux records.
@@ -92,6 +98,8 @@ fn main() -> ExitCode {
         Chore::Generate(options) => generate::run(&options),
         Chore::Peers => peers::compare(),
         Chore::Coverage => coverage::write(),
+        Chore::Ui(options) => ui::run(&options),
+        Chore::Tables => tables::write(),
         Chore::Schemas(options) => schemas::run(&options),
         #[cfg(target_os = "linux")]
         Chore::Profiles(options) => profiles::run(&options),

@@ -4,23 +4,25 @@ use etw_consumer::{Event, Stack};
 use etw_event::FileTime;
 
 use crate::activity::{Providers, SpanSums};
-use crate::by_stack::{ByStack, StackWeight};
+use crate::by_stack::{ByStack, Found, StackWeight};
 use crate::class::{Group, class};
+use crate::facts::Fact;
 use crate::file_names::FileNames;
 use crate::images::Images;
 use crate::kernel_functions::KernelFunctions;
-use crate::managed::{ClrEvent, ClrProvider, Methods};
-use crate::processes::{Processes, ThreadIndex};
+use crate::managed::{ClrEvent, ClrProvider, JitEvent, Methods};
+use crate::processes::Processes;
 use crate::samples::Samples;
-use crate::switches::Switches;
+use crate::switches::{Readied, Switches};
 use crate::tables::disk::DiskIo;
 use crate::tables::dotnet::DotNet;
 use crate::tables::faults::HardFaults;
 use crate::tables::file_io::FileIo;
+use crate::tables::http::Http;
 use crate::tables::interrupts::Interrupts;
 use crate::tables::network::Network;
 use crate::tables::syscalls::SystemCalls;
-use crate::{Duration, Machines, Window};
+use crate::{Machines, Window};
 
 /// The counters behind the tables, filled from the events of a trace in time order.
 ///
@@ -44,10 +46,13 @@ pub struct Analysis {
     pub(crate) calls: SystemCalls,
     pub(crate) methods: Methods,
     pub(crate) dotnet: DotNet,
+    pub(crate) http: Http,
     pub(crate) providers: Providers,
-    pub(crate) by_stack: Option<ByStack>,
-    /// The thread that the last switch went to, and the time for which it had waited.
-    waited: Option<(ThreadIndex, Duration)>,
+    pub(crate) by_stack: Vec<ByStack>,
+    /// What the event says, if it is one of the kernel's that are counted singly.
+    pub(crate) fact: Option<Fact>,
+    /// The wait that the event ended.
+    readied: Option<Readied>,
 }
 
 impl Analysis {
@@ -70,9 +75,11 @@ impl Analysis {
             calls: SystemCalls::default(),
             methods: Methods::default(),
             dotnet: DotNet::default(),
+            http: Http::new(),
             providers: Providers::default(),
-            by_stack: None,
-            waited: None,
+            by_stack: Vec::new(),
+            fact: None,
+            readied: None,
         }
     }
 
@@ -97,51 +104,69 @@ impl Analysis {
         self
     }
 
-    /// Counts a weight by stack, for [`TableKind::ByFunction`](crate::TableKind::ByFunction) and folded stacks. Events
-    /// must come with their stacks, by [`Analysis::add_with_stack`].
+    /// Counts a weight by stack, besides those it counts already, for
+    /// [`TableKind::ByFunction`](crate::TableKind::ByFunction), [`Report::stacks`](crate::Report::stacks) and, of the
+    /// first one, folded stacks. Events must come with their stacks, by [`Analysis::add_with_stack`].
     #[must_use]
     pub fn by_stack(mut self, weight: StackWeight) -> Analysis {
-        self.by_stack = Some(ByStack::new(weight));
+        self.by_stack.push(ByStack::new(weight));
         self
     }
 
     /// Adds an event. Events that no table uses are ignored.
     pub fn add(&mut self, event: &Event<'_>) {
         let record = event.record;
+        (self.fact, self.readied) = (None, None);
         self.last = self.last.max(record.time());
         self.providers.event(event, &self.window);
         let machine = self.processes.enter(record);
         self.files.enter(machine);
         let Some((group, kind)) = class(record) else {
+            if let Some((is_udp, kind)) = Network::of_provider(record) {
+                let Analysis { network, processes, window, fact, .. } = self;
+                *fact = network.event(is_udp, kind, record, processes, window).map(Fact::Network);
+                return;
+            }
             self.kernel_functions.event(event, machine);
+            self.code(event);
             return self.clr(event);
         };
-        let Analysis { window, processes, images, samples, switches, files, .. } = self;
+        let Analysis { window, processes, images, samples, switches, files, fact, readied, .. } = self;
         // Payloads that are too short are ignored: such events are damaged, or of an unknown version.
         match (group, kind) {
-            (Group::Thread, 36) => self.waited = switches.switch(record, processes, window),
-            (Group::Thread, 50) => switches.ready(record, processes),
+            (Group::Thread, 36) => *fact = switches.switch(record, processes, window).map(Fact::Switch),
+            (Group::Thread, 50) => *readied = switches.ready(record, processes),
             (Group::Thread, 72) => processes.thread_name(event),
             (Group::Thread, kind) => processes.thread_event(kind, event),
             (Group::PerfInfo, 46) => {
                 switches.sampled(record, processes, window);
-                samples.sample(record, processes, window);
+                *fact = samples.sample(record, processes, window).map(Fact::Sample);
             }
             (Group::PerfInfo, 51) => drop(self.calls.enter(record, processes, switches, window)),
-            (Group::PerfInfo, 52) => drop(self.calls.exit(record, processes, switches, window)),
+            (Group::PerfInfo, 52) => {
+                *fact = self.calls.exit(record, processes, switches, window).map(Fact::Call);
+            }
             (Group::PerfInfo, 50 | 66..=69 | 95) => {
-                let _ = self.interrupts.event(kind, record, machine, window);
+                *fact = self.interrupts.event(kind, record, machine, window).map(Fact::Interrupt);
             }
             (Group::PerfInfo, 72..=74) => samples.set_interval(record, machine),
             (Group::Stack, 32) => samples.stack(record, processes),
             (Group::Stack, 34..=36) => samples.key_frames(record, machine),
             (Group::Stack, 37 | 38) => samples.stack_key(record, kind == 38, processes),
             (Group::File, 0 | 32 | 35 | 36) => files.name_event(kind, event),
-            (Group::File, kind) => self.file_io.event(kind, event, processes, files, window),
-            (Group::Disk, kind) => self.disk.event(kind, record, processes, files, window),
-            (Group::Tcp, kind) => drop(self.network.event(false, kind, record, processes, window)),
-            (Group::Udp, kind) => drop(self.network.event(true, kind, record, processes, window)),
-            (Group::Fault, 32) => drop(self.faults.event(record, processes, files, window)),
+            (Group::File, kind) => {
+                *fact = self.file_io.event(kind, event, processes, files, window).map(Fact::File);
+            }
+            (Group::Disk, kind) => {
+                *fact = self.disk.event(kind, record, processes, files, window).map(Fact::Disk);
+            }
+            (Group::Tcp | Group::Udp, kind) => {
+                let is_udp = group == Group::Udp;
+                *fact = self.network.event(is_udp, kind, record, processes, window).map(Fact::Network);
+            }
+            (Group::Fault, 32) => {
+                *fact = self.faults.event(record, processes, files, window).map(Fact::Fault);
+            }
             (Group::Process, kind) => processes.process_event(kind, event),
             (Group::Image, kind) => images.event(kind, event, processes),
             (Group::Config, 11) => self.disk.name(event, machine),
@@ -153,17 +178,31 @@ impl Analysis {
 
     /// Adds an event with its stack, after [`Analysis::by_stack`].
     pub fn add_with_stack(&mut self, event: &Event<'_>, stack: &Stack<'_>) {
-        self.waited = None;
         self.add(event);
-        let Analysis { window, processes, samples, by_stack, waited, .. } = self;
-        if let Some(by_stack) = by_stack {
-            by_stack.add(event, stack, *waited, samples, processes, window);
+        let Analysis { window, processes, samples, by_stack, fact, readied, .. } = self;
+        let found = Found { fact: *fact, readied: *readied };
+        for by_stack in by_stack {
+            by_stack.add(event, stack, &found, samples, processes, window);
         }
     }
 
-    /// Adds an event if it is of a .NET runtime.
+    /// Adds a function of a JIT compiler or names of code in an image, if the event is about such.
+    #[inline]
+    fn code(&mut self, event: &Event<'_>) {
+        if !self.kernel_functions.is_about(event.record) {
+            return;
+        }
+        self.images.names.event(event);
+        if let Some(event) = JitEvent::of(event, &mut self.processes) {
+            self.methods.jit(event, &mut self.samples.versions);
+        }
+    }
+
+    /// Adds an event if it is of a .NET runtime, or about an HTTP request.
     fn clr(&mut self, event: &Event<'_>) {
-        let Some(provider) = ClrProvider::of(event.record) else { return };
+        let Some(provider) = ClrProvider::of(event.record) else {
+            return self.http.event(event, &mut self.processes, &self.window);
+        };
         let Some(event) = ClrEvent::new(provider, event, &mut self.processes) else { return };
         let method = self.methods.event(&event, &mut self.samples.versions);
         self.dotnet.event(&event, method, &self.samples.versions, &self.window);

@@ -107,7 +107,7 @@ impl Attribution {
             filter.expressions.push(or_about(header, "not tid >= 0", is_about));
         }
         if let Some(header) = of(EventFilter { processes: names.clone(), ..EventFilter::default() }) {
-            let wanted = ProcessFilter { ids: Vec::new(), names };
+            let wanted = ProcessFilter { names, ..ProcessFilter::default() };
             let is_about = move |event: &Event<'_>| {
                 let record = event.record;
                 let name = |id| all.processes.name(record.origin().source, id, record.time());

@@ -3,17 +3,29 @@
 use std::collections::HashMap;
 
 use etw_consumer::{Event, Stack};
-use etw_event::{Guid, PointerSize, Record, Ticks};
+use etw_event::{Guid, PointerSize, Record, Ticks, classes};
 
+use crate::call_tree::WeightUnit;
 use crate::class::{Group, class};
+use crate::facts::{Fact, Switched};
+use crate::managed::ClrProvider;
 use crate::payload::Payload;
 use crate::processes::{Processes, ThreadIndex};
 use crate::samples::{SampleCount, Samples};
 use crate::stacks::{NodeIndex, StackTree};
+use crate::switches::Readied;
+use crate::wait_chains::{Counted, Place, WaitChains};
 use crate::{Duration, Window};
 
 /// Microsoft-DotNETCore-SampleProfiler, whose only event is a sample of a thread.
 const SAMPLE_PROFILER: Guid = Guid::from_u128(0x3c530d44_97ae_513a_1e6d_783e8f8e03a9);
+/// Group and types of the events of heaps.
+const HEAP_GROUP: u8 = 0x10;
+const HEAP_ALLOC: u8 = 33;
+const HEAP_REALLOC: u8 = 34;
+/// AllocationTick and ExceptionThrown of .NET.
+const ALLOCATION_TICK: u16 = 10;
+const EXCEPTION_THROWN: u16 = 80;
 /// Maximum number of disk requests remembered between start and end.
 const MAX_BEGUN: usize = 1 << 16;
 /// Maximum number of frames in a stack.
@@ -23,9 +35,17 @@ const MAX_FRAMES: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum StackWeight {
+    /// Time that threads ran, from switches: by the stack of the switch to the thread (Windows), or of the one away from
+    /// it (Linux).
+    Running,
     /// Time that threads waited, by the stack at which they did: that of the switch to the thread (Windows), or of the
     /// one away from it (Linux).
     Waits,
+    /// Time that threads waited, by the stack at which they did, and further by what ended the wait: its stack, and
+    /// where it had waited itself before.
+    WaitChains,
+    /// Time that threads did not run, whether they waited or were ready to run, by the stacks of waits.
+    OffCpu,
     /// Times that a thread made another ready, by its stack.
     Ready,
     /// Bytes of disk requests, by the stack that sent them.
@@ -36,50 +56,78 @@ pub enum StackWeight {
     Network,
     /// Time that hard faults took.
     Faults,
+    /// Number of page faults that need no disk: for pages that are in memory already, new ones, and copies.
+    SoftFaults,
     /// Bytes of address space that was allocated (VirtualAlloc).
     Memory,
+    /// Bytes that were allocated in heaps of Windows.
+    Heap,
     /// Number of system calls.
     Syscalls,
+    /// Time of interrupts and deferred calls.
+    Interrupts,
+    /// Number of exceptions of .NET.
+    Exceptions,
+    /// Bytes that .NET programs allocated (sampled).
+    Allocations,
     /// Number of samples of .NET's threads, running or not (Microsoft-DotNETCore-SampleProfiler in EventPipe traces).
     DotNet,
     /// Number of events of every kind that have a stack.
     Events,
 }
 
-/// The unit of weights.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unit {
-    Time,
-    Bytes,
-    Count,
-}
-
 impl StackWeight {
     /// All that can be counted, in the order of reports.
-    pub const ALL: [StackWeight; 10] = [
+    pub const ALL: [StackWeight; 18] = [
+        StackWeight::Running,
         StackWeight::Waits,
+        StackWeight::WaitChains,
+        StackWeight::OffCpu,
         StackWeight::Ready,
         StackWeight::Disk,
         StackWeight::Files,
         StackWeight::Network,
         StackWeight::Faults,
+        StackWeight::SoftFaults,
         StackWeight::Memory,
+        StackWeight::Heap,
         StackWeight::Syscalls,
+        StackWeight::Interrupts,
+        StackWeight::Exceptions,
+        StackWeight::Allocations,
         StackWeight::DotNet,
         StackWeight::Events,
     ];
 
-    pub(crate) fn unit(self) -> Unit {
+    pub(crate) fn unit(self) -> WeightUnit {
         match self {
-            StackWeight::Waits | StackWeight::Faults => Unit::Time,
-            StackWeight::Disk | StackWeight::Files | StackWeight::Network | StackWeight::Memory => {
-                Unit::Bytes
-            }
-            StackWeight::Ready | StackWeight::Syscalls | StackWeight::DotNet | StackWeight::Events => {
-                Unit::Count
-            }
+            StackWeight::Running
+            | StackWeight::Waits
+            | StackWeight::WaitChains
+            | StackWeight::OffCpu
+            | StackWeight::Faults
+            | StackWeight::Interrupts => WeightUnit::Time,
+            StackWeight::Disk
+            | StackWeight::Files
+            | StackWeight::Network
+            | StackWeight::Memory
+            | StackWeight::Heap
+            | StackWeight::Allocations => WeightUnit::Bytes,
+            StackWeight::Ready
+            | StackWeight::SoftFaults
+            | StackWeight::Syscalls
+            | StackWeight::Exceptions
+            | StackWeight::DotNet
+            | StackWeight::Events => WeightUnit::Count,
         }
     }
+}
+
+/// What the counters of tables found an event to say.
+pub(crate) struct Found {
+    pub(crate) fact: Option<Fact>,
+    /// The wait that it ended.
+    pub(crate) readied: Option<Readied>,
 }
 
 /// Weights by stack.
@@ -92,6 +140,9 @@ pub(crate) struct ByStack {
     begun: HashMap<(u32, u64), NodeIndex>,
     /// The stacks at which threads were left, where switches have those.
     left: HashMap<ThreadIndex, NodeIndex>,
+    /// The stacks at which threads were entered, where switches have those.
+    entered: HashMap<ThreadIndex, NodeIndex>,
+    pub(crate) chains: WaitChains,
     frames: Vec<u64>,
 }
 
@@ -103,25 +154,43 @@ impl ByStack {
             all: SampleCount::default(),
             begun: HashMap::new(),
             left: HashMap::new(),
+            entered: HashMap::new(),
+            chains: WaitChains::default(),
             frames: Vec::new(),
         }
     }
 
-    /// Adds an event that the other counters have seen. `waited` is the time for which the thread has waited that a
-    /// switch goes to.
+    /// Adds an event that the other counters have seen.
     pub(crate) fn add(
         &mut self,
         event: &Event<'_>,
         stack: &Stack<'_>,
-        waited: Option<(ThreadIndex, Duration)>,
+        found: &Found,
         samples: &mut Samples,
         processes: &mut Processes,
         window: &Window,
     ) {
         let record = event.record;
-        if let (StackWeight::Waits, Some((thread, waited))) = (self.weight, waited) {
-            // The wait is limited to the window already.
-            return self.switch(record, stack, thread, waited, samples, processes);
+        let switched = match found.fact {
+            Some(Fact::Switch(switched)) => Some(switched),
+            _ => None,
+        };
+        // The times are limited to the window already.
+        match (self.weight, switched) {
+            (StackWeight::Waits, Some(Switched { to, waited, .. })) => {
+                return self.switch(record, stack, to, waited, samples, processes);
+            }
+            (StackWeight::OffCpu, Some(Switched { to, waited, ready, .. })) => {
+                let off = waited.0.saturating_add(ready.0);
+                return self.switch(record, stack, to, Duration(off), samples, processes);
+            }
+            (StackWeight::WaitChains, switched) => {
+                return self.chain(record, stack, switched, found.readied, (samples, processes, window));
+            }
+            (StackWeight::Running, Some(switched)) => {
+                return self.run(record, stack, switched, samples, processes);
+            }
+            _ => {}
         }
         if !window.has(record.time()) {
             return;
@@ -129,7 +198,15 @@ impl ByStack {
         if let (StackWeight::Disk, Some((Group::Disk, 10 | 11))) = (self.weight, class(record)) {
             return self.end_request(record, processes.machine());
         }
-        let Some(weight) = self.weight_of(event) else { return };
+        let interrupted = match found.fact {
+            Some(Fact::Interrupt(interrupted)) => Some(interrupted.took.0),
+            _ => None,
+        };
+        let weight = match self.weight {
+            StackWeight::Interrupts => interrupted,
+            _ => self.weight_of(event),
+        };
+        let Some(weight) = weight else { return };
         let Some(id) = stack.thread().or(record.thread_id()) else { return };
         let thread = match record.process_id().filter(|_| record.thread_id() == Some(id)) {
             Some(process_id) => processes.thread_of(id, process_id),
@@ -156,15 +233,58 @@ impl ByStack {
         samples: &mut Samples,
         processes: &Processes,
     ) -> Option<NodeIndex> {
-        self.frames.clear();
-        self.frames.extend(stack.addresses().take(MAX_FRAMES));
+        self.take_frames(record, stack, samples);
         if self.frames.is_empty() {
             return None;
         }
-        samples.is_32_bit = record.pointer_size() == PointerSize::Four;
         self.all.count += sum.count;
         self.all.weight += sum.weight;
         samples.add_to(&mut self.tree, thread, &self.frames, None, sum, processes)
+    }
+
+    fn take_frames(&mut self, record: &Record<'_>, stack: &Stack<'_>, samples: &mut Samples) {
+        self.frames.clear();
+        self.frames.extend(stack.addresses().take(MAX_FRAMES));
+        // The pointers of a program's events are not those of the system.
+        if !self.frames.is_empty() && record.hook_id().is_some() {
+            samples.is_32_bit = record.pointer_size() == PointerSize::Four;
+        }
+    }
+
+    /// Counts the wait that a switch ends, or keeps what made a thread ready.
+    fn chain(
+        &mut self,
+        record: &Record<'_>,
+        stack: &Stack<'_>,
+        switched: Option<Switched>,
+        readied: Option<Readied>,
+        (samples, processes, window): (&mut Samples, &mut Processes, &Window),
+    ) {
+        if switched.is_none() && readied.is_none() {
+            return;
+        }
+        self.take_frames(record, stack, samples);
+        let thread = stack.thread().filter(|_| !self.frames.is_empty());
+        let thread = thread.map(|id| processes.thread_at(id));
+        let at = thread.map(|thread| Place::new(thread, &self.frames, samples, processes));
+        if let Some(readied) = readied {
+            return self.chains.ready(readied, record.time(), at, samples);
+        }
+        let Some(switched) = switched else { return };
+        let (of_to, of_from) = match thread == Some(switched.to) {
+            true => (at, None),
+            false => (None, at),
+        };
+        let context = (&*samples, &*processes, window);
+        let counted = self.chains.enter(&switched, record.time(), of_to, &mut self.tree, context);
+        if let Some(Counted { node, weight }) = counted {
+            self.tree.add_weight(node, 1, weight);
+            self.all.count += 1;
+            self.all.weight += weight;
+        }
+        if let Some(at) = of_from {
+            self.chains.leave(at);
+        }
     }
 
     /// Counts the wait of the thread that a switch goes to: by its stack now, or by that at which it was left.
@@ -196,6 +316,36 @@ impl ByStack {
         }
     }
 
+    /// Counts the time that the thread ran from which a switch goes away: by its stack now, or by that at which it was
+    /// entered.
+    fn run(
+        &mut self,
+        record: &Record<'_>,
+        stack: &Stack<'_>,
+        Switched { from, ran, to, .. }: Switched,
+        samples: &mut Samples,
+        processes: &mut Processes,
+    ) {
+        let of = stack.thread().map(|id| processes.thread_at(id));
+        let entered = self.entered.remove(&from);
+        let sum = SampleCount { count: 1, weight: ran };
+        if ran != Duration::default() {
+            if of == Some(from) {
+                self.put(record, stack, from, sum, samples, processes);
+            } else if let Some(entered) = entered {
+                self.tree.add_weight(entered, sum.count, sum.weight);
+                self.all.count += sum.count;
+                self.all.weight += sum.weight;
+            }
+        }
+        if of == Some(to)
+            && to != from
+            && let Some(node) = self.put(record, stack, to, SampleCount::default(), samples, processes)
+        {
+            self.entered.insert(to, node);
+        }
+    }
+
     /// Returns what an event weighs; `None` if it does not count.
     fn weight_of(&self, event: &Event<'_>) -> Option<u64> {
         let record = event.record;
@@ -219,6 +369,20 @@ impl ByStack {
             (StackWeight::Faults, Some((Group::Fault, 32))) => {
                 let begun = record.origin().clock.to_filetime(Ticks(payload.u64()? as i64));
                 Some(Window::ALL.part(begun, record.time()).0)
+            }
+            (StackWeight::SoftFaults, Some((Group::Fault, 10..=13))) => Some(1),
+            (StackWeight::Heap, None) => heap_bytes(record),
+            (StackWeight::Exceptions, None) => {
+                let is_runtime = ClrProvider::of(record) == Some(ClrProvider::Runtime);
+                (is_runtime && record.descriptor().id == EXCEPTION_THROWN).then_some(1)
+            }
+            (StackWeight::Allocations, None) => {
+                let is_runtime = ClrProvider::of(record) == Some(ClrProvider::Runtime);
+                if !is_runtime || record.descriptor().id != ALLOCATION_TICK {
+                    return None;
+                }
+                let bytes = event.get::<u64>("AllocationAmount64").ok();
+                bytes.or_else(|| event.get::<u32>("AllocationAmount").ok().map(u64::from))
             }
             (StackWeight::Memory, Some((Group::Fault, 98))) => {
                 let (_base, size) = (payload.pointer()?, payload.pointer()?);
@@ -245,4 +409,22 @@ impl ByStack {
         self.tree.add_weight(node, 0, bytes);
         self.all.weight += bytes;
     }
+}
+
+/// Returns the bytes that an event of a heap allocates. A block that changes its size is allocated anew.
+fn heap_bytes(record: &Record<'_>) -> Option<u64> {
+    let kind = match record.hook_id() {
+        Some(hook) if hook.group() == HEAP_GROUP => hook.event_type(),
+        None if record.kind().is_classic() && record.provider_id() == classes::HEAP => {
+            record.descriptor().opcode.0
+        }
+        _ => return None,
+    };
+    // A handle of the heap and the size; or a handle, the new address, the old one and the new size.
+    let addresses = match kind {
+        HEAP_ALLOC => 1,
+        HEAP_REALLOC => 3,
+        _ => return None,
+    };
+    Payload::of(record).pointers().nth(addresses)
 }

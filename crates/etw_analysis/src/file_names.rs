@@ -10,6 +10,12 @@ use crate::volumes::Volumes;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileIndex(u32);
 
+impl FileIndex {
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// Maximum number of open file objects remembered; names of further ones are known by their keys only.
 const MAX_OPENED: usize = 1 << 20;
 
@@ -117,6 +123,11 @@ impl FileNames {
         let index = FileIndex(self.files.len() as u32);
         self.files.push(File { machine: self.machine, ..file });
         index
+    }
+
+    /// Returns all files.
+    pub(crate) fn all(&self) -> impl ExactSizeIterator<Item = FileIndex> + use<> {
+        (0..self.files.len() as u32).map(FileIndex)
     }
 
     /// Returns the name of a file, on a volume of Windows by its drive letter if the trace contains it, or its key.

@@ -1,12 +1,13 @@
 //! Images: files mapped into the memory of processes and of the kernel.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use etw_consumer::Event;
 use etw_event::Guid;
 use etw_schema::Properties;
 use etw_symbols::{Module, PdbId, WindowsImage};
 
+use crate::embedded::ModuleNames;
 use crate::processes::{ProcessIndex, Processes};
 
 /// Number of an image's file, in order of first appearance.
@@ -35,7 +36,12 @@ impl Image {
 
     /// Returns what identifies the image's symbols.
     pub(crate) fn module(&self) -> Module<'_> {
-        Module { path: &self.path, build_id: &self.build_id, windows: self.windows.as_ref() }
+        Module {
+            path: &self.path,
+            build_id: &self.build_id,
+            windows: self.windows.as_ref(),
+            is_managed: false,
+        }
     }
 }
 
@@ -87,9 +93,13 @@ pub(crate) struct Images {
     of_windows: HashMap<(Box<str>, u32), Vec<ImageIndex>>,
     /// PDBs of images whose event comes later, by machine, process id and base.
     pending: HashMap<(u32, u32, u64), PdbId>,
+    /// Images with a portable PDB, by machine, process id and base.
+    portable: HashSet<(u32, u32, u64)>,
     spans: HashMap<ProcessIndex, Spans>,
     /// By machine.
     kernels: HashMap<u32, Kernel>,
+    /// The names of their code.
+    pub(crate) names: ModuleNames,
 }
 
 /// The images of a kernel.
@@ -194,9 +204,12 @@ impl Images {
     }
 
     /// Adds the identity of an image's symbols (`ImageID/DbgID_RSDS`): the build id of an image before the event, or the
-    /// PDB of an image before or after it.
+    /// PDB of an image before or after it; or that the PDB is a portable one (`ImageID/DbgID_PPDB`).
     pub(crate) fn id_event(&mut self, opcode: u8, event: &Event<'_>, processes: &mut Processes) {
         let Ok(properties) = &event.properties else { return };
+        if opcode == 38 {
+            self.portable_pdb(properties, processes);
+        }
         if opcode != 36 {
             return;
         }
@@ -224,7 +237,10 @@ impl Images {
             debug_assert!(image.build_id.len() <= ID_LEN_BYTES);
             return;
         }
-        let Some(pdb) = pdb_id(properties, guid, age) else { return };
+        let Some(mut pdb) = pdb_id(properties, guid, age) else { return };
+        if self.portable.contains(&(processes.machine(), process_id, base)) {
+            pdb = pdb.portable();
+        }
         match index {
             Some(index) => self.set_pdb(index, pdb),
             None => {
@@ -233,13 +249,49 @@ impl Images {
         }
     }
 
-    /// Returns all images.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (ImageIndex, &Image)> {
-        (0..).map(ImageIndex).zip(&self.images)
+    /// Adds that the PDB of an image is a portable one, before or after the event with its GUID.
+    fn portable_pdb(&mut self, properties: &Properties<'_>, processes: &mut Processes) {
+        let (Some(base), Some(process_id)) =
+            (properties.try_get::<u64>("ImageBase"), properties.try_get::<u32>("ProcessId"))
+        else {
+            return;
+        };
+        let key = (processes.machine(), process_id, base);
+        self.portable.insert(key);
+        let known = self.spans.get(&processes.at(process_id)).and_then(|spans| spans.at(base));
+        let image = known.and_then(|index| self.images.get_mut(index.0 as usize));
+        let of_image = image.and_then(|image| image.windows.as_mut()?.pdb.as_mut());
+        if let Some(pdb) = of_image.or_else(|| self.pending.get_mut(&key)) {
+            *pdb = pdb.portable();
+        }
     }
 
     pub(crate) fn get(&self, index: ImageIndex) -> &Image {
         &self.images[index.0 as usize]
+    }
+
+    /// Returns the PDB of a process's image by the name of its file.
+    pub(crate) fn pdb_by_name(&self, process: ProcessIndex, name: &str) -> Option<&PdbId> {
+        let mut images = self.spans.get(&process)?.by_base.values().map(|(_, image)| self.get(*image));
+        let image = images.find(|image| image.name().eq_ignore_ascii_case(name))?;
+        image.windows.as_ref()?.pdb.as_ref()
+    }
+
+    /// Returns the ranges of addresses of images, with their process unless they are of a kernel: base, end and image.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (Option<ProcessIndex>, u64, u64, &Image)> {
+        let of = |process, spans: &'_ Spans| -> Vec<_> {
+            let ranges = spans.by_base.iter();
+            ranges.map(|(base, (end, image))| (process, *base, *end, *image)).collect()
+        };
+        let mut machines: Vec<_> = self.kernels.iter().collect();
+        machines.sort_unstable_by_key(|(machine, _)| **machine);
+        let mut processes: Vec<_> = self.spans.iter().collect();
+        processes.sort_unstable_by_key(|(process, _)| **process);
+        let of_kernels = machines.into_iter().flat_map(move |(_, kernel)| of(None, &kernel.spans));
+        let of_processes = processes.into_iter().flat_map(move |(process, spans)| of(Some(*process), spans));
+        of_kernels
+            .chain(of_processes)
+            .map(|(process, base, end, image)| (process, base, end, self.get(image)))
     }
 
     /// Returns the Linux kernel's own image, or `None` if the trace does not contain it.

@@ -13,12 +13,9 @@ use etw_symbols::KernelSymbols;
 
 use crate::class::{Group, class};
 use crate::payload::{KERNEL_64, Payload};
+use crate::trace_logging::{ANSI_STRING, HEX_INT64, UINT32};
 
 const EVENT: &str = "KernelFunction";
-/// In-types of TraceLogging.
-const ANSI_STRING: u8 = 2;
-const UINT32: u8 = 8;
-const HEX_INT64: u8 = 21;
 /// Maximum number of addresses.
 const MAX_ADDRESSES: usize = 1 << 20;
 
@@ -31,6 +28,9 @@ pub struct KernelAddresses {
 impl KernelAddresses {
     /// Adds the addresses of an event: samples, stacks, system calls, interrupts and deferred calls.
     pub fn add(&mut self, record: &Record<'_>) {
+        let stack = record.stack_trace();
+        let of_event = stack.into_iter().flat_map(|stack| stack.addresses());
+        of_event.take_while(|address| *address >= KERNEL_64).for_each(|it| self.insert(it));
         let mut payload = Payload::of(record);
         match class(record) {
             Some((Group::Stack, 32)) => {
@@ -135,9 +135,10 @@ impl KernelFunctions {
         self.functions.insert((machine, address), (end, name.into(), text("Module").map(Rc::from)));
     }
 
-    /// Returns the name and module of the function that contains an address in the kernel of a machine.
-    pub(crate) fn find(&self, machine: u32, address: u64) -> Option<(&Rc<str>, Option<&Rc<str>>)> {
-        let (_, (end, name, module)) = self.functions.range((machine, 0)..=(machine, address)).next_back()?;
-        (address < *end).then_some((name, module.as_ref()))
+    /// Returns the name, module and start of the function that contains an address in the kernel of a machine.
+    pub(crate) fn find(&self, machine: u32, address: u64) -> Option<(&Rc<str>, Option<&Rc<str>>, u64)> {
+        let ((_, start), (end, name, module)) =
+            self.functions.range((machine, 0)..=(machine, address)).next_back()?;
+        (address < *end).then_some((name, module.as_ref(), *start))
     }
 }

@@ -1,14 +1,15 @@
 //! Function names of the addresses in a trace.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-use etw_symbols::{Frame, KernelSymbols, Symbol, Symbolizer};
+use etw_symbols::{Frame, IlPlace, KernelSymbols, Module, Symbol, Symbolizer, WindowsImage};
 
 use crate::images::{ImageIndex, Images};
 use crate::kernel_functions::KernelFunctions;
-use crate::managed::{CodeVersion, Method, Methods};
+use crate::managed::{Assembly, CodeVersion, Method, Methods};
 use crate::processes::{ProcessIndex, Processes};
+use crate::system_modules::{is_system_assembly, is_system_path};
 
 /// The memory that an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,8 +43,12 @@ pub(crate) struct Code {
     pub(crate) frames: Vec<Frame>,
     /// Offset from the image's base, or from zero if there is no image.
     pub(crate) offset: u64,
+    /// Offset from the function's start, if that is known.
+    pub(crate) offset_in_function: Option<u64>,
     /// Whether it is a method of .NET.
     pub(crate) is_managed: bool,
+    /// Whether its module is a part of the system.
+    pub(crate) is_system: bool,
 }
 
 /// Names of the requested addresses.
@@ -52,7 +57,7 @@ pub(crate) struct Names {
     codes: HashMap<(Space, u64), Code>,
     functions: Vec<Function>,
     by_name: HashMap<Function, FunctionIndex>,
-    /// Methods of .NET that the trace names beyond the maximum.
+    /// Methods that the trace names beyond the maximum.
     pub(crate) skipped_methods: u64,
     /// The reason why an image has no symbols, by the name of its file.
     pub(crate) problems: HashMap<Rc<str>, String>,
@@ -77,8 +82,11 @@ struct Place {
 }
 
 impl Place {
-    /// Returns the function that the trace names for the address, and its module.
-    fn of_kernel<'f>(&self, functions: &'f KernelFunctions) -> Option<(&'f Rc<str>, Option<&'f Rc<str>>)> {
+    /// Returns the function that the trace names for the address, its module and its start.
+    fn of_kernel<'f>(
+        &self,
+        functions: &'f KernelFunctions,
+    ) -> Option<(&'f Rc<str>, Option<&'f Rc<str>>, u64)> {
         functions.find(self.machine()?, self.address)
     }
 
@@ -90,10 +98,13 @@ impl Place {
         }
     }
 
-    /// Returns the method of .NET whose code is at the address.
+    /// Returns the method whose code is at the address. Only .NET has methods in images.
     fn method<'m>(&self, methods: &'m Methods) -> Option<&'m Method> {
         match self.space {
-            Space::Process(process, version) => methods.find(process, self.address, version),
+            Space::Process(process, version) => {
+                let method = methods.find(process, self.address, version);
+                method.filter(|method| method.is_dotnet() || self.image.is_none())
+            }
             Space::Kernel(_) | Space::Unknown => None,
         }
     }
@@ -120,16 +131,18 @@ impl Names {
         let (named, places): (Vec<Place>, Vec<Place>) =
             places.into_iter().partition(|place| place.of_kernel(sources.kernel_functions).is_some());
         for place in named {
-            let Some((name, module)) = place.of_kernel(sources.kernel_functions) else { continue };
+            let Some((name, module, start)) = place.of_kernel(sources.kernel_functions) else { continue };
             let image = place.image.map(|(image, _)| Rc::from(images.get(image).name()));
             let module = image.or_else(|| module.cloned()).or_else(|| Some("vmlinux".into()));
-            names.insert(&place, module, vec![Frame { function: name.to_string(), file: None, line: None }]);
+            let offset = place.address.checked_sub(start);
+            names.insert(&place, module, Symbol { frames: one_frame(name.to_string()), offset }, sources);
         }
         let (managed, places): (Vec<Place>, Vec<Place>) =
             places.into_iter().partition(|place| place.method(sources.methods).is_some());
-        for place in managed {
-            names.insert_method(&place, sources);
+        for place in &managed {
+            names.insert_method(place, sources);
         }
+        names.insert_lines(&managed, sources);
         let machines: BTreeSet<u32> = places.iter().filter_map(Place::machine).collect();
         let kernels = machines.into_iter();
         let kernels: HashMap<u32, KernelSymbols> =
@@ -138,35 +151,77 @@ impl Names {
         for place in places {
             let module = place.image.map(|(image, _)| Rc::from(images.get(image).name()));
             let of_kernel = place.machine().and_then(|machine| kernels.get(&machine));
-            let frames = match (of_kernel.and_then(|kernel| kernel.find(place.address)), place.image) {
-                (Some(symbol), _) => {
-                    vec![Frame { function: symbol.name.to_owned(), file: None, line: None }]
-                }
-                (None, Some(at)) => symbols.get(&at).map(|symbol| symbol.frames.clone()).unwrap_or_default(),
-                (None, None) => Vec::new(),
+            let symbol = match (of_kernel.and_then(|kernel| kernel.find(place.address)), place.image) {
+                (Some(symbol), _) => Some(Symbol {
+                    frames: one_frame(symbol.name.to_owned()),
+                    offset: place.address.checked_sub(symbol.address),
+                }),
+                (None, Some(at)) => symbols.get(&at).cloned(),
+                (None, None) => None,
             };
-            names.insert(&place, module, frames);
+            let symbol = symbol.unwrap_or(Symbol { frames: Vec::new(), offset: None });
+            names.insert(&place, module, symbol, sources);
         }
         names
     }
 
-    fn insert(&mut self, place: &Place, module: Option<Rc<str>>, frames: Vec<Frame>) {
+    fn insert(&mut self, place: &Place, module: Option<Rc<str>>, symbol: Symbol, sources: &Sources<'_>) {
+        let Symbol { frames, offset: offset_in_function } = symbol;
+        let path = place.image.map(|(image, _)| &*sources.images.get(image).path);
+        let is_system = place.machine().is_some() || path.is_some_and(is_system_path);
         let name = frames.last().map(|frame| Rc::from(&*frame.function));
         let function = self.function(Function { module, name });
         let offset = place.image.map_or(place.address, |(_, offset)| offset);
-        let code = Code { function, frames, offset, is_managed: false };
+        let code = Code { function, frames, offset, offset_in_function, is_managed: false, is_system };
         self.codes.insert((place.space, place.address), code);
     }
 
-    /// Adds a method of .NET, whose code is in memory or, if it was compiled in advance, in an image.
+    /// Adds a method, whose code is in memory or, if .NET compiled it in advance, in an image.
     fn insert_method(&mut self, place: &Place, sources: &Sources<'_>) {
         let Some(method) = place.method(sources.methods) else { return };
+        if !method.is_dotnet() {
+            let (file, line) = method.line_of(place.address).unzip();
+            let file = file.map(str::to_owned);
+            let frame = Frame { function: method.name.to_string(), file, line };
+            let offset = place.address.checked_sub(method.start);
+            let symbol = Symbol { frames: vec![frame], offset };
+            return self.insert(place, Some(jit_module(place, sources.processes)), symbol, sources);
+        }
         let image = place.image.map(|(image, _)| sources.images.get(image).name());
         let function = sources.methods.full_name(method, image, sources.has_tiers);
         let module = image.map(Rc::from).or_else(|| sources.methods.module_of(method).cloned());
-        self.insert(place, module, vec![Frame { function, file: None, line: None }]);
+        let assembly = function.split_once('!').map(|(assembly, _)| assembly.to_owned());
+        let offset = place.address.checked_sub(method.start);
+        self.insert(place, module, Symbol { frames: one_frame(function), offset }, sources);
         if let Some(code) = self.codes.get_mut(&(place.space, place.address)) {
             code.is_managed = true;
+            code.is_system |= assembly.is_some_and(|assembly| is_system_assembly(&assembly));
+        }
+    }
+
+    /// Adds the lines of methods of .NET, as far as the trace has maps and this machine has PDBs.
+    fn insert_lines(&mut self, places: &[Place], sources: &Sources<'_>) {
+        let mut wanted: BTreeMap<Assembly, Vec<(&Place, IlPlace)>> = BTreeMap::new();
+        for place in places {
+            let method = place.method(sources.methods);
+            let found =
+                method.and_then(|method| sources.methods.il_place(method, place.address, sources.images));
+            if let Some((assembly, at)) = found {
+                wanted.entry(assembly).or_default().push((place, at));
+            }
+        }
+        for (Assembly { path, pdb }, places) in wanted {
+            let image = WindowsImage { pdb: Some(pdb), ..WindowsImage::default() };
+            let module = Module { path: &path, windows: Some(&image), is_managed: true, ..Module::default() };
+            let at: Vec<IlPlace> = places.iter().map(|(_, at)| *at).collect();
+            // `etw symbols` shows why there are none.
+            let (lines, _) = sources.images.names.lines(&module, &at, sources.symbolizer);
+            for ((place, _), line) in places.iter().zip(lines) {
+                let code = self.codes.get_mut(&(place.space, place.address));
+                if let (Some(line), Some(frame)) = (line, code.and_then(|code| code.frames.last_mut())) {
+                    (frame.file, frame.line) = (Some(line.file), Some(line.line));
+                }
+            }
         }
     }
 
@@ -215,14 +270,11 @@ impl Names {
             let Some((index, _)) = of_image.first() else { continue };
             let image = sources.images.get(*index);
             let offsets: Vec<u64> = of_image.iter().map(|(_, offset)| *offset).collect();
-            match sources.symbolizer.resolve(&image.module(), &offsets) {
-                Ok(found) => {
-                    let found = of_image.iter().zip(found);
-                    symbols.extend(found.filter_map(|(at, symbol)| Some((*at, symbol?))));
-                }
-                Err(error) => {
-                    self.problems.entry(image.name().into()).or_insert_with(|| error.to_string());
-                }
+            let (found, error) = sources.images.names.resolve(&image.module(), &offsets, sources.symbolizer);
+            let found = of_image.iter().zip(found);
+            symbols.extend(found.filter_map(|(at, symbol)| Some((*at, symbol?))));
+            if let Some(error) = error {
+                self.problems.entry(image.name().into()).or_insert_with(|| error.to_string());
             }
         }
         symbols
@@ -242,6 +294,11 @@ impl Names {
         self.codes.get(&(space, address))
     }
 
+    /// Returns the code at all requested addresses.
+    pub(crate) fn all(&self) -> impl Iterator<Item = ((Space, u64), &Code)> {
+        self.codes.iter().map(|(at, code)| (*at, code))
+    }
+
     pub(crate) fn get(&self, function: FunctionIndex) -> &Function {
         &self.functions[function.0 as usize]
     }
@@ -254,6 +311,17 @@ impl Names {
         }
     }
 
+    /// Returns `module!function`, or the module and the offset in it.
+    pub(crate) fn shown(&self, code: &Code) -> String {
+        let module = self.get(code.function).module.as_deref().filter(|module| !module.is_empty());
+        match (code.frames.last(), module) {
+            // Names of methods have their assembly already.
+            (Some(frame), Some(module)) if !code.is_managed => format!("{module}!{}", frame.function),
+            (Some(frame), _) => frame.function.clone(),
+            (None, _) => self.place(code),
+        }
+    }
+
     /// Returns the place as `module+0x12`.
     pub(crate) fn place(&self, code: &Code) -> String {
         match &self.get(code.function).module {
@@ -261,6 +329,19 @@ impl Names {
             None => format!("{:#x}", code.offset),
         }
     }
+}
+
+/// Returns the module that is shown for the code of a JIT compiler: `[JIT]` and the name of the process.
+fn jit_module(place: &Place, processes: &Processes) -> Rc<str> {
+    let name = match place.space {
+        Space::Process(process, _) => processes.process(process).name.as_deref(),
+        Space::Kernel(_) | Space::Unknown => None,
+    };
+    name.map_or_else(|| "[JIT]".into(), |name| format!("[JIT] {name}").into())
+}
+
+fn one_frame(function: String) -> Vec<Frame> {
+    vec![Frame { function, file: None, line: None }]
 }
 
 /// Returns a build id padded as in traces.

@@ -1,17 +1,24 @@
-//! The selection of processes for tables.
+//! The selection of processes and threads for tables.
 
-/// The processes to show in tables; an empty filter selects all.
+/// The processes and threads to show in tables; an empty filter selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessFilter {
     /// By id.
     pub ids: Vec<u32>,
     /// By name, ignoring case; `.exe` is optional.
     pub names: Vec<String>,
+    /// Threads by id, of the selected processes. Only tables that have rows about threads, or about what they did, can
+    /// select them ([`TableKind::has_threads`](crate::TableKind::has_threads)).
+    pub threads: Vec<u32>,
 }
 
 impl ProcessFilter {
-    /// Whether the filter selects all processes.
+    /// Whether the filter selects all processes and threads.
     pub fn is_empty(&self) -> bool {
+        self.has_all_processes() && self.threads.is_empty()
+    }
+
+    pub(crate) fn has_all_processes(&self) -> bool {
         self.ids.is_empty() && self.names.is_empty()
     }
 

@@ -54,6 +54,8 @@ pub(crate) struct Thread {
     pub(crate) process: Option<ProcessIndex>,
     pub(crate) name: Option<Box<str>>,
     has_ended: bool,
+    /// Time of the event that it first appeared in.
+    since: FileTime,
 }
 
 /// The meaning of an event about a process or a thread (opcodes of both classes).
@@ -225,7 +227,8 @@ impl Processes {
 
     fn new_thread(&mut self, id: u32) -> ThreadIndex {
         let index = ThreadIndex(self.threads.len() as u32);
-        self.threads.push(Thread { id, machine: self.machine, ..Thread::default() });
+        let since = self.last.get(self.machine as usize).copied().unwrap_or_default();
+        self.threads.push(Thread { id, machine: self.machine, since, ..Thread::default() });
         self.thread_by_id.insert((self.machine, id), index);
         index
     }
@@ -265,6 +268,18 @@ impl Processes {
 
     pub(crate) fn get_thread(&self, index: ThreadIndex) -> Option<&Thread> {
         self.threads.get(index.0 as usize)
+    }
+
+    /// Returns the processes of thread ids over time, by machine and id: each with the time from which on it had the id. The
+    /// first one had it from the start.
+    pub(crate) fn of_threads(&self) -> HashMap<(u32, u32), Vec<(FileTime, Option<ProcessIndex>)>> {
+        let mut all: HashMap<_, Vec<_>> = HashMap::new();
+        for thread in &self.threads {
+            let of_id = all.entry((thread.machine, thread.id)).or_default();
+            let since = if of_id.is_empty() { FileTime(i64::MIN) } else { thread.since };
+            of_id.push((since, thread.process));
+        }
+        all
     }
 
     pub(crate) fn threads(&self) -> impl ExactSizeIterator<Item = ThreadIndex> + use<> {

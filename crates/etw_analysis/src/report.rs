@@ -5,12 +5,15 @@ use etw_event::FileTime;
 use etw_symbols::Symbolizer;
 
 use crate::activity::{Activity, activity};
-use crate::by_stack::ByStack;
+use crate::by_stack::{ByStack, StackWeight};
+use crate::call_tree::{NamedStacks, TreeShape};
 use crate::names::{Names, Sources};
 use crate::tables::context::Context;
 use crate::tables::functions::Weighed;
+use crate::tables::named::named;
+use crate::tables::shaped;
 use crate::tables::table::{Table, TableKind};
-use crate::tables::{cpu, dotnet, functions, processes, waits};
+use crate::tables::{cpu, dotnet, functions, processes, wait_chains, waits};
 use crate::{Analysis, Duration, ProcessFilter, Window};
 
 /// Options for the content of a report.
@@ -30,6 +33,8 @@ pub struct ReportOptions {
     pub processors: u32,
     /// Whether to include folded stacks.
     pub folded_stacks: bool,
+    /// The tables by function whose stacks to include with the names of functions.
+    pub named_stacks: Vec<TableKind>,
     /// Whether names of .NET methods have their optimization tiers: `module![Tier]Namespace.Type.Method(args)`.
     pub tiers: bool,
 }
@@ -45,6 +50,7 @@ impl ReportOptions {
             end: headers.iter().map(|header| header.end_time).filter(|end| end.0 != 0).max(),
             processors: headers.iter().map(|header| header.number_of_processors).max().unwrap_or(1),
             folded_stacks: false,
+            named_stacks: Vec::new(),
             tiers: false,
         }
     }
@@ -59,8 +65,26 @@ pub struct Report {
     pub duration: Duration,
     /// Stacks in the format of flame graphs, with their numbers of samples; empty unless requested.
     pub folded_stacks: Vec<(String, u64)>,
+    /// The requested stacks with the names of their functions.
+    pub stacks: Vec<(TableKind, NamedStacks)>,
     /// Activity over time; empty unless enabled with [`Analysis::over_time`].
     pub activity: Activity,
+}
+
+impl Report {
+    /// Changes [`Report::stacks`], and the tables by function of the same kind. The stacks need
+    /// [`ReportOptions::named_stacks`].
+    ///
+    /// In such tables, inlined functions have rows of their own, functions without a name have one row for each module, and
+    /// percentages refer to the stacks that are selected. Stacks of which no function is left have the row `[folded]`.
+    pub fn shape(&mut self, shape: &TreeShape) {
+        for (kind, stacks) in &mut self.stacks {
+            *stacks = shape.apply(stacks);
+            if let Some(table) = self.tables.iter_mut().find(|table| table.kind == *kind) {
+                shaped::change(table, stacks);
+            }
+        }
+    }
 }
 
 impl Analysis {
@@ -72,7 +96,8 @@ impl Analysis {
         self.samples.finish(&self.processes);
         self.methods.finish();
         self.dotnet.finish();
-        self.file_io.finish();
+        self.http.finish(&self.window);
+        let _unended = self.file_io.finish();
         let duration = self.window.part(options.start, end);
         let names = self.names(options);
         let cpu = self.cpu();
@@ -90,6 +115,8 @@ impl Analysis {
             true => functions::folded(self.weighed(), &context).into_iter().collect(),
             false => Vec::new(),
         };
+        let stacks = self.all_weighed().filter(|stacks| options.named_stacks.contains(&stacks.kind));
+        let stacks = stacks.map(|stacks| (stacks.kind, named(stacks, &context))).collect();
         let switched = self.switches.are_known();
         let threads = std::mem::take(match switched {
             true => &mut self.switches.timeline,
@@ -97,7 +124,7 @@ impl Analysis {
         });
         let label = |process| context.process_label(process);
         let activity = activity(threads, std::mem::take(&mut self.providers), &self.processes, label);
-        Report { tables, duration, folded_stacks, activity }
+        Report { tables, duration, folded_stacks, stacks, activity }
     }
 
     fn table(&self, kind: TableKind, context: &Context<'_>) -> Table {
@@ -106,13 +133,20 @@ impl Analysis {
             TableKind::Cpu => cpu::by_process(&self.samples, &self.switches, context),
             TableKind::Threads => cpu::by_thread(&self.samples, &self.switches, context),
             TableKind::Functions => functions::table(Weighed::of_samples(&self.samples), context),
-            TableKind::ByFunction(weight) => match &self.by_stack {
-                Some(by_stack) if by_stack.weight == weight => {
-                    functions::table(Weighed::of_events(by_stack, &self.samples), context)
-                }
-                _ => functions::table(Weighed::of_events(&ByStack::new(weight), &self.samples), context),
+            TableKind::ByFunction(weight) => match self.by_stack.iter().find(|one| one.weight == weight) {
+                Some(by_stack) => functions::table(Weighed::of_events(by_stack, &self.samples), context),
+                None => functions::table(Weighed::of_events(&ByStack::new(weight), &self.samples), context),
             },
             TableKind::Waits => waits::table(&self.switches, context),
+            TableKind::WaitChains => {
+                let is_it = |one: &&ByStack| one.weight == StackWeight::WaitChains;
+                match self.by_stack.iter().find(is_it) {
+                    Some(by_stack) => wait_chains::table(by_stack, &self.samples, context),
+                    None => {
+                        wait_chains::table(&ByStack::new(StackWeight::WaitChains), &self.samples, context)
+                    }
+                }
+            }
             TableKind::Disk => self.disk.table(&self.files, context),
             TableKind::Files => self.file_io.table(&self.files, context),
             TableKind::Network => self.network.table(context),
@@ -126,15 +160,22 @@ impl Analysis {
             TableKind::Exceptions => self.dotnet.exceptions(context),
             TableKind::Contention => self.dotnet.contention(context),
             TableKind::ThreadPool => self.dotnet.thread_pools(context),
+            TableKind::Http => self.http.table(context),
         }
     }
 
     /// Returns the stacks that folded stacks show.
     fn weighed(&self) -> Weighed<'_> {
-        match &self.by_stack {
+        match self.by_stack.first() {
             Some(by_stack) => Weighed::of_events(by_stack, &self.samples),
             None => Weighed::of_samples(&self.samples),
         }
+    }
+
+    /// Returns the stacks of samples, then those of other events.
+    fn all_weighed(&self) -> impl Iterator<Item = Weighed<'_>> {
+        let others = self.by_stack.iter().map(|by_stack| Weighed::of_events(by_stack, &self.samples));
+        std::iter::once(Weighed::of_samples(&self.samples)).chain(others)
     }
 
     /// Returns names for all addresses in the tables.
@@ -148,7 +189,8 @@ impl Analysis {
             symbolizer: &options.symbolizer,
         };
         let has = |kind| options.tables.contains(&kind);
-        let of_samples = (has(TableKind::Functions) || options.folded_stacks)
+        let has_samples = options.folded_stacks || options.named_stacks.contains(&TableKind::Functions);
+        let of_samples = (has(TableKind::Functions) || has_samples)
             .then(|| functions::addresses(Weighed::of_samples(&self.samples), &self.processes));
         let of_stacks = self.by_stack.iter().flat_map(|by_stack| {
             functions::addresses(Weighed::of_events(by_stack, &self.samples), &self.processes)

@@ -5,10 +5,11 @@ use std::collections::{HashMap, VecDeque};
 use etw_event::{FileTime, PointerSize, Record, Ticks};
 
 use crate::activity::SpanSums;
+use crate::facts::Sampled;
 use crate::managed::{CodeVersion, CodeVersions};
 use crate::payload::{KERNEL_32, KERNEL_64, Payload};
 use crate::processes::{Processes, ThreadIndex};
-use crate::stacks::{NodeIndex, StackTree};
+use crate::stacks::{NodeIndex, Parent, StackTree};
 use crate::{Duration, Window};
 
 /// Maximum number of samples waiting for the rest of their stacks. Beyond it, the oldest are counted as they are.
@@ -89,6 +90,8 @@ pub(crate) struct Samples {
     /// Uses of stack keys whose definition has not come yet.
     keys: HashMap<(u32, u64), KeyUse>,
     definitions: Vec<Vec<u64>>,
+    /// The definitions of halves of stacks whose other half has a key.
+    halves: HashMap<Vec<u64>, KeyUse>,
     keyed: HashMap<(ThreadIndex, Keyed), SampleCount>,
     /// The single samples, if requested, in the order in which their stacks were completed.
     pub(crate) taken: Option<Vec<Taken>>,
@@ -111,6 +114,7 @@ impl Samples {
             spare: Vec::new(),
             keys: HashMap::new(),
             definitions: Vec::new(),
+            halves: HashMap::new(),
             keyed: HashMap::new(),
             taken: None,
             tree: StackTree::default(),
@@ -144,11 +148,16 @@ impl Samples {
     }
 
     /// Adds a sample.
-    pub(crate) fn sample(&mut self, record: &Record<'_>, processes: &mut Processes, window: &Window) {
+    pub(crate) fn sample(
+        &mut self,
+        record: &Record<'_>,
+        processes: &mut Processes,
+        window: &Window,
+    ) -> Option<Sampled> {
         let mut payload = Payload::of(record);
-        let (Some(instruction), Some(thread_id)) = (payload.pointer(), payload.u32()) else { return };
+        let (instruction, thread_id) = (payload.pointer()?, payload.u32()?);
         if !window.has(record.time()) {
-            return;
+            return None;
         }
         self.is_32_bit = record.pointer_size() == PointerSize::Four;
         let count = u64::from(payload.u16().unwrap_or(1).max(1));
@@ -182,6 +191,7 @@ impl Samples {
         } else {
             self.order.push_back(key);
         }
+        Some(Sampled { thread, instruction, count, weight })
     }
 
     /// Adds a stack, or the kernel or user half of one.
@@ -243,8 +253,14 @@ impl Samples {
     fn count(&mut self, mut waiting: Waiting, user_key: Option<KeyUse>, processes: &Processes) {
         let Waiting { time, processor, thread, count, weight, instruction, kernel_key, version, .. } =
             waiting;
-        let keyed = Keyed { kernel: kernel_key, user: user_key, instruction, version };
         let is_keyed = kernel_key.is_some() || user_key.is_some();
+        let half = (is_keyed && !waiting.frames.is_empty()).then(|| self.half(&waiting.frames));
+        // The half without a key is the one that is left.
+        let (kernel, user) = match (kernel_key, user_key) {
+            (None, user) => (half, user),
+            (kernel, user) => (kernel, user.or(half)),
+        };
+        let keyed = Keyed { kernel, user, instruction, version };
         if is_keyed && let Some(taken) = &mut self.taken {
             let stack = TakenStack::Keyed(keyed);
             taken.push(Taken { time, thread, processor, count, weight, stack });
@@ -265,6 +281,17 @@ impl Samples {
         }
         waiting.frames.clear();
         self.spare.push(waiting.frames);
+    }
+
+    /// Returns a key for frames that have none.
+    fn half(&mut self, frames: &[u64]) -> KeyUse {
+        if let Some(known) = self.halves.get(frames) {
+            return *known;
+        }
+        let used = KeyUse(self.definitions.len() as u32);
+        self.definitions.push(frames.to_vec());
+        self.halves.insert(frames.to_vec(), used);
+        used
     }
 
     fn add(
@@ -291,15 +318,31 @@ impl Samples {
         SampleCount { count, weight }: SampleCount,
         processes: &Processes,
     ) -> Option<NodeIndex> {
-        let limit = if self.is_32_bit { KERNEL_32 } else { KERNEL_64 };
-        let is_kernel = |address| address >= limit;
-        let (process, versions) = (processes.thread(thread).process, &self.versions);
-        let version = version.unwrap_or_else(|| versions.now(process));
-        let version_of = |address| match is_kernel(address) {
+        let version = version.unwrap_or_else(|| self.versions.now(processes.thread(thread).process));
+        let of = (thread, version);
+        let (parent, is_cut) = self.path_in(tree, Parent::Thread(thread), of, frames, processes);
+        tree.cut += if is_cut { count } else { 0 };
+        let Parent::Node(innermost) = parent else { return None };
+        tree.add_weight(innermost, count, weight);
+        Some(innermost)
+    }
+
+    /// Returns the node of the innermost address of a stack that continues another one, and whether the tree was full
+    /// before it was reached. The stack is of a thread, and the version is the last change of code before it.
+    pub(crate) fn path_in(
+        &self,
+        tree: &mut StackTree,
+        parent: Parent,
+        (thread, version): (ThreadIndex, CodeVersion),
+        frames: &[u64],
+        processes: &Processes,
+    ) -> (Parent, bool) {
+        let process = processes.thread(thread).process;
+        let version_of = |address| match self.is_kernel(address) {
             true => CodeVersion::default(),
-            false => versions.at(process, address, version),
+            false => self.versions.at(process, address, version),
         };
-        tree.add(thread, frames, is_kernel, version_of, count, weight)
+        tree.path(parent, frames, |address| self.is_kernel(address), version_of)
     }
 
     /// Counts the samples that still wait.

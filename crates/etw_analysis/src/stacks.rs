@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::Duration;
 use crate::managed::CodeVersion;
 use crate::processes::ThreadIndex;
+use crate::switches::ReadiedBy;
 
 /// Number of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,6 +24,15 @@ pub(crate) struct Node {
     /// Samples taken at exactly this address.
     pub(crate) count: u64,
     pub(crate) weight: Duration,
+}
+
+/// A step from the stack of a wait to another stack. It is a node without an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Link {
+    /// To the stack of what ended the wait.
+    Readied(ReadiedBy),
+    /// From there to the stack at which the same thread had waited before.
+    Waited,
 }
 
 /// The caller of an address.
@@ -54,6 +64,8 @@ impl NodeIndex {
 pub(crate) struct StackTree {
     nodes: Vec<Node>,
     by_address: HashMap<(Parent, u64, CodeVersion), NodeIndex>,
+    links: HashMap<NodeIndex, Link>,
+    by_link: HashMap<(Parent, Link), NodeIndex>,
     /// Samples that were counted without their complete stacks.
     pub(crate) cut: u64,
 }
@@ -72,7 +84,22 @@ impl StackTree {
         count: u64,
         weight: Duration,
     ) -> Option<NodeIndex> {
-        let mut parent = Parent::Thread(thread);
+        let (parent, is_cut) = self.path(Parent::Thread(thread), addresses, is_kernel, version_of);
+        self.cut += if is_cut { count } else { 0 };
+        let Parent::Node(innermost) = parent else { return None };
+        self.add_weight(innermost, count, weight);
+        Some(innermost)
+    }
+
+    /// Returns the node of the innermost address of a stack that continues another one, and whether the tree was full
+    /// before it was reached. Nothing is counted.
+    pub(crate) fn path(
+        &mut self,
+        mut parent: Parent,
+        addresses: &[u64],
+        is_kernel: impl Fn(u64) -> bool,
+        version_of: impl Fn(u64) -> CodeVersion,
+    ) -> (Parent, bool) {
         for (index, address) in addresses.iter().enumerate().rev() {
             let inner = index.checked_sub(1).and_then(|index| addresses.get(index));
             // The address at which user mode was left is the next instruction itself.
@@ -80,17 +107,55 @@ impl StackTree {
             let address = address.wrapping_sub(u64::from(is_return));
             match self.node(parent, address, version_of(address)) {
                 Some(node) => parent = Parent::Node(node),
-                None => {
-                    self.cut += count;
-                    break;
-                }
+                None => return (parent, true),
             }
         }
-        let Parent::Node(innermost) = parent else { return None };
-        let node = &mut self.nodes[innermost.index()];
-        node.count += count;
-        node.weight += weight;
-        Some(innermost)
+        (parent, false)
+    }
+
+    /// Returns the node of a step to another stack; `None` if the tree is full.
+    pub(crate) fn link(&mut self, parent: Parent, link: Link) -> Option<NodeIndex> {
+        if let Some(known) = self.by_link.get(&(parent, link)) {
+            return Some(*known);
+        }
+        let index = self.push(parent, 0, CodeVersion::default())?;
+        self.by_link.insert((parent, link), index);
+        self.links.insert(index, link);
+        Some(index)
+    }
+
+    /// Returns the step that a node is, instead of an address.
+    pub(crate) fn link_at(&self, index: usize) -> Option<Link> {
+        match self.links.is_empty() {
+            true => None,
+            false => self.links.get(&NodeIndex(index as u32)).copied(),
+        }
+    }
+
+    /// Returns for each node the thread whose stack it is in.
+    pub(crate) fn threads(&self) -> Vec<ThreadIndex> {
+        let mut threads: Vec<ThreadIndex> = Vec::with_capacity(self.nodes.len());
+        for (index, node) in self.nodes.iter().enumerate() {
+            threads.push(match (self.link_at(index), node.parent) {
+                (Some(Link::Readied(ReadiedBy::Thread(by))), _) => by,
+                (_, Parent::Thread(thread)) => thread,
+                // A caller comes before the nodes it calls.
+                (_, Parent::Node(around)) => threads[around.index()],
+            });
+        }
+        threads
+    }
+
+    /// Returns for each node the thread that its outermost stack is of.
+    pub(crate) fn roots(&self) -> Vec<ThreadIndex> {
+        let mut threads: Vec<ThreadIndex> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            threads.push(match node.parent {
+                Parent::Thread(thread) => thread,
+                Parent::Node(around) => threads[around.index()],
+            });
+        }
+        threads
     }
 
     /// Counts more for the stacks that end in a node.
@@ -105,12 +170,17 @@ impl StackTree {
         if let Some(known) = self.by_address.get(&(parent, address, version)) {
             return Some(*known);
         }
+        let index = self.push(parent, address, version)?;
+        self.by_address.insert((parent, address, version), index);
+        Some(index)
+    }
+
+    fn push(&mut self, parent: Parent, address: u64, version: CodeVersion) -> Option<NodeIndex> {
         if self.nodes.len() >= MAX_NODES {
             return None;
         }
         let index = NodeIndex(self.nodes.len() as u32);
         self.nodes.push(Node { parent, address, version, count: 0, weight: Duration::default() });
-        self.by_address.insert((parent, address, version), index);
         Some(index)
     }
 

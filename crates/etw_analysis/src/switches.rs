@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use etw_event::{FileTime, Record};
 
 use crate::activity::SpanSums;
+use crate::facts::Switched;
 use crate::payload::Payload;
 use crate::processes::{Processes, ThreadIndex};
 use crate::{Duration, Window};
@@ -45,6 +46,15 @@ pub(crate) enum ReadiedBy {
     Thread(ThreadIndex),
 }
 
+/// The end of a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Readied {
+    pub(crate) thread: ThreadIndex,
+    /// When the wait began.
+    pub(crate) since: FileTime,
+    pub(crate) by: ReadiedBy,
+}
+
 /// The waits of one kind of a thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Waits {
@@ -61,6 +71,20 @@ pub(crate) struct Run {
     pub(crate) time: Duration,
     /// Number of switches to it.
     pub(crate) switches: u64,
+}
+
+/// How a thread was off a processor before a switch to it.
+#[derive(Debug, Clone, Copy)]
+struct Away {
+    reason: Option<u8>,
+    readied_by: ReadiedBy,
+    waited: Duration,
+    ready: Duration,
+}
+
+impl Away {
+    const UNKNOWN: Away =
+        Away { reason: None, readied_by: ReadiedBy::Unknown, waited: Duration(0), ready: Duration(0) };
 }
 
 /// Tracks the switches of all processors.
@@ -94,17 +118,18 @@ impl Switches {
         self.processors.get(processor)?.running.map(|(thread, _)| thread)
     }
 
-    /// Adds a switch. Returns the thread that it goes to, and the time for which this has waited.
+    /// Adds a switch.
     pub(crate) fn switch(
         &mut self,
         record: &Record<'_>,
         processes: &mut Processes,
         window: &Window,
-    ) -> Option<(ThreadIndex, Duration)> {
+    ) -> Option<Switched> {
         let mut payload = Payload::of(record);
         let (new, old) = (payload.u32()?, payload.u32()?);
-        // After priorities, the idle state, and a spare byte.
-        let (_, reason, _mode, state) = (payload.u32()?, payload.u8()?, payload.u8()?, payload.u8()?);
+        let (to_priority, _old_priority) = (payload.u8()? as i8, payload.u8()?);
+        // After the idle state and a spare byte.
+        let (_, reason, _mode, state) = (payload.u16()?, payload.u8()?, payload.u8()?, payload.u8()?);
         let (new, old) = (processes.thread_at(new), processes.thread_at(old));
         let time = record.time();
         let machine = processes.machine() as usize;
@@ -124,12 +149,27 @@ impl Switches {
             Some(_) => None,
         };
         *processor = Processor { running: Some((new, time)), found: None };
-        match since {
+        let ran = match since {
             Some(since) => self.ran(old, since, time, window),
-            None => self.gaps += 1,
-        }
+            None => {
+                self.gaps += 1;
+                Duration::default()
+            }
+        };
         self.switch_out(old, time, state, reason);
-        Some((new, self.switch_in(new, time, window)))
+        let Away { reason: to_reason, readied_by, waited, ready } = self.switch_in(new, time, window);
+        Some(Switched {
+            from: old,
+            ran,
+            from_state: state,
+            from_reason: reason,
+            to: new,
+            to_priority,
+            waited,
+            ready,
+            reason: to_reason,
+            readied_by,
+        })
     }
 
     /// Adds a sample. If a switch is missing, as virtual machines may hide some, samples show the running thread. This
@@ -167,12 +207,12 @@ impl Switches {
         };
     }
 
-    /// Returns the time for which the thread has waited.
-    fn switch_in(&mut self, thread: ThreadIndex, time: FileTime, window: &Window) -> Duration {
+    /// Counts how the thread was off a processor.
+    fn switch_in(&mut self, thread: ThreadIndex, time: FileTime, window: &Window) -> Away {
         if window.has(time) {
             self.run.entry(thread).or_default().switches += 1;
         }
-        let Some(off) = self.off.remove(&thread) else { return Duration::default() };
+        let Some(off) = self.off.remove(&thread) else { return Away::UNKNOWN };
         let (reason, readied_by, wait, ready) = match off {
             Off::Waiting { since, reason } => {
                 (reason, ReadiedBy::Unknown, window.part(since, time), Duration::default())
@@ -182,8 +222,9 @@ impl Switches {
                 (reason, readied_by, wait, window.part(since, time))
             }
         };
+        let away = Away { reason: Some(reason), readied_by, waited: wait, ready };
         if !window.has(time) && wait == Duration::default() && ready == Duration::default() {
-            return wait;
+            return away;
         }
         let waits = self.waits.entry((thread, reason, readied_by)).or_default();
         waits.count += 1;
@@ -191,27 +232,26 @@ impl Switches {
         waits.ready += ready;
         waits.max_wait = waits.max_wait.max(wait);
         waits.max_ready = waits.max_ready.max(ready);
-        wait
+        away
     }
 
-    /// Records that a thread was made ready.
-    pub(crate) fn ready(&mut self, record: &Record<'_>, processes: &mut Processes) {
+    /// Records that a thread was made ready; returns what ended its wait, if it waited.
+    pub(crate) fn ready(&mut self, record: &Record<'_>, processes: &mut Processes) -> Option<Readied> {
         let mut payload = Payload::of(record);
-        let (Some(thread), Some(_), Some(flags)) = (payload.u32(), payload.u16(), payload.u8()) else {
-            return;
-        };
+        let (thread, _, flags) = (payload.u32()?, payload.u16()?, payload.u8()?);
         self.has_ready_events = true;
         let thread = processes.thread_at(thread);
         let by = record.thread_id().map(|id| processes.thread_at(id));
         let running = self.running(processes.machines.processor(record));
-        let Some(off) = self.off.get_mut(&thread) else { return };
-        let Off::Waiting { since, reason } = *off else { return };
+        let off = self.off.get_mut(&thread)?;
+        let Off::Waiting { since, reason } = *off else { return None };
         let readied_by = match by.or(running) {
             _ if flags & 1 != 0 => ReadiedBy::Interrupt,
             Some(thread) => ReadiedBy::Thread(thread),
             None => ReadiedBy::Unknown,
         };
         *off = Off::Ready { since: record.time(), waited: Some(since), reason, readied_by };
+        Some(Readied { thread, since, by: readied_by })
     }
 
     /// Counts the threads that run when the trace ends.
@@ -223,10 +263,13 @@ impl Switches {
         }
     }
 
+    /// Counts time that a thread ran; returns how much of it is in the window.
     #[inline]
-    fn ran(&mut self, thread: ThreadIndex, since: FileTime, until: FileTime, window: &Window) {
-        self.run.entry(thread).or_default().time += window.part(since, until);
+    fn ran(&mut self, thread: ThreadIndex, since: FileTime, until: FileTime, window: &Window) -> Duration {
+        let time = window.part(since, until);
+        self.run.entry(thread).or_default().time += time;
         self.timeline.add_time(thread, since.max(window.from), until.min(window.to));
+        time
     }
 }
 

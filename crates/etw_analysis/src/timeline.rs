@@ -14,7 +14,7 @@ use crate::class::{Group, class};
 use crate::file_names::{FileIndex, FileNames};
 use crate::images::Images;
 use crate::kernel_functions::KernelFunctions;
-use crate::managed::{ClrEvent, ClrProvider, Methods};
+use crate::managed::{ClrEvent, ClrProvider, JitEvent, Methods};
 use crate::names::{Names, Sources, Space};
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
@@ -168,7 +168,15 @@ impl Timeline {
             Some((group, kind)) => self.event(group, kind, event),
             None if self.kernel_functions.is_about(event.record) => {
                 self.kernel_functions.event(event, machine);
-                Some(Moment::Context)
+                // Both readings look up processes in the same order.
+                let jit = JitEvent::of(event, &mut self.processes);
+                if self.is_first {
+                    self.images.names.event(event);
+                }
+                if let Some(jit) = jit.filter(|_| self.is_first) {
+                    self.methods.jit(jit, &mut self.samples.versions);
+                }
+                return (Moment::Context, None);
             }
             None => {
                 self.clr(event);
@@ -228,7 +236,7 @@ impl Timeline {
         let mut payload = Payload::of(record);
         let (_, thread) = (payload.pointer()?, payload.u32()?);
         if wanted && self.is_first {
-            self.samples.sample(record, &mut self.processes, &Window::ALL);
+            let _sampled = self.samples.sample(record, &mut self.processes, &Window::ALL);
         }
         Some(self.processes.thread_at(thread))
     }
@@ -295,7 +303,7 @@ impl Timeline {
         });
         Survey {
             samples: samples.collect(),
-            stack_threads: functions::threads(self.samples.tree.nodes()),
+            stack_threads: self.samples.tree.threads(),
             tree: self.samples,
             processes: self.processes,
             files: self.files,

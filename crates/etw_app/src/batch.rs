@@ -18,10 +18,6 @@ use openetw::{Origin, Outline, Record, Trace};
 
 use crate::progress::Progress;
 
-/// A batch is passed on when it has this many bytes or records.
-const BATCH_BYTES: usize = 256 << 10;
-const BATCH_RECORDS: usize = 4096;
-
 /// Records in time order, with the data that they borrow from the trace.
 #[derive(Debug, Default)]
 pub struct Batch {
@@ -75,6 +71,11 @@ impl Batch {
 pub trait Work: Send {
     /// The result of a batch.
     type Output: Send;
+
+    /// A batch is passed on when it has this many bytes or [`Work::BATCH_RECORDS`].
+    const BATCH_BYTES: usize = 256 << 10;
+    /// A batch is passed on when it has this many records or [`Work::BATCH_BYTES`].
+    const BATCH_RECORDS: usize = 4096;
 
     /// Converts a batch to output.
     fn work(&mut self, batch: &Batch) -> Self::Output;
@@ -134,7 +135,7 @@ pub fn run<W: Work>(
             std::thread::Builder::new().name("decode".into()).spawn_scoped(scope, body)?;
         }
         let merge = std::thread::Builder::new().name("merge".into()).spawn_scoped(scope, move || {
-            merge(trace, progress, |batch| {
+            merge::<W>(trace, progress, |batch| {
                 let (result_in, result_out) = sync_channel(1);
                 let next = spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
                 let full = std::mem::replace(batch, next);
@@ -170,7 +171,7 @@ fn run_alone<W: Work>(
     mut take: impl FnMut(W::Output) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let mut result = Ok(());
-    merge(trace, progress, |batch| {
+    merge::<W>(trace, progress, |batch| {
         let flow = take(worker.work(batch)).unwrap_or_else(|error| {
             result = Err(error);
             ControlFlow::Break(())
@@ -182,7 +183,7 @@ fn run_alone<W: Work>(
 }
 
 /// Collects the records in batches and calls `full` with each, which leaves an empty one.
-fn merge(
+fn merge<W: Work>(
     trace: &mut Trace,
     progress: &Progress,
     mut full: impl FnMut(&mut Batch) -> ControlFlow<()>,
@@ -193,8 +194,8 @@ fn merge(
     let mut flow = ControlFlow::Continue(());
     trace.for_each_record(|record| {
         batch.push(record);
-        if batch.bytes.len() >= BATCH_BYTES || batch.places.len() >= enough {
-            enough = BATCH_RECORDS;
+        if batch.bytes.len() >= W::BATCH_BYTES || batch.places.len() >= enough {
+            enough = W::BATCH_RECORDS;
             progress.reach(record.time());
             flow = full(&mut batch);
         }

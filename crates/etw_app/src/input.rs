@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Error, Result, anyhow};
-use openetw::analysis::Attribution;
+use openetw::analysis::{Attribution, StackNames};
 use openetw::export::Source;
 use openetw::schema::Resolver;
 use openetw::{
-    EventFilter, Input, InputError, InputLimits, ProcessTable, ProviderKey, ProviderSpec, TimePoint, Trace,
-    TraceBuilder,
+    EventFilter, Input, InputError, InputLimits, ProcessTable, ProviderKey, ProviderSpec, StackCounts,
+    TimePoint, Trace, TraceBuilder,
 };
 
 use crate::progress::Progress;
 use crate::schemas::{Schemas, resolve_keywords};
+use crate::symbols::SymbolOptions;
 use crate::{UsageError, interrupt, machine, output, pipes};
 
 /// Damaged places listed on standard error; further ones are only counted.
@@ -43,6 +44,15 @@ pub struct Filters {
     pub condition: Vec<String>,
 }
 
+/// What is wanted of the stacks of events.
+#[derive(Debug, Clone, Default)]
+pub struct StackOptions {
+    /// Whether they are shown; otherwise, only filters need them.
+    pub shown: bool,
+    /// Where symbols are looked for.
+    pub symbols: SymbolOptions,
+}
+
 /// Opened traces, ready to read.
 pub struct Opened {
     /// The trace, which delivers the events that pass the filters.
@@ -53,6 +63,8 @@ pub struct Opened {
     pub resolver: Resolver,
     /// The names of the processes.
     pub processes: Arc<ProcessTable>,
+    /// The stacks of the events, if they are shown.
+    pub stacks: Option<Arc<StackNames>>,
     is_filtered: bool,
 }
 
@@ -70,13 +82,15 @@ impl Opened {
         limit: Option<u64>,
         schemas: &Schemas,
         threads: NonZeroUsize,
+        stacks: &StackOptions,
     ) -> Result<Opened> {
         let is_filtered = *filter != Filters::default();
         let builder = builder(files)?.threads(threads);
         let mut filter = of_fields(compile(filter, schemas)?, &builder)?;
         filter.limit = limit;
-        let builder = builder.filter(&filter).schemas(&schemas.sources()).skip_unreadable(true);
-        let mut trace = builder.open()?;
+        let builder = builder.schemas(&schemas.sources()).skip_unreadable(true);
+        let (filter, stacks) = of_stacks(filter, &builder, stacks)?;
+        let mut trace = builder.filter(&filter).open()?;
         report_unreadable(&trace);
         let bytes = files.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.len());
         let progress = Progress::of_search("reading schemas and process names", bytes.sum());
@@ -89,7 +103,7 @@ impl Opened {
             timer_resolution: header.timer_resolution,
         });
         let sources = sources.collect();
-        Ok(Opened { trace, sources, resolver, processes, is_filtered })
+        Ok(Opened { trace, sources, resolver, processes, stacks, is_filtered })
     }
 
     /// Returns a progress bar for reading the trace; `visible` as in [`Progress::of_time`].
@@ -236,6 +250,71 @@ pub fn of_fields(filter: EventFilter, files: &TraceBuilder) -> Result<EventFilte
     match process_ids.is_empty() && thread_ids.is_empty() && processes.is_empty() {
         true => Ok(filter),
         false => Ok(Attribution::of(files.clone().skip_unreadable(true))?.filter(filter)),
+    }
+}
+
+/// Reads the stacks of events with their names, if they are shown or the filter has a condition on them. Returns the
+/// filter with such conditions compared with the names, and the stacks if they are shown.
+///
+/// # Errors
+///
+/// Fails if a symbol path cannot be used ([`UsageError`]), or if no trace can be read.
+pub fn of_stacks(
+    filter: EventFilter,
+    files: &TraceBuilder,
+    options: &StackOptions,
+) -> Result<(EventFilter, Option<Arc<StackNames>>)> {
+    if !options.shown && !filter.needs_stacks() {
+        return Ok((filter, None));
+    }
+    let symbolizer = options.symbols.symbolizer()?;
+    let files = files.clone().skip_unreadable(true);
+    // However small the traces are, files of symbols may be large.
+    let progress = Progress::of_search("reading stacks and the names of their functions", u64::MAX);
+    let names = Arc::new(StackNames::of(files, &filter, &symbolizer)?);
+    progress.finish();
+    report_stacks(&names);
+    let filter = names.filter(filter);
+    Ok((filter, Some(names).filter(|_| options.shown)))
+}
+
+/// Refuses conditions on stacks where events are shown as they come.
+///
+/// # Errors
+///
+/// Returns [`UsageError`] if the filter has such a condition.
+pub fn refuse_stacks(filter: &EventFilter) -> Result<()> {
+    match filter.needs_stacks() {
+        true => Err(usage(
+            "a condition on `stack` needs whole files, since stacks and the names of their functions come after their \
+             events; it works in dump, stats, export, relog and split",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Prints warnings about stacks that are incomplete or lack names.
+fn report_stacks(names: &StackNames) {
+    report_lost_stacks(names.counts());
+    let count = names.problems().len();
+    // The kernel's own image has no name if the trace does not contain it.
+    if let Some((module, why)) = names.problems().max_by_key(|(module, _)| !module.is_empty()) {
+        let module = if module.is_empty() { "the kernel" } else { module };
+        let others = if count > 1 { format!(" and of {} other images", count - 1) } else { String::new() };
+        output::warn(&format_args!("functions of {module}{others} have no names; {module}: {why}"));
+    }
+    if names.skipped() > 0 {
+        output::warn(&format_args!("{} frames have no names: there are too many addresses", names.skipped()));
+    }
+}
+
+/// Prints warnings about stacks that could not be read.
+pub fn report_lost_stacks(StackCounts { damaged, undefined_keys, .. }: StackCounts) {
+    if damaged > 0 {
+        output::warn(&format_args!("{damaged} stacks cannot be read"));
+    }
+    if undefined_keys > 0 {
+        output::warn(&format_args!("{undefined_keys} keys of stacks are not defined in the trace"));
     }
 }
 

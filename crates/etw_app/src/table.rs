@@ -32,17 +32,30 @@ pub fn put_table(
         table.columns.get(*index).is_some_and(|column| !column.heading.is_empty()) && told
     };
     let columns = (0..table.columns.len()).filter(shown);
-    let mut columns: Vec<Shown> = columns.map(|index| Shown::new(table, rows, index)).collect();
-    narrow(&mut columns, width);
-    let headings = columns.iter().map(|column| column.aligned(column.heading));
-    put_line(out, headings)?;
-    for row in 0..rows.len() {
-        put_line(out, columns.iter().map(|column| column.aligned(&column.cells[row])))?;
-    }
+    let columns = columns.map(|index| Shown::new(table.columns[index].heading, rows, index)).collect();
+    put_aligned(out, columns, rows.len(), width)?;
     if table.rows.len() > rows.len() {
         writeln!(out, "  … {} more", table.rows.len() - rows.len())?;
     }
     table.notes.iter().try_for_each(|note| put_note(out, note))
+}
+
+/// Writes rows of cells below their headings, and shortens texts until the lines fit the width.
+///
+/// # Errors
+///
+/// Never fails: writing to memory succeeds.
+pub fn put_cells(out: &mut Vec<u8>, headings: &[String], rows: &[Vec<Cell>], width: usize) -> Result<()> {
+    let columns = headings.iter().enumerate();
+    let columns = columns.map(|(index, heading)| Shown::new(heading, rows, index)).collect();
+    put_aligned(out, columns, rows.len(), width)
+}
+
+fn put_aligned(out: &mut Vec<u8>, mut columns: Vec<Shown<'_>>, rows: usize, width: usize) -> Result<()> {
+    narrow(&mut columns, width);
+    put_line(out, columns.iter().map(|column| column.aligned(column.heading)))?;
+    (0..rows)
+        .try_for_each(|row| put_line(out, columns.iter().map(|column| column.aligned(&column.cells[row]))))
 }
 
 /// Returns a table as JSON, with at most `top` rows.
@@ -78,16 +91,15 @@ fn put_line(out: &mut Vec<u8>, cells: impl Iterator<Item = String>) -> Result<()
 }
 
 /// A column to be shown.
-struct Shown {
-    heading: &'static str,
+struct Shown<'h> {
+    heading: &'h str,
     cells: Vec<String>,
     is_text: bool,
     width: usize,
 }
 
-impl Shown {
-    fn new(table: &Table, rows: &[Vec<Cell>], index: usize) -> Shown {
-        let heading = table.columns[index].heading;
+impl<'h> Shown<'h> {
+    fn new(heading: &'h str, rows: &[Vec<Cell>], index: usize) -> Shown<'h> {
         let cells: Vec<String> = rows.iter().map(|row| cell_text(&row[index])).collect();
         let is_text = rows.iter().any(|row| matches!(row[index], Cell::Text(_)));
         let width = cells.iter().map(|cell| cell.chars().count()).chain([heading.chars().count()]).max();
@@ -102,7 +114,7 @@ impl Shown {
 }
 
 /// Narrows the widest text columns until the line fits.
-fn narrow(columns: &mut [Shown], width: usize) {
+fn narrow(columns: &mut [Shown<'_>], width: usize) {
     loop {
         let sum: usize = columns.iter().map(|column| column.width + 2).sum();
         let Some(over) = sum.checked_sub(width).filter(|over| *over > 0) else { return };
@@ -177,7 +189,8 @@ fn bytes_text(bytes: u64) -> String {
     }
 }
 
-fn cell_value(cell: &Cell) -> Value {
+/// Returns a cell as JSON: durations and times in nanoseconds.
+pub fn cell_value(cell: &Cell) -> Value {
     match cell {
         Cell::Text(text) => text.as_str().into(),
         Cell::Id(number) | Cell::Count(number) | Cell::Bytes(number) => (*number).into(),

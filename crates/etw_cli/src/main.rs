@@ -40,7 +40,16 @@ fn main() -> ExitCode {
         Command::Merge(args) => commands::relog::merge(&args),
         Command::Split(args) => commands::relog::split(&args),
         Command::Relog(args) => commands::relog::relog(&args),
-        Command::Report(args) => commands::report::run(args),
+        Command::Report(args) => commands::report::run(*args),
+        Command::Tables(args) => commands::tables::run(&args),
+        Command::View(args) => match commands::view::run(&args) {
+            Ok(status) => return ExitCode::from(status),
+            Err(error) => Err(error),
+        },
+        Command::Compare(args) => match commands::compare::run(*args) {
+            Ok(status) => return ExitCode::from(status),
+            Err(error) => Err(error),
+        },
         Command::Symbols(args) => match commands::symbols::run(&args) {
             Ok(status) => return ExitCode::from(status),
             Err(error) => Err(error),

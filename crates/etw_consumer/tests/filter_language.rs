@@ -20,6 +20,8 @@ fn mistakes_are_reported_with_their_column() {
     check("activity == 5", "column 13: activity is compared with GUIDs");
     check("pid contains 4", "column 5: 'contains' does not apply to pid, which has numbers");
     check("provider < x", "column 10: '<' does not apply to provider");
+    check("stack >= x", "column 7: '>=' does not apply to stack, which has names");
+    check("stack", "column 1: expected an operator");
     check("pid in 4", "column 8: expected '('");
     check("pid in (4", "column 10: expected ',' or ')'");
     check("Name == \"x", "column 9: unterminated text that starts with \"");
@@ -46,6 +48,8 @@ fn forms_of_the_same_condition() {
         "class == \"9E814AAD-3204-11D2-9A82-006008A86939\"",
     );
     check(r#"Path startswith "C:\Windows\""#, r"Path startswith 'C:\Windows\'");
+    check("stack contains \"A!B\"", "stack icontains 'a!b'");
     // Conditions on the header come first, whatever the order of writing.
     check("Name == x and pid == 4", "pid == 4 and Name == x");
+    check("stack == x and Name == x", "Name == x and stack == x");
 }

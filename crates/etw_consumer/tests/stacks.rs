@@ -20,7 +20,7 @@ fn every_stack_of_a_real_trace_is_at_its_event() {
                 named += u64::from(is_stack && record.payload().u32_at(12).is_some());
             })
             .unwrap();
-        let mut stacks = trace.stacks().unwrap();
+        let stacks = trace.stacks().unwrap();
         let (mut frames, mut joined) = (0, 0);
         trace
             .for_each_record(|record| {

@@ -38,6 +38,7 @@ mod owned_record;
 mod record;
 mod sha1;
 mod sid;
+mod stack_frame;
 mod system_time;
 
 pub use bytes::Fields;
@@ -50,4 +51,5 @@ pub use outline::Outline;
 pub use owned_record::OwnedRecord;
 pub use record::{Instance, MessageFlags, Origin, Record, RecordError};
 pub use sid::Sid;
+pub use stack_frame::StackFrame;
 pub use system_time::SystemTime;

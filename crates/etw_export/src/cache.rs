@@ -12,6 +12,8 @@ use hashbrown::HashTable;
 const MAX_ENTRIES: usize = 1 << 15;
 /// Limit of the approximate bytes in entries: a schema may have thousands of properties.
 const MAX_BYTES: usize = 32 << 20;
+/// Number of places for recently found entries; a power of two.
+const RECENT: usize = 256;
 
 /// The header fields of a record that determine an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +49,9 @@ pub(crate) struct Cache<T> {
     /// Indexes of entries, by seeded hashes, so that input cannot make headers collide.
     table: HashTable<u32>,
     seed: RandomState,
-    /// The entry of the last event; the next event usually has the same one.
-    last: u32,
+    /// Recently found entries, each at the place given by [`glance`]. A place may have been overwritten, so the entry is
+    /// always compared.
+    recent: [u32; RECENT],
 }
 
 impl<T> Cache<T> {
@@ -58,7 +61,7 @@ impl<T> Cache<T> {
             bytes: 0,
             table: HashTable::new(),
             seed: RandomState::default(),
-            last: u32::MAX,
+            recent: [u32::MAX; RECENT],
         }
     }
 
@@ -72,13 +75,16 @@ impl<T> Cache<T> {
     ) -> Option<&T> {
         let header = Header::of(record);
         let address = address(schema);
-        if !self.entries.get(self.last as usize).is_some_and(|entry| entry.is(&header, address)) {
-            self.last = match self.search(&header, address, |entry| entry.is(&header, address)) {
+        let place = glance(&header, address) % RECENT;
+        let mut index = self.recent[place];
+        if !self.entries.get(index as usize).is_some_and(|entry| entry.is(&header, address)) {
+            index = match self.search(&header, address, |entry| entry.is(&header, address)) {
                 Some(index) => index,
                 None => self.insert(Entry { header, schema: schema.cloned(), parts: make() }),
             };
+            self.recent[place] = index;
         }
-        self.entries.get(self.last as usize).map(|entry| &entry.parts)
+        self.entries.get(index as usize).map(|entry| &entry.parts)
     }
 
     /// Returns the index of an entry; `is` compares an entry with the header and the schema's address.
@@ -118,6 +124,16 @@ impl<T> Entry<T> {
 #[inline]
 fn address(schema: Option<&Arc<EventSchema>>) -> usize {
     schema.map_or(0, |schema| Arc::as_ptr(schema) as usize)
+}
+
+/// Returns a cheap hash of a schema's address and a header. No table may rely on it, since input can make headers
+/// collide.
+#[inline]
+fn glance(header: &Header, address: usize) -> usize {
+    const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+    let EventDescriptor { id, opcode, version, .. } = header.descriptor;
+    let ids = u64::from(id) | u64::from(opcode.0) << 16 | u64::from(version) << 24;
+    ((address as u64 ^ ids.rotate_left(32)).wrapping_mul(FACTOR) >> 48) as usize
 }
 
 #[inline]

@@ -62,7 +62,7 @@ pub struct CsvWriter {
     fields: FieldSelection,
     /// Whether only the selected columns are written.
     is_selection: bool,
-    separator: u8,
+    pub(crate) separator: u8,
     sources: Vec<Source>,
     scratch: Vec<u8>,
 }

@@ -31,12 +31,13 @@ mod options;
 pub mod pcapng;
 mod put;
 mod source;
+mod stack;
 pub mod text;
 pub mod tracerpt;
 pub mod xml;
 
 #[cfg(feature = "columns")]
-pub use columns::{ColumnFormat, ColumnsSummary, ColumnsWriter};
+pub use columns::{ColumnFormat, ColumnsSummary, ColumnsWriter, RowCollector, Rows};
 pub use csv::CsvWriter;
 pub use evtx::{EvtxSummary, EvtxWriter};
 pub use fields::{FieldName, FieldSelection};

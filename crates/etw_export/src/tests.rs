@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use etw_event::StackFrame;
 use etw_schema::{CompiledSchema, Event, EventSchema};
 
 use crate::testing::{message, rich, with_event};
@@ -219,6 +220,60 @@ fn text() {
     let fields = FieldSelection::of(["Inner.Flag"]);
     assert_eq!(line(true, &Options { fields, ..options() }), format!("{start} Inner.Flag=true\n"));
     assert!(line(true, &Options { color: true, ..options() }).contains("\x1b[1mContoso"));
+}
+
+#[test]
+fn stacks_with_names() {
+    let inner = StackFrame {
+        address: 0x7FFE_0000_1234,
+        module: Some("a\"b.dll"),
+        function: Some("f<a;b>"),
+        file: Some("C:\\x.c"),
+        line: Some(7),
+        is_inlined: true,
+        ..StackFrame::default()
+    };
+    let outer = StackFrame { file: None, line: None, offset: Some(0x1B), is_inlined: false, ..inner };
+    let image = StackFrame { function: None, ..outer };
+    let stack = [inner, outer, image, StackFrame { address: 5, ..StackFrame::default() }];
+    let (options, payload) = (options(), rich().1);
+    let json = written(&payload, true, |out, event| {
+        JsonWriter::new(&options).put_with_stack(out, event, &stack);
+        out.push(b'\n');
+        JsonWriter::new(&options).put_with_stack(out, event, &[]);
+    });
+    let without = written(&payload, true, |out, event| JsonWriter::new(&options).put(out, event));
+    let stack_of = concat!(
+        r#","Stack":[{"Address":"0x7ffe00001234","Module":"a\"b.dll","Function":"f<a;b>","#,
+        r#""File":"C:\\x.c","Line":7,"Inlined":true},"#,
+        r#"{"Address":"0x7ffe00001234","Module":"a\"b.dll","Function":"f<a;b>","Offset":27},"#,
+        r#"{"Address":"0x7ffe00001234","Module":"a\"b.dll","Offset":27},{"Address":"0x5"}]}"#,
+    );
+    assert_eq!(json, format!("{}{stack_of}\n{without}", &without[..without.len() - 1]));
+    let text = written(&payload, true, |out, event| {
+        TextWriter::new(&options).put_with_stack(out, event, &stack);
+    });
+    let frames: Vec<&str> = text.lines().skip(1).collect();
+    assert_eq!(
+        frames,
+        [
+            r#"    a"b!f<a;b> (C:\x.c:7) [inlined]"#,
+            r#"    a"b!f<a;b>+0x1b"#,
+            r#"    a"b.dll+0x1b"#,
+            "    0x5",
+        ]
+    );
+    let mut header = Vec::new();
+    CsvWriter::new(&options).put_header_with_stack(&mut header);
+    assert!(header.ends_with(b",User Data,Stack\r\n"));
+    let csv = written(&payload, true, |out, event| {
+        CsvWriter::new(&options).put_with_stack(out, event, &stack);
+        CsvWriter::new(&options).put_with_stack(out, event, &[]);
+    });
+    let column = r#","a""b!f<a:b> (C:\x.c:7);a""b!f<a:b>+0x1b;a""b.dll+0x1b;0x5""#;
+    let (with, none) = csv.split_once("\r\n").unwrap();
+    assert!(with.ends_with(column) && none.ends_with(",\r\n"), "{csv}");
+    assert_eq!(with.len() - column.len(), none.len() - 3);
 }
 
 #[test]

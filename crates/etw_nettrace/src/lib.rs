@@ -5,6 +5,8 @@
 //! compressed events that refer to metadata and stacks; 6 has another framing, threads of several processes, and
 //! labels. Source: `NetPerfFormat.md`, `NetTraceFormat_v5.md` and `NetTraceFormat.md` of microsoft/perfview.
 //!
+//! [`ipc`] has the messages that start and stop such a trace in a running program.
+//!
 //! The crate does no I/O, and does not interpret payloads: [`Definition::fields`] describes them.
 //!
 //! ```no_run
@@ -34,6 +36,7 @@ mod definition;
 mod error;
 mod event_headers;
 mod header;
+pub mod ipc;
 mod items;
 mod labels;
 mod rows;

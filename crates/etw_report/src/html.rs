@@ -7,8 +7,12 @@ use etw_app::table::{cell_text, duration_text};
 use etw_app::text::grouped;
 use maud::{DOCTYPE, Escaper, Markup, PreEscaped, Render, html};
 use openetw::analysis::{Activity, Cell, Duration, Table, TableKind};
+use openetw::tables::TableSchema;
 
-use super::{Page, Summary};
+use super::rows::RowsRequest;
+use super::summary::Summary;
+use super::words::shown_character;
+use super::{Page, flame};
 
 /// Number of rows of a chart with their own color; the others are summed.
 const SERIES: usize = 8;
@@ -33,53 +37,112 @@ fn markup(page: &Page, rows: usize) -> Markup {
     let summary = page.summary();
     let losses = summary.losses();
     let title = page.files.join(", ");
+    let graphs: Vec<_> = page.stacks.iter().filter(|(_, stacks)| !stacks.is_empty()).collect();
     let (empty, tables): (Vec<&Table>, Vec<&Table>) =
         page.report.tables.iter().partition(|table| table.rows.is_empty());
+    let body = html! {
+        h1 { (Shown(&title)) }
+        p.dim {
+            (plural(page.statistics.records, "event")) ", " (duration_text(page.report.duration))
+            " from " (page.start.to_string())
+        }
+        (verdict(losses.as_deref()))
+        nav {
+            @for table in &tables { a href={ "#" (table.kind.name()) } { (table.kind.title()) } }
+            @for (kind, _) in &graphs {
+                a href={ "#flame-" (kind.name()) } { "Flame graph: " (kind.title()) }
+            }
+            @if !page.kinds.is_empty() { a href="#events" { "Events" } }
+        }
+        (facts(page, &summary))
+        (cpu_over_time(page))
+        (events_over_time(&page.report.activity))
+        @for (kind, stacks) in &graphs { (flame::graph(*kind, stacks)) }
+        @for table in &tables { (table_section(table, rows, losses.is_some())) }
+        @if tables.is_empty() {
+            section {
+                h2 { "What the machine did" }
+                p { "The trace contains no kernel events for the tables." }
+            }
+        }
+        (kinds(page, rows))
+        @if !empty.is_empty() {
+            footer {
+                "Tables without events, with what records them: "
+                @for (index, table) in empty.iter().enumerate() {
+                    @if index > 0 { "; " }
+                    (table.kind.title()) " (" (table.kind.flags()) ")"
+                }
+                "."
+            }
+        }
+    };
+    document(&format!("Trace report: {title}"), &body, !graphs.is_empty())
+}
+
+/// Returns a complete page.
+pub(super) fn document(title: &str, body: &Markup, has_graphs: bool) -> Markup {
+    let policy = if has_graphs { flame::policy() } else { POLICY.to_owned() };
     html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width,initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                title { "Trace report: " (Shown(&title)) }
-                style { (PreEscaped(STYLE)) }
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                title { (Shown(title)) }
+                style { (PreEscaped(STYLE)) @if has_graphs { (PreEscaped(flame::STYLE)) } }
             }
-            body { main {
-                h1 { (Shown(&title)) }
-                p.dim {
-                    (plural(page.statistics.records, "event")) ", " (duration_text(page.report.duration))
-                    " from " (page.start.to_string())
-                }
-                (verdict(losses.as_deref()))
-                nav {
-                    @for table in &tables { a href={ "#" (table.kind.name()) } { (table.kind.title()) } }
-                    @if !page.kinds.is_empty() { a href="#events" { "Events" } }
-                }
-                (facts(page, &summary))
-                (cpu_over_time(page))
-                (events_over_time(&page.report.activity))
-                @for table in &tables { (table_section(table, rows, losses.is_some())) }
-                @if tables.is_empty() {
-                    section {
-                        h2 { "What the machine did" }
-                        p { "The trace contains no kernel events for the tables." }
+            body {
+                main { (body) }
+                @if has_graphs { (flame::script()) }
+            }
+        }
+    }
+}
+
+/// Appends a page with rows of a table with rows, or with groups of them.
+pub(super) fn put_rows(
+    out: &mut Vec<u8>,
+    table: &TableSchema,
+    files: &str,
+    request: &RowsRequest,
+    (headings, rows, more): (&[String], &[Vec<Cell>], u64),
+) {
+    let most: Vec<f64> = (0..headings.len())
+        .map(|index| rows.iter().filter_map(|row| row.get(index)).map(number).fold(0.0, f64::max))
+        .collect();
+    // Of groups, the first value is what they are compared by, or else the number of rows.
+    let first_value = request.columns.len() + usize::from(!request.values.is_empty());
+    let bar = request.is_pivot().then_some(first_value).filter(|index| most.get(*index) > Some(&0.0));
+    let body = html! {
+        h1 { (Shown(&table.title)) }
+        p.dim { (Shown(files)) }
+        @if let Some(condition) = &request.condition { p.dim { "Where " (Shown(condition)) } }
+        section id=(table.name) {
+            .scroll { table {
+                thead { tr {
+                    @for (index, heading) in headings.iter().enumerate() {
+                        th class=(class(rows, index)) { (Shown(heading)) }
+                        @if bar == Some(index) { th {} }
                     }
-                }
-                (kinds(page, rows))
-                @if !empty.is_empty() {
-                    footer {
-                        "Tables without events, with what records them: "
-                        @for (index, table) in empty.iter().enumerate() {
-                            @if index > 0 { "; " }
-                            (table.kind.title()) " (" (table.kind.flags()) ")"
+                } }
+                tbody {
+                    @for row in rows {
+                        tr {
+                            @for (index, value) in row.iter().enumerate() {
+                                (cell(class(rows, index), value))
+                                @if bar == Some(index) { (bar_cell(number(value), most[index])) }
+                            }
                         }
-                        "."
                     }
                 }
             } }
+            @if more > 0 { p.note { "… " (grouped(more)) " more" } }
         }
-    }
+    };
+    let title = format!("{}: {files}", table.title);
+    out.extend_from_slice(document(&title, &body, false).into_string().as_bytes());
 }
 
 fn verdict(losses: Option<&str>) -> Markup {
@@ -332,7 +395,7 @@ fn weights(kind: TableKind) -> &'static [&'static str] {
     match kind {
         TableKind::Processes | TableKind::Cpu | TableKind::Threads => &["cpu_ns", "weight_ns"],
         TableKind::Functions => &["exclusive_weight_ns"],
-        TableKind::Waits => &["wait_ns"],
+        TableKind::Waits | TableKind::WaitChains => &["wait_ns"],
         TableKind::Disk => &["bytes"],
         TableKind::Network => &["received_bytes"],
         TableKind::Files | TableKind::Faults | TableKind::Syscalls | TableKind::DpcIsr => &["time_ns"],
@@ -341,6 +404,7 @@ fn weights(kind: TableKind) -> &'static [&'static str] {
         TableKind::Allocations => &["bytes"],
         TableKind::Exceptions => &["count"],
         TableKind::ThreadPool => &["enqueued", "thread_starts"],
+        TableKind::Http => &["time_ns", "count"],
         TableKind::ByFunction(_) => &["exclusive_time_ns", "exclusive_bytes", "exclusive_count"],
     }
 }
@@ -433,25 +497,19 @@ fn number(cell: &Cell) -> f64 {
     }
 }
 
-fn plural(count: u64, one: &str) -> String {
+pub(super) fn plural(count: u64, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{} {one}s", grouped(count)) }
 }
 
 /// Escaped text from a trace. Control and bidirectional formatting characters become U+FFFD.
-struct Shown<'t>(&'t str);
+pub(super) struct Shown<'t>(pub(super) &'t str);
 
 impl Render for Shown<'_> {
     fn render_to(&self, buffer: &mut String) {
         let mut escaper = Escaper::new(buffer);
         for character in self.0.chars() {
-            let shown = match character {
-                '\t' => ' ',
-                '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => '\u{FFFD}',
-                other if other.is_control() => '\u{FFFD}',
-                other => other,
-            };
             // Writing to a string does not fail.
-            let _ = escaper.write_char(shown);
+            let _ = escaper.write_char(shown_character(character));
         }
     }
 }

@@ -1,31 +1,40 @@
 //! Reports of what a machine did, as text, JSON, XML or a page with charts.
 //!
-//! [`run`] is the command `etw report`. [`Page`] writes only the page, for programs that also read the trace for other
-//! purposes.
+//! [`run`] is the command `etw report`, and [`compare::run`] is `etw compare`. [`Page`] writes only the page, for
+//! programs that also read the trace for other purposes.
 
 #![forbid(unsafe_code)]
 
+pub mod compare;
+mod flame;
 mod html;
 mod json;
 mod page;
+mod reading;
+pub mod rows;
+mod sha256;
+mod summary;
 mod text;
+mod tree;
+mod words;
 mod xml;
 
 use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use etw_app::input::{self, check_read, report_unreadable};
-use etw_app::progress::Progress;
+use etw_app::input::check_read;
 use etw_app::symbols::SymbolOptions;
-use etw_app::tally::Tally;
 use etw_app::{UsageError, output, table};
-use openetw::analysis::{
-    Analysis, Machines, ProcessFilter, Report, ReportOptions, StackWeight, TableKind, Window,
-};
-use openetw::{FileTime, StackCounts, Statistics, TimePoint, Trace};
+use openetw::analysis::{Machines, ProcessFilter, Report, ReportOptions, StackWeight, TableKind, TreeShape};
+use openetw::{TimePoint, Trace};
+
+use reading::{Plan, Reading};
+use summary::Summary;
+use tree::Tree;
 
 pub use page::Page;
+pub use tree::TreeKind;
 
 /// Default number of rows per table in a text report of all tables.
 const TOP_OF_ALL: usize = 6;
@@ -33,8 +42,6 @@ const TOP_OF_ALL: usize = 6;
 const TOP_OF_ONE: usize = 20;
 /// Default number of rows per table on a page with charts.
 const TOP_OF_PAGE: usize = 20;
-/// Number of events between updates of the progress bar.
-const PROGRESS_EVERY: u64 = 1 << 14;
 
 /// Contents and format of a report.
 #[derive(Debug, Clone)]
@@ -45,9 +52,16 @@ pub struct Request {
     pub tables: Vec<TableKind>,
     /// Maximum number of rows per table; `None` for the default of the format.
     pub top: Option<usize>,
-    /// What to count by stack; folded stacks then show it instead of samples.
-    pub stacks: Option<StackWeight>,
-    /// Processes to show rows about.
+    /// Tables by function to show besides: of samples, or of what else to count by stack. Folded stacks are those of the
+    /// one that is given; call trees are of these tables instead of that of samples.
+    pub stacks: Vec<TableKind>,
+    /// Call trees to show instead of tables.
+    pub tree: Option<TreeRequest>,
+    /// What is done with stacks before trees and flame graphs show them.
+    pub shape: TreeShape,
+    /// Files of stack tags, for `shape`.
+    pub stack_tags: Vec<PathBuf>,
+    /// Processes and threads to show rows about.
     pub processes: ProcessFilter,
     /// Start of the period to report on; `None` for the start of the trace.
     pub from: Option<TimePoint>,
@@ -61,6 +75,17 @@ pub struct Request {
     pub format: Format,
     /// File to write; `None` for standard output.
     pub output: Option<PathBuf>,
+}
+
+/// Call trees to show.
+#[derive(Debug, Clone)]
+pub struct TreeRequest {
+    /// What to show.
+    pub kind: TreeKind,
+    /// Minimum part of the nodes in percent; `None` for the default of the format.
+    pub min_percent: Option<f64>,
+    /// Maximum number of nodes in a node.
+    pub top: Option<usize>,
 }
 
 /// Output formats of reports.
@@ -82,52 +107,29 @@ pub enum Format {
 ///
 /// # Errors
 ///
-/// Fails if a trace cannot be read, if the start is not before the end or a symbol path cannot be used ([`UsageError`]),
-/// or if the output cannot be written.
+/// Fails if a trace cannot be read, if the options contradict each other ([`UsageError`]), or if the output cannot be
+/// written.
 pub fn run(request: &Request) -> Result<()> {
-    let builder = input::builder(&request.files)?;
-    // The kernel's classes are built in.
-    let mut trace = builder.skip_unreadable(true).look_ahead(false).open()?;
-    report_unreadable(&trace);
-    let start = trace.start_time();
-    let resolve = |time: Option<TimePoint>, default| time.map_or(default, |time| time.resolve(start));
-    let window =
-        Window { from: resolve(request.from, Window::ALL.from), to: resolve(request.to, Window::ALL.to) };
-    if window.from >= window.to {
-        return Err(UsageError("--from is not before --to".to_owned()).into());
-    }
-    let options = options(request, &trace)?;
-    let mut analysis = Analysis::new(window).of_machines(Machines::of(&trace));
+    check(request)?;
+    let mut shape = request.shape.clone();
+    shape.tags = tree::read_tags(&request.stack_tags)?;
     let is_page = matches!(request.format, Format::Html | Format::Xml);
-    if is_page {
-        analysis = analysis.over_time(start, options.end);
+    let plan = Plan {
+        files: &request.files,
+        from: request.from,
+        to: request.to,
+        stacks: weights(request.stacks.iter().chain(&request.tables)),
+        is_page,
+        has_progress: request.format == Format::Text,
+    };
+    let Reading { mut trace, mut report, options, tally } =
+        reading::read(&plan, |trace| options(request, trace))?;
+    if has_shape(request) && request.tree.is_none() {
+        report.shape(&shape);
+        if let (Format::Folded, Some((kind, stacks))) = (request.format, report.stacks.first()) {
+            report.folded_stacks = stacks.folded(*kind);
+        }
     }
-    let mut stacks = None;
-    if let Some(weight) = request.stacks {
-        analysis = analysis.by_stack(weight);
-        let found = trace.stacks()?;
-        report_lost_stacks(found.counts());
-        stacks = Some(found);
-    }
-    let mut tally = Tally::default();
-    let end = options.end.unwrap_or_default();
-    let progress = Progress::of_time(start, end, request.format == Format::Text);
-    let mut events = 0_u64;
-    trace.for_each_layout(|event| {
-        match &mut stacks {
-            Some(stacks) => analysis.add_with_stack(event, &stacks.of(event.record)),
-            None => analysis.add(event),
-        }
-        if is_page && window.from <= event.record.time() && event.record.time() < window.to {
-            tally.add(event);
-        }
-        events += 1;
-        if events.is_multiple_of(PROGRESS_EVERY) {
-            progress.reach(event.record.time());
-        }
-    })?;
-    progress.finish();
-    let report = analysis.report(&options);
     let mut out = Vec::new();
     if is_page {
         let page = Page::new(&mut trace, report, &tally, options.processors);
@@ -137,7 +139,7 @@ pub fn run(request: &Request) -> Result<()> {
             _ => page.put_xml(&mut out, top)?,
         }
     } else {
-        put_tables(&mut out, request, &trace, &report, &options)?;
+        put_tables(&mut out, request, &shape, &trace, &report, &options)?;
     }
     let mut file = output::open(request.output.as_deref())?;
     file.write_all(&out)?;
@@ -145,65 +147,100 @@ pub fn run(request: &Request) -> Result<()> {
     check_read(&trace)
 }
 
+/// Rejects options that contradict each other.
+fn check(request: &Request) -> Result<()> {
+    let usage = |text: &str| Err(UsageError(text.to_owned()).into());
+    if request.tree.is_some() && !matches!(request.format, Format::Text | Format::Json) {
+        return usage("--tree writes text and JSON; --format html has flame graphs");
+    }
+    if request.tree.is_some() && !request.tables.is_empty() {
+        return usage("--table is not shown with --tree; --stacks selects what the tree is of");
+    }
+    let has_stacks = request.tree.is_some()
+        || !request.stacks.is_empty()
+        || request.tables.contains(&TableKind::Functions)
+        || matches!(request.format, Format::Html | Format::Folded);
+    if has_shape(request) && !has_stacks {
+        return usage(
+            "options for stacks need --stacks, --tree, --table functions or --format html or folded",
+        );
+    }
+    let is_of_tags = request.tree.as_ref().is_some_and(|tree| matches!(tree.kind, TreeKind::Tags));
+    if is_of_tags && request.stack_tags.is_empty() {
+        return usage("--tree tags needs --stack-tags FILE");
+    }
+    if request.format == Format::Folded && request.stacks.len() > 1 {
+        return usage("folded stacks are of one of --stacks only");
+    }
+    if !request.processes.threads.is_empty()
+        && let Some(table) = request.tables.iter().find(|table| !table.has_threads())
+    {
+        return usage(&format!("the table {} has no threads, which --tid selects", table.name()));
+    }
+    Ok(())
+}
+
+/// Returns whether stacks are changed before they are shown.
+fn has_shape(request: &Request) -> bool {
+    let shape = &request.shape;
+    let patterns = [&shape.include, &shape.exclude, &shape.fold, &shape.group_modules];
+    patterns.iter().any(|patterns| !patterns.is_empty())
+        || shape.just_my_code
+        || shape.fold_percent > 0.0
+        || !request.stack_tags.is_empty()
+}
+
+/// Returns what to count by stack besides samples.
+fn weights<'k>(tables: impl IntoIterator<Item = &'k TableKind>) -> Vec<StackWeight> {
+    let mut weights = Vec::new();
+    for table in tables {
+        let weight = match table {
+            TableKind::ByFunction(weight) => *weight,
+            TableKind::WaitChains => StackWeight::WaitChains,
+            _ => continue,
+        };
+        if !weights.contains(&weight) {
+            weights.push(weight);
+        }
+    }
+    weights
+}
+
 fn put_tables(
     out: &mut Vec<u8>,
     request: &Request,
+    shape: &TreeShape,
     trace: &Trace,
     report: &Report,
     options: &ReportOptions,
 ) -> Result<()> {
-    let start = trace.start_time();
-    let summary = Summary { files: trace.source_names().collect(), start, statistics: trace.statistics() };
+    let summary = Summary::of(trace);
+    // Cells are cut only on a terminal; files are searched for whole texts.
+    let is_terminal = output::is_terminal(request.output.as_deref());
+    let width = if is_terminal { table::WIDTH } else { usize::MAX };
+    let is_text = request.format == Format::Text;
+    if let Some(tree) = &request.tree {
+        let notes = |kind: TableKind| {
+            report.tables.iter().find(|table| table.kind == kind).map_or(&[][..], |table| &table.notes)
+        };
+        let trees: Vec<Tree<'_>> = report
+            .stacks
+            .iter()
+            .map(|(kind, stacks)| Tree::new(*kind, stacks, tree, shape, notes(*kind), is_text))
+            .collect();
+        return match is_text {
+            true => text::put_trees(out, &summary, report, options, &trees, width),
+            false => json::put_trees(out, &summary, report, options, &trees),
+        };
+    }
     match request.format {
         Format::Text => {
-            let is_page = request.tables.is_empty() && request.stacks.is_none();
+            let is_page = request.tables.is_empty() && request.stacks.is_empty();
             let top = if is_page { TOP_OF_ALL } else { TOP_OF_ONE };
-            // Cells are cut only on a terminal; files are searched for whole texts.
-            let is_terminal = output::is_terminal(request.output.as_deref());
-            let width = if is_terminal { table::WIDTH } else { usize::MAX };
             text::put(out, &summary, report, options, request.top.unwrap_or(top), is_page, width)
         }
         Format::Json => json::put(out, &summary, report, options, request.top),
         _ => put_folded(out, report),
-    }
-}
-
-/// Summary of the traces.
-struct Summary<'t> {
-    files: Vec<&'t str>,
-    start: FileTime,
-    statistics: &'t Statistics,
-}
-
-impl Summary<'_> {
-    /// Describes the losses in the traces; `None` if the traces are complete.
-    fn losses(&self) -> Option<String> {
-        let statistics = self.statistics;
-        if statistics.is_complete() {
-            return None;
-        }
-        let mut said = Vec::new();
-        let [events, buffers, _] = statistics.loss_records;
-        let mut say = |count: u64, one: &str, more: &str| match count {
-            0 => {}
-            1 => said.push(format!("1 {one}")),
-            _ => said.push(format!("{count} {more}")),
-        };
-        say(statistics.events_lost(), "event lost", "events lost");
-        say(statistics.buffers_lost(), "buffer lost", "buffers lost");
-        say(statistics.damage_count, "damaged place", "damaged places");
-        let unclosed = statistics.sources.iter().filter(|source| source.unclosed).count() as u64;
-        say(unclosed, "file never closed", "files never closed");
-        if said.is_empty() {
-            let marks = |source: &openetw::SourceStatistics| {
-                source.buffers_after_lost_events
-                    + source.buffers_after_lost_buffers
-                    + source.corrupt_backup_buffers
-            };
-            let marked: u64 = statistics.sources.iter().map(marks).sum();
-            said.push(format!("losses at {} places", marked.max(events + buffers).max(1)));
-        }
-        Some(said.join(", "))
     }
 }
 
@@ -213,27 +250,41 @@ fn options(request: &Request, trace: &Trace) -> Result<ReportOptions> {
     options.processes = request.processes.clone();
     options.symbolizer = request.symbols.symbolizer()?;
     options.tiers = request.tiers;
-    let of_stacks = request.stacks.map(TableKind::ByFunction);
-    if !request.tables.is_empty() || of_stacks.is_some() {
-        options.tables = request.tables.iter().copied().chain(of_stacks).collect();
-    } else if matches!(request.format, Format::Text | Format::Html) {
+    let has_default = matches!(request.format, Format::Text | Format::Html);
+    if request.tree.is_some() {
+        options.tables =
+            if request.stacks.is_empty() { vec![TableKind::Functions] } else { request.stacks.clone() };
+        options.named_stacks = options.tables.clone();
+    } else if !request.tables.is_empty() || !request.stacks.is_empty() {
+        options.tables.clone_from(&request.tables);
+        let others = request.stacks.iter().filter(|kind| !request.tables.contains(kind));
+        options.tables.extend(others);
+    } else if has_default {
         options.tables.retain(|kind| kind.is_default());
     }
+    if !options.processes.threads.is_empty() {
+        options.tables.retain(|kind| kind.has_threads());
+    }
+    if has_shape(request) && request.tree.is_none() {
+        let by_function = |kind: &&TableKind| matches!(kind, TableKind::Functions | TableKind::ByFunction(_));
+        options.named_stacks.extend(options.tables.iter().filter(by_function));
+    }
     if request.format == Format::Folded {
+        if has_shape(request) {
+            options.named_stacks = vec![request.stacks.first().copied().unwrap_or(TableKind::Functions)];
+        }
         options.tables.clear();
         options.folded_stacks = true;
     }
+    if request.format == Format::Html {
+        // The page shows samples too, if it shows everything.
+        let is_all = request.tables.is_empty() && request.stacks.is_empty();
+        let has_samples = is_all || options.tables.contains(&TableKind::Functions);
+        options.named_stacks.extend(has_samples.then_some(TableKind::Functions));
+        let others = request.stacks.iter().filter(|kind| **kind != TableKind::Functions);
+        options.named_stacks.extend(others);
+    }
     Ok(options)
-}
-
-/// Warns of stacks that the report lacks.
-fn report_lost_stacks(StackCounts { damaged, undefined_keys, .. }: StackCounts) {
-    if damaged > 0 {
-        output::warn(&format_args!("{damaged} stacks cannot be read"));
-    }
-    if undefined_keys > 0 {
-        output::warn(&format_args!("{undefined_keys} keys of stacks are not defined in the trace"));
-    }
 }
 
 fn put_folded(out: &mut Vec<u8>, report: &Report) -> Result<()> {

@@ -3,10 +3,11 @@
 use anyhow::Result;
 use etw_app::machine;
 use etw_app::tally::{Counted, Tally};
-use openetw::analysis::Report;
+use openetw::analysis::{NamedStacks, Report, TableKind};
 use openetw::{FileTime, Statistics, Trace};
 
-use super::{Summary, html, xml};
+use super::summary::Summary;
+use super::{html, xml};
 
 /// A report page: the report, and information about its traces.
 pub struct Page {
@@ -20,6 +21,8 @@ pub struct Page {
     pub(super) kinds: Vec<Counted>,
     /// Number of events without a schema.
     pub(super) undecoded: u64,
+    /// The stacks of flame graphs.
+    pub(super) stacks: Vec<(TableKind, NamedStacks)>,
 }
 
 /// Origin of one trace; texts are empty if the trace does not contain them.
@@ -31,7 +34,7 @@ pub(super) struct Origin {
 
 impl Page {
     /// Creates the page of a trace that has been read.
-    pub fn new(trace: &mut Trace, report: Report, tally: &Tally, processors: u32) -> Page {
+    pub fn new(trace: &mut Trace, mut report: Report, tally: &Tally, processors: u32) -> Page {
         let mut resolver = trace.resolver().clone();
         let machines = machine::machines(trace.inputs(), &mut resolver);
         let sources = trace.headers().iter().zip(machines).map(|(header, machine)| {
@@ -48,6 +51,7 @@ impl Page {
             start: trace.start_time(),
             processors,
             statistics: trace.statistics().clone(),
+            stacks: std::mem::take(&mut report.stacks),
             report,
             kinds: tally.counted(),
             undecoded: tally.undecoded,

@@ -6,7 +6,8 @@ use anyhow::Result;
 use etw_app::table::put_table;
 use openetw::analysis::{Report, ReportOptions};
 
-use super::Summary;
+use super::summary::Summary;
+use super::tree::Tree;
 
 /// Appends the report; tables without rows appear only if they were requested.
 pub(super) fn put(
@@ -18,16 +19,8 @@ pub(super) fn put(
     is_page: bool,
     width: usize,
 ) -> Result<()> {
+    put_head(out, summary, report, options)?;
     let losses = summary.losses();
-    let (seconds, processors) = (report.duration.seconds(), options.processors);
-    let processors =
-        if processors == 1 { "1 processor".to_owned() } else { format!("{processors} processors") };
-    let events = summary.statistics.records;
-    let verdict = losses.as_deref().map_or("complete".to_owned(), |losses| format!("INCOMPLETE: {losses}"));
-    writeln!(out, "{}: {seconds:.3} s, {processors}, {events} events, {verdict}", summary.files.join(", "))?;
-    if losses.is_some() {
-        writeln!(out, "The numbers below are too low: they do not include lost events.")?;
-    }
     let mut is_empty = true;
     for table in &report.tables {
         if table.rows.is_empty() {
@@ -46,6 +39,39 @@ pub(super) fn put(
             "\nNo table has rows: the trace contains no kernel events. To record some:\n  \
              etw record -k Latency+DISPATCHER -o trace.etl --for 5s"
         )?;
+    }
+    Ok(())
+}
+
+/// Appends call trees.
+pub(super) fn put_trees(
+    out: &mut Vec<u8>,
+    summary: &Summary<'_>,
+    report: &Report,
+    options: &ReportOptions,
+    trees: &[Tree<'_>],
+    width: usize,
+) -> Result<()> {
+    put_head(out, summary, report, options)?;
+    let is_incomplete = summary.losses().is_some();
+    trees.iter().try_for_each(|tree| tree.put(out, is_incomplete, width))
+}
+
+fn put_head(
+    out: &mut Vec<u8>,
+    summary: &Summary<'_>,
+    report: &Report,
+    options: &ReportOptions,
+) -> Result<()> {
+    let losses = summary.losses();
+    let (seconds, processors) = (report.duration.seconds(), options.processors);
+    let processors =
+        if processors == 1 { "1 processor".to_owned() } else { format!("{processors} processors") };
+    let events = summary.statistics.records;
+    let verdict = losses.as_deref().map_or("complete".to_owned(), |losses| format!("INCOMPLETE: {losses}"));
+    writeln!(out, "{}: {seconds:.3} s, {processors}, {events} events, {verdict}", summary.files.join(", "))?;
+    if losses.is_some() {
+        writeln!(out, "The numbers below are too low: they do not include lost events.")?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! A schema ready for decoding: its layout and its parsed message.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use etw_event::{PointerSize, Record};
 
@@ -41,7 +41,7 @@ use crate::{EventSchema, ProviderInfo, Value};
 /// assert_eq!(event.find("Image").unwrap().text().to_string(), "x.exe");
 /// assert!(event.get::<u8>("Image").is_err());
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct CompiledSchema {
     /// The schema.
     pub schema: Arc<EventSchema>,
@@ -53,6 +53,7 @@ pub struct CompiledSchema {
     keys: Box<[u64]>,
     /// The message text, parsed on first use.
     message: OnceLock<Option<Message>>,
+    this: Weak<CompiledSchema>,
 }
 
 impl CompiledSchema {
@@ -66,7 +67,15 @@ impl CompiledSchema {
         let layout = Layout::new(&schema);
         let top_level = schema.properties.iter().take(schema.top_level.into());
         let keys = top_level.map(|property| name_key(&property.name)).collect();
-        Arc::new(CompiledSchema { schema, layout, skip, keys, message: OnceLock::new() })
+        let message = OnceLock::new();
+        Arc::new_cyclic(|this| CompiledSchema { schema, layout, skip, keys, message, this: this.clone() })
+    }
+
+    /// Returns this compiled schema to keep. Properties borrow it without the count of references, which saves a step
+    /// for each event.
+    pub fn shared(&self) -> Arc<CompiledSchema> {
+        // It is in no `Arc` any more if a program took it out.
+        self.this.upgrade().unwrap_or_else(|| CompiledSchema::with_skip(self.schema.clone(), self.skip))
     }
 
     /// Returns the provider's names.
@@ -79,7 +88,7 @@ impl CompiledSchema {
     ///
     /// [`Properties::error`] reports a damaged payload; the properties before the damage are available.
     #[inline]
-    pub fn locate<'a>(self: &'a Arc<Self>, record: &Record<'a>, located: &'a mut Located) -> Properties<'a> {
+    pub fn locate<'a>(&'a self, record: &Record<'a>, located: &'a mut Located) -> Properties<'a> {
         let payload = record.payload().get(self.skip as usize..).unwrap_or_default();
         let pointer = record.pointer_size();
         located.clock = record.origin().clock;
@@ -93,7 +102,7 @@ impl CompiledSchema {
     /// Locates a classic user-mode event, whose payload may have the other pointer size if a 32-bit program relogged it
     /// (Observed: the `*_64_*` files of google-sawbuck). The other size is used if it alone fits exactly.
     #[inline]
-    fn retry(self: &Arc<Self>, payload: &[u8], pointer: PointerSize, located: &mut Located) {
+    fn retry(&self, payload: &[u8], pointer: PointerSize, located: &mut Located) {
         let fits = |located: &Located| {
             let exact = located.error().is_none() && located.consumed_bytes() == payload.len();
             // The upper half of a pointer may look like the start of a string that extends to the end of the payload.
@@ -114,7 +123,7 @@ impl CompiledSchema {
     }
 
     /// Returns whether a UTF-16 string among the properties contains a control character.
-    fn has_control_characters(self: &Arc<Self>, payload: &[u8], located: &Located) -> bool {
+    fn has_control_characters(&self, payload: &[u8], located: &Located) -> bool {
         let properties = Properties { compiled: self, payload, located };
         properties.iter().any(|property| match property.value() {
             Value::Utf16(text) => {

@@ -2,7 +2,6 @@
 
 use std::iter::Zip;
 use std::ops::Range;
-use std::sync::Arc;
 use std::{fmt, slice};
 
 use crate::layout::{FRAME_START, Format, Frame, LocateErrorKind, LocatedSlots, Place, Shape};
@@ -14,7 +13,7 @@ use crate::{CompiledSchema, EventSchema, LocateError, Property, PropertyType, Va
 /// Values are read from the payload on access.
 #[derive(Clone, Copy)]
 pub struct Properties<'a> {
-    pub(crate) compiled: &'a Arc<CompiledSchema>,
+    pub(crate) compiled: &'a CompiledSchema,
     pub(crate) payload: &'a [u8],
     pub(crate) located: &'a LocatedSlots,
 }
@@ -103,7 +102,7 @@ impl fmt::Debug for PayloadError<'_> {
 impl<'a> Properties<'a> {
     /// Returns the event's compiled schema.
     #[inline]
-    pub fn compiled(&self) -> &'a Arc<CompiledSchema> {
+    pub fn compiled(&self) -> &'a CompiledSchema {
         self.compiled
     }
 
@@ -319,7 +318,7 @@ impl<'a> PropertyValue<'a> {
     #[inline(never)]
     fn compound(
         (property, place): (&'a Property, &'a Place),
-        compiled: &'a Arc<CompiledSchema>,
+        compiled: &'a CompiledSchema,
         payload: &'a [u8],
         located: &'a LocatedSlots,
         start: u32,

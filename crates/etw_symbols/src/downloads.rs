@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::SymbolError;
 use crate::debug_files;
 use crate::stores::TimeLimits;
 use crate::stores::file::StoredFile;
@@ -75,6 +76,7 @@ impl Symbolizer {
 
     fn fetch_one(&self, module: &Module<'_>, limits: TimeLimits, progress: &(dyn Fn(u64) + Sync)) -> Fetched {
         match module.windows {
+            Some(_) if module.is_managed => self.fetch_managed(module, limits, progress),
             Some(image) => self.fetch_windows(module.path, image, limits, progress),
             None => self.fetch_elf(module, limits, progress),
         }
@@ -97,6 +99,26 @@ impl Symbolizer {
         match self.servers.fetch_elf(servers, &target, module.build_id, limits, progress) {
             Ok(()) => Fetched { file: Some(target), is_new: true, problem: None },
             Err(reason) => problem(reason),
+        }
+    }
+
+    fn fetch_managed(
+        &self,
+        module: &Module<'_>,
+        limits: TimeLimits,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Fetched {
+        if let Ok(file) = self.locate(module) {
+            return Fetched { file: Some(file), ..Fetched::default() };
+        }
+        let Some(id) = module.managed_pdb() else {
+            return Fetched { problem: Some(SymbolError::NoPdbId.to_string()), ..Fetched::default() };
+        };
+        // The trace does not say which format the PDB has.
+        let get = |id| self.servers.fetch(&self.symbol_path, &StoredFile::Pdb(id), limits, progress);
+        match get(id.portable()).or_else(|problem| get(id.clone()).map_err(|_| problem)) {
+            Ok(file) => Fetched { file: Some(file), is_new: true, problem: None },
+            Err(problem) => Fetched { problem: Some(problem), ..Fetched::default() },
         }
     }
 

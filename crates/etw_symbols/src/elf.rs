@@ -187,11 +187,12 @@ impl<'d> Functions<'d> {
         self.functions.dedup_by_key(|function| function.address);
     }
 
-    /// Returns the function at an address.
-    pub(crate) fn find(&self, address: u64) -> Option<&'d str> {
+    /// Returns the function at an address, and the offset from its start.
+    pub(crate) fn find(&self, address: u64) -> Option<(&'d str, u64)> {
         let after = self.functions.partition_point(|function| function.address <= address);
         let function = self.functions.get(after.checked_sub(1)?)?;
-        (address - function.address < function.len_bytes).then_some(function.name)
+        let offset = address - function.address;
+        (offset < function.len_bytes).then_some((function.name, offset))
     }
 }
 
@@ -213,11 +214,11 @@ mod tests {
         functions.sort();
         let check = |address, expected| assert_eq!(functions.find(address), expected, "{address:#x}");
         check(0xFF, None);
-        check(0x100, Some("read"));
-        check(0x13F, Some("read"));
+        check(0x100, Some(("read", 0)));
+        check(0x13F, Some(("read", 0x3F)));
         check(0x140, None);
-        check(0x20F, Some("write"));
-        check(0x12FF, Some("assembly"));
+        check(0x20F, Some(("write", 0xF)));
+        check(0x12FF, Some(("assembly", 0xFFF)));
         check(0x1300, None);
     }
 

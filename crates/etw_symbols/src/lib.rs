@@ -8,9 +8,14 @@
 //! time stamp and size, and their PDB by GUID and age ([`WindowsImage`]); names come from PDB files in the
 //! [`SymbolPath`], or from the image's exports. [`Symbolizer::fetch`] gets missing files from symbol servers.
 //!
+//! Functions of JIT compilers come from the files that runtimes write for `perf` ([`jit`]).
+//!
+//! Methods of .NET are named by the trace. [`Symbolizer::lines`] finds lines of their IL code in portable PDBs, alone or
+//! in the assembly, and in PDBs of Windows.
+//!
 //! [`KernelSymbols`] are those of the Linux kernel: `/proc/kallsyms` of the running system, or a `System.map`.
 //!
-//! Not in this crate: unwinding, methods of managed code.
+//! Not in this crate: unwinding, names of managed code.
 //!
 //! ```no_run
 //! use etw_symbols::{Module, Symbolizer};
@@ -34,7 +39,9 @@ mod error;
 mod file_bytes;
 mod frame;
 mod guard;
+pub mod jit;
 mod kernel;
+mod managed_files;
 pub mod memory;
 mod stores;
 mod symbolizer;
@@ -45,7 +52,7 @@ pub use debuginfod::Debuginfod;
 pub use demangle::demangle;
 pub use downloads::{FetchStep, Fetched};
 pub use error::SymbolError;
-pub use frame::{Frame, Symbol};
+pub use frame::{Frame, IlPlace, SourceLine, Symbol};
 pub use kernel::{KernelSymbol, KernelSymbols};
 pub use stores::{SymbolPath, SymbolPathError, TimeLimits};
 pub use symbolizer::{Module, Symbolizer};

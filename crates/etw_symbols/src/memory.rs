@@ -6,9 +6,9 @@
 
 use std::io::Read;
 
-use crate::frame::Symbol;
+use crate::frame::{IlPlace, SourceLine, Symbol};
 use crate::stores::file::unpack;
-use crate::windows::{WindowsImage, pdb, pe};
+use crate::windows::{WindowsImage, pdb, pe, portable};
 
 /// Resolves offsets from the image's base by a PDB, in their order; `None` where it names no function.
 ///
@@ -26,6 +26,29 @@ pub fn pdb_symbols(file: Vec<u8>, offsets: &[u32]) -> Result<Vec<Option<Symbol>>
 /// Returns the reason if the file is not a PE file, or is damaged.
 pub fn pe_symbols(file: &[u8], offsets: &[u32]) -> Result<Vec<Option<Symbol>>, String> {
     pe::resolve(file, offsets)
+}
+
+/// Resolves places in IL code by a portable PDB, in their order; `None` where it has no line.
+///
+/// # Errors
+///
+/// Returns the reason if the file is not a portable PDB, or is damaged.
+pub fn portable_pdb_lines(file: &[u8], places: &[IlPlace]) -> Result<Vec<Option<SourceLine>>, String> {
+    portable::lines(file, places)
+}
+
+/// Resolves places in IL code by a PDB of Windows, in their order; `None` where it has no line.
+///
+/// # Errors
+///
+/// Returns the reason if the file is not such a PDB, or is damaged.
+pub fn managed_pdb_lines(file: Vec<u8>, places: &[IlPlace]) -> Result<Vec<Option<SourceLine>>, String> {
+    pdb::managed::lines(&file.into(), places)
+}
+
+/// Returns the portable PDB that an assembly contains, unpacked.
+pub fn embedded_pdb(file: &[u8]) -> Option<Vec<u8>> {
+    pe::embedded_pdb(file)
 }
 
 /// Returns the identity of a PE file and of its PDB.

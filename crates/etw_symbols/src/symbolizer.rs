@@ -8,11 +8,11 @@ use etw_sys::vdso;
 use crate::debuginfod::Debuginfod;
 use crate::elf::{Elf, Functions, MappedFile};
 use crate::error::BuildIdText;
-use crate::frame::{Frame, Symbol};
+use crate::frame::{Frame, IlPlace, SourceLine, Symbol};
 use crate::stores::fetch::Servers;
 use crate::stores::{SymbolPath, SymbolPathError};
-use crate::windows::WindowsImage;
-use crate::{SymbolError, debug_files, demangle, dwarf, windows_files};
+use crate::windows::{PdbId, WindowsImage};
+use crate::{SymbolError, debug_files, demangle, dwarf, managed_files, windows_files};
 
 /// Length in bytes of build ids in traces. Shorter ids are padded with zeros.
 const TRACE_ID_LEN_BYTES: usize = 20;
@@ -27,6 +27,15 @@ pub struct Module<'a> {
     pub build_id: &'a [u8],
     /// The identity of an image of Windows, which has no build id.
     pub windows: Option<&'a WindowsImage>,
+    /// Whether it is an assembly of .NET whose IL code is wanted, not its machine code; `windows` has its PDB, on Linux too.
+    pub is_managed: bool,
+}
+
+impl<'a> Module<'a> {
+    /// Returns the PDB of an assembly whose IL code is wanted.
+    pub(crate) fn managed_pdb(&self) -> Option<&'a PdbId> {
+        self.windows?.pdb.as_ref().filter(|_| self.is_managed)
+    }
 }
 
 /// Resolves addresses by the files on this machine: symbol tables, and DWARF in the files themselves or in separate
@@ -111,17 +120,37 @@ impl Symbolizer {
     /// Fails if there is no readable file of this build: neither the image nor one with its debug information.
     pub fn resolve(&self, module: &Module<'_>, offsets: &[u64]) -> Result<Vec<Option<Symbol>>, SymbolError> {
         match module.windows {
+            _ if module.is_managed => Ok(vec![None; offsets.len()]),
             Some(image) => windows_files::resolve(&self.symbol_path, module.path, image, offsets),
             None => self.resolve_elf(module, offsets),
         }
     }
 
-    /// Returns the file that names are read from.
+    /// Resolves places in the IL code of an assembly to lines, in their order; `None` where the PDB has no line.
     ///
     /// # Errors
     ///
-    /// Fails as [`Symbolizer::resolve`] does.
+    /// Fails if the module has no PDB, if that is not on this machine, or if it is damaged.
+    pub fn lines(
+        &self,
+        module: &Module<'_>,
+        places: &[IlPlace],
+    ) -> Result<Vec<Option<SourceLine>>, SymbolError> {
+        let id = module.managed_pdb().ok_or(SymbolError::NoPdbId)?;
+        managed_files::lines(&self.symbol_path, module.path, id, places)
+    }
+
+    /// Returns the file that names or lines are read from.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Symbolizer::resolve`] and [`Symbolizer::lines`] do.
     pub fn locate(&self, module: &Module<'_>) -> Result<PathBuf, SymbolError> {
+        if module.is_managed {
+            let id = module.managed_pdb().ok_or(SymbolError::NoPdbId)?;
+            let found = managed_files::find(&self.symbol_path, module.path, id);
+            return found.map(|pdb| pdb.path).ok_or_else(|| managed_files::missing(&self.symbol_path, id));
+        }
         let file = match module.windows {
             Some(image) => windows_files::find(&self.symbol_path, module.path, image)?.into_file(),
             None => self.files(module)?.pop(),
@@ -145,7 +174,8 @@ impl Symbolizer {
             let address = base.checked_add(*offset)?;
             let mut frames = context.as_ref().map(|context| context.find(address)).unwrap_or_default();
             // Symbol tables have full names, which DWARF with little detail lacks.
-            match (functions.find(address).map(demangle), frames.last_mut()) {
+            let found = functions.find(address);
+            match (found.map(|(name, _)| demangle(name)), frames.last_mut()) {
                 (Some(name), Some(function)) => function.function = name.into_owned(),
                 (Some(name), None) => {
                     frames.push(Frame { function: name.into_owned(), file: None, line: None });
@@ -153,7 +183,7 @@ impl Symbolizer {
                 (None, Some(_)) => {}
                 (None, None) => return None,
             }
-            Some(Symbol { frames })
+            Some(Symbol { frames, offset: found.map(|(_, offset)| offset) })
         };
         Ok(offsets.iter().map(symbol).collect())
     }
@@ -262,7 +292,7 @@ mod tests {
             let options = ["-g", "-Wl,--build-id", position];
             let Some(program) = compile(directory.path(), &options) else { return };
             let id = build_id(&program);
-            let module = Module { path: program.to_str().unwrap(), build_id: &id, windows: None };
+            let module = Module { path: program.to_str().unwrap(), build_id: &id, ..Module::default() };
             let outer = offset(&program, "outer");
             let offsets: Vec<u64> = (outer..outer + 16).chain([offset(&program, "main"), 1 << 40]).collect();
             let found = Symbolizer::new().resolve(&module, &offsets).unwrap();
@@ -287,7 +317,7 @@ mod tests {
         let debug = debug.to_str().unwrap();
         tool("objcopy", &["--only-keep-debug", &path, debug]);
         tool("strip", &[&path]);
-        let module = Module { path: &path, build_id: &id, windows: None };
+        let module = Module { path: &path, build_id: &id, ..Module::default() };
         let symbolizer = Symbolizer::new().debug_directory(directory.path());
         let function = |symbolizer: &Symbolizer, module: &Module<'_>| {
             let found = symbolizer.resolve(module, &[outer]).unwrap();
@@ -312,8 +342,9 @@ mod tests {
         let Some(program) = compile(directory.path(), &["-Wl,--build-id"]) else { return };
         let id = build_id(&program);
         let path = program.to_str().unwrap();
-        let resolve =
-            |build_id: &[u8]| Symbolizer::new().resolve(&Module { path, build_id, windows: None }, &[0]);
+        let resolve = |build_id: &[u8]| {
+            Symbolizer::new().resolve(&Module { path, build_id, ..Module::default() }, &[0])
+        };
         assert!(resolve(&id).is_ok() && resolve(&id[..4]).is_ok());
         let mut other = id.clone();
         other[0] ^= 1;
@@ -336,7 +367,7 @@ mod tests {
             return;
         };
         let elf = vdso.elf().unwrap();
-        let module = Module { path: vdso::NAME, build_id: elf.build_id(), windows: None };
+        let module = Module { path: vdso::NAME, build_id: elf.build_id(), ..Module::default() };
         let offsets: Vec<u64> = (0..0x4000).collect();
         let found = Symbolizer::new().resolve(&module, &offsets).unwrap();
         assert!(found.iter().flatten().any(|symbol| symbol.function().contains("clock_gettime")));

@@ -8,7 +8,7 @@ use crate::frame::Symbol;
 use crate::stores::SymbolPath;
 use crate::stores::file::StoredFile;
 use crate::stores::find;
-use crate::windows::{PdbId, WindowsImage, pdb, pe};
+use crate::windows::{PdbId, WindowsImage, pdb, pe, portable};
 
 /// The files of an image that are on this machine.
 pub(crate) struct Files {
@@ -26,12 +26,7 @@ impl Files {
 
     /// Finds the files of an image.
     pub(crate) fn of(symbols: &SymbolPath, path: &str, image: &WindowsImage) -> Files {
-        let local = Path::new(path);
-        let beside = local.parent().filter(|_| local.is_absolute());
-        let in_place = |file: &StoredFile| {
-            let beside = beside.and_then(|beside| find::in_directory(beside, file));
-            beside.or_else(|| find::find(symbols, file))
-        };
+        let in_place = |file: &StoredFile| in_place(symbols, path, file);
         let find_pdb = |id: &PdbId| in_place(&StoredFile::Pdb(id.clone()));
         if let Some(pdb) = image.pdb.as_ref().and_then(find_pdb) {
             return Files { pdb: Some(pdb), image: None, id: image.pdb.clone() };
@@ -41,6 +36,14 @@ impl Files {
         let pdb = id.as_ref().filter(|_| image.pdb.is_none()).and_then(find_pdb);
         Files { pdb, image: file, id }
     }
+}
+
+/// Finds a file of the image or assembly at a path: next to it, or in the symbol path.
+pub(crate) fn in_place(symbols: &SymbolPath, path: &str, file: &StoredFile) -> Option<MappedFile> {
+    let local = Path::new(path);
+    let beside = local.parent().filter(|_| local.is_absolute());
+    let beside = beside.and_then(|beside| find::in_directory(beside, file));
+    beside.or_else(|| find::find(symbols, file))
 }
 
 /// Finds a file with names of an image.
@@ -73,7 +76,8 @@ pub(crate) fn resolve(
     let damaged = |file: &MappedFile, reason| SymbolError::Damaged { path: file.path.clone(), reason };
     let exports =
         |file: &MappedFile| pe::resolve(file.bytes(), &offsets).map_err(|reason| damaged(file, reason));
-    if let Some(file) = &files.pdb {
+    // A portable PDB has no names of machine code.
+    if let Some(file) = files.pdb.as_ref().filter(|file| !portable::is_portable(file.bytes())) {
         return match (pdb::resolve(file.bytes(), &offsets), &files.image) {
             (Ok(found), _) => Ok(found),
             (Err(_), Some(image)) => exports(image),
@@ -83,6 +87,7 @@ pub(crate) fn resolve(
     let found = files.image.as_ref().map(exports).transpose()?.unwrap_or_default();
     match found.iter().any(Option::is_some) {
         true => Ok(found),
+        false if files.pdb.is_some() => Ok(vec![None; offsets.len()]),
         false => Err(missing(symbols, files.id)),
     }
 }

@@ -1,18 +1,31 @@
 //! The provider of system events to pass to a host.
 
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use etw_controller::Failure;
-use etw_event::{Guid, Keyword, Level, classes};
+use etw_event::{Guid, Keyword, Level, Ticks, classes};
+use etw_kernel::classes::{ImageEvent, ProcessEvent, RecordBuffer, Stamp};
+use etw_kernel::images::{ImageFiles, LoadedImage};
 use etw_kernel::providers::KernelProvider;
-use etw_kernel::rundown::{Inventory, Phase, Rundown};
+use etw_kernel::rundown::{Inventory, Phase, ProcessEntry, Rundown};
 use etw_kernel::system_providers;
-use etw_session::host::{SystemProvider, SystemWants};
+use etw_session::host::{Description, SystemProvider, SystemWants};
 use etw_session::logger::SystemRegion;
 
 use crate::thread::{FetchThread, GONE, Reply, Request, State};
 use crate::wants::{Wants, not_supported};
+
+/// Maximum size in bytes of a burst of described processes, and the pause after it.
+const BURST_BYTES: usize = 128 << 10;
+const BURST_PAUSE: Duration = Duration::from_millis(1);
+/// Maximum size in bytes of the list of a process's mappings.
+const MAX_MAPS_BYTES: u64 = 16 << 20;
 
 /// Returns the provider that writes the kernel's events to the sessions of a host
 /// ([`HostOptions::system`](etw_session::host::HostOptions)).
@@ -99,5 +112,65 @@ impl SystemProvider for Kernel {
         let _alone = self.alone.lock();
         let inventory = self.take_inventory(session, Phase::End);
         self.ask(|reply| Request::Detach(session, inventory, reply)).unwrap_or_default()
+    }
+
+    fn describe(&self, process_ids: &[u32], at_end: bool) -> Description {
+        let processes: Vec<_> = process_ids.iter().filter_map(|id| Described::look(*id)).collect();
+        Box::new(move |region: &SystemRegion| {
+            let (mut files, mut unread_bytes) = (ImageFiles::default(), 0);
+            for process in processes {
+                let now = region.clock().now();
+                let records = process.records(Ticks(now as i64), at_end, &mut files);
+                for record in records.records() {
+                    region.write(0, now, record);
+                    unread_bytes += size_of_val(record);
+                }
+                if unread_bytes > BURST_BYTES {
+                    // Let the session's thread drain its buffers.
+                    thread::sleep(BURST_PAUSE);
+                    unread_bytes = 0;
+                }
+            }
+        })
+    }
+}
+
+/// A process that is described from `/proc`.
+struct Described {
+    directory: PathBuf,
+    entry: ProcessEntry,
+    /// Its mappings; empty if this program may not read them.
+    maps: Vec<u8>,
+}
+
+impl Described {
+    /// Looks at a process; returns `None` if it has ended. No file of the process is opened.
+    fn look(process_id: u32) -> Option<Described> {
+        let directory = PathBuf::from(format!("/proc/{process_id}"));
+        let mut maps = Vec::new();
+        if let Ok(file) = File::open(directory.join("maps")) {
+            let _ = file.take(MAX_MAPS_BYTES).read_to_end(&mut maps);
+        }
+        Some(Described { entry: ProcessEntry::read(&directory)?, directory, maps })
+    }
+
+    /// Returns the process and its images as events.
+    fn records(&self, time: Ticks, at_end: bool, files: &mut ImageFiles) -> RecordBuffer {
+        let Described { directory, entry, maps } = self;
+        let (of_process, of_image) = match at_end {
+            true => (ProcessEvent::DcEnd, ImageEvent::DcEnd),
+            false => (ProcessEvent::DcStart, ImageEvent::DcStart),
+        };
+        let stamp = Stamp::new(time, std::process::id(), 0);
+        let mut records = RecordBuffer::new();
+        records.put(&stamp, &entry.event(of_process));
+        // Reading from memory does not fail.
+        let _ = LoadedImage::for_each_in(&maps[..], directory, files, |image| {
+            records.put(&stamp, &image.event(of_image, entry.process_id));
+            if let Some(debug_id) = image.debug_id(entry.process_id) {
+                records.put(&stamp, &debug_id);
+            }
+        });
+        records
     }
 }

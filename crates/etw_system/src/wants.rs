@@ -3,8 +3,11 @@
 use std::ops::RangeInclusive;
 
 use etw_controller::{Enable, EnableProperties, ErrorKind, Failure, Filter};
-use etw_event::{EventDescriptor, Guid, Keyword, Level, passes};
-use etw_kernel::providers::{DISK_PROVIDER, FILE_NAME_CREATE, FILE_PROVIDER, KernelProvider};
+use etw_event::{EventDescriptor, Guid, Keyword, Level, Ticks, passes};
+use etw_kernel::classes::{ManifestOwner, RecordBuffer};
+use etw_kernel::providers::{
+    DISK_PROVIDER, FILE_NAME_CREATE, FILE_PROVIDER, KernelProvider, NETWORK_PROVIDER, PROCESS_PROVIDER,
+};
 use etw_kernel::rundown::{Parts, Phase, Scope};
 use etw_kernel::system_providers::SystemProvider;
 use etw_kernel::{EnableFlags, Hook, Hooks, Routines, StackKinds, StackWalks, TracingCode};
@@ -19,12 +22,21 @@ pub(crate) struct Doer<'a> {
     pub(crate) program: Option<&'a [u8]>,
 }
 
+/// An event whose stack is wanted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StackOf {
+    /// Its time on the session's clock.
+    pub(crate) time: Ticks,
+    /// Whether it is a classic event, whose stack is an event of its own.
+    pub(crate) is_classic: bool,
+}
+
 /// The requests of a session.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wants {
-    /// The session's flags, and those of the system providers that it has enabled.
+    /// The session's flags, those of the system providers that it has enabled, and those that its stacks need.
     pub(crate) flags: EnableFlags,
-    /// Whether a system provider requests the description of the machine.
+    /// Whether its flags or a system provider request the description of the machine.
     has_machine: bool,
     /// Unsupported keywords of system providers.
     left_out: Vec<String>,
@@ -49,6 +61,10 @@ pub(crate) fn not_supported(text: String) -> Failure {
 
 /// Words of the header of a manifest event (`EVENT_HEADER`, 80 bytes).
 const MANIFEST_HEADER_WORDS: usize = 10;
+
+/// The extended items that events of manifest providers have if a session requests them.
+const ITEMS: EnableProperties =
+    EnableProperties::SID.union(EnableProperties::STACK_TRACE).union(EnableProperties::PROCESS_START_KEY);
 
 /// The flags that enable file operations.
 pub(crate) const FILE_OPERATIONS: EnableFlags = EnableFlags::FILE_IO.union(EnableFlags::FILE_IO_INIT);
@@ -83,6 +99,10 @@ impl Wants {
             has_machine |= selection.has_machine;
             left_out.extend(selection.left_out);
         }
+        has_machine |= !flags.is_empty() && !flags.contains(EnableFlags::NO_SYSCONFIG);
+        if wants.names {
+            flags |= EnableFlags::PROCESS | EnableFlags::IMAGE_LOAD;
+        }
         let hooks = flags.hooks().map_err(|error| error.to_string())?;
         let of = |(guid, enable)| KernelProvider::of(guid).map(|provider| Enabled::new(provider, enable));
         let enabled: Vec<Enabled> = wants.enables.into_iter().filter_map(of).collect();
@@ -105,9 +125,44 @@ impl Wants {
             // The error is reported to the session with the reply.
             let _ = Routines::of_this_boot();
         }
-        if self.walks.kinds() != StackKinds::SAMPLES {
+        if self.kinds() != StackKinds::SAMPLES {
             TracingCode::of_this_boot();
         }
+    }
+
+    /// Returns the kinds of records with stacks.
+    pub(crate) fn kinds(&self) -> StackKinds {
+        let of_enabled = self.enabled.iter().map(|enabled| enabled.stacks().0);
+        StackKinds(of_enabled.fold(self.walks.kinds().0, |all, kinds| all | kinds))
+    }
+
+    /// Returns whether any event of a manifest provider has extended items.
+    pub(crate) fn has_items(&self) -> bool {
+        self.enabled.iter().any(|enabled| !enabled.items().is_empty())
+    }
+
+    /// Returns the extended items of the events of a manifest provider.
+    pub(crate) fn items_of(&self, provider: Guid) -> EnableProperties {
+        let enabled = self.enabled.iter().find(|enabled| enabled.guid() == provider);
+        enabled.map_or(EnableProperties::empty(), Enabled::items)
+    }
+
+    /// Returns the event that records from a word on are about, if its stack is wanted.
+    pub(crate) fn awaits(
+        &self,
+        records: &RecordBuffer,
+        word: usize,
+        time: impl FnOnce() -> Ticks,
+    ) -> Option<StackOf> {
+        let is_classic = records.hooks_from(word).any(|hook| self.walks.has(hook));
+        let of_manifest = || records.records_from(word).any(|record| self.has_stack(record));
+        (is_classic || self.has_items() && of_manifest()).then(|| StackOf { time: time(), is_classic })
+    }
+
+    /// Returns whether a record is of a manifest event with a stack.
+    pub(crate) fn has_stack(&self, record: &[u64]) -> bool {
+        let owner = ManifestOwner::of(record);
+        owner.is_some_and(|owner| self.items_of(owner.provider).contains(EnableProperties::STACK_TRACE))
     }
 
     /// Returns whether its events name kernel functions.
@@ -117,7 +172,7 @@ impl Wants {
 
     /// Returns whether any of its events has a stack.
     pub(crate) fn has_stacks(&self) -> bool {
-        self.flags.contains(EnableFlags::PROFILE) || self.walks.kinds() != StackKinds::SAMPLES
+        self.flags.contains(EnableFlags::PROFILE) || self.kinds() != StackKinds::SAMPLES
     }
 
     /// Returns the hooks that stacks need in addition: the images that they lead through.
@@ -129,10 +184,10 @@ impl Wants {
     pub(crate) fn scope(&self, phase: Phase) -> Option<Scope> {
         let flags = self.flags;
         let has_flags = !flags.is_empty();
-        let is_described = self.has_machine || has_flags && !flags.contains(EnableFlags::NO_SYSCONFIG);
-        let has_machine = is_described && phase == Phase::Start;
+        let has_machine = self.has_machine && phase == Phase::Start;
         // Events name disks by numbers, which mean nothing on another machine.
-        let has_disks = !is_described && self.enabled.iter().any(|enabled| enabled.guid() == DISK_PROVIDER);
+        let has_disks =
+            !self.has_machine && self.enabled.iter().any(|enabled| enabled.guid() == DISK_PROVIDER);
         if !has_flags && !has_machine && !has_disks {
             return None;
         }
@@ -230,12 +285,51 @@ impl Enabled {
         wanted.fold(Hooks::NONE, |all, (_, hooks)| all | *hooks)
     }
 
+    /// Returns the kinds of records that its events with stacks are made from.
+    fn stacks(&self) -> StackKinds {
+        let hooks = match self.enable.properties.contains(EnableProperties::STACK_TRACE) {
+            true => self.hooks_with_stacks(),
+            false => &[],
+        };
+        // Without hooks, the samples would have stacks.
+        let walks = StackWalks::of(hooks).ok().filter(|_| !hooks.is_empty());
+        walks.map_or(StackKinds::default(), |walks| walks.kinds())
+    }
+
+    /// Returns the classic events that its events with stacks equal. Those of the others are not the work of the thread
+    /// in which they occur.
+    fn hooks_with_stacks(&self) -> &'static [u16] {
+        match self.guid() {
+            // Processes, threads, the unloading of images.
+            PROCESS_PROVIDER => &[0x0301, 0x0302, 0x0501, 0x0502, 0x1402],
+            FILE_PROVIDER => &[0x0440],
+            NETWORK_PROVIDER => &[0x060A],
+            _ => &[],
+        }
+    }
+
+    /// Returns the extended items of its events.
+    fn items(&self) -> EnableProperties {
+        let without = match self.hooks_with_stacks() {
+            [] => EnableProperties::STACK_TRACE,
+            _ => EnableProperties::empty(),
+        };
+        (self.enable.properties & ITEMS).difference(without)
+    }
+
     fn refused(&self) -> Vec<String> {
         let name = self.provider.name;
         let mut refused = Vec::new();
-        let applied = EnableProperties::IGNORE_KEYWORD_0 | EnableProperties::PROVIDER_GROUP;
+        let applied = EnableProperties::IGNORE_KEYWORD_0 | EnableProperties::PROVIDER_GROUP | ITEMS;
         if !applied.contains(self.enable.properties) {
-            refused.push(format!("{name}: stacks and other extended items are not captured"));
+            refused.push(format!(
+                "{name}: extended items other than stacks, SIDs and process start keys are not captured"
+            ));
+        }
+        if self.enable.properties.difference(self.items()).contains(EnableProperties::STACK_TRACE) {
+            refused.push(format!(
+                "{name}: its events have no stacks, since no thread of the process causes them"
+            ));
         }
         let is_blind =
             |filter: &Filter| matches!(filter, Filter::Payload(filter) if filter.layouts.is_empty());
@@ -349,8 +443,31 @@ mod tests {
     #[test]
     fn what_cannot_be_given_is_named() {
         assert!(enabled(Enable::default()).refused().is_empty());
-        let properties = EnableProperties::STACK_TRACE;
-        let wants = enabled(Enable { properties, ..Enable::default() });
-        assert_eq!(wants.refused().len(), 1);
+        let of = |provider, properties| {
+            let enables = vec![(provider, Enable { properties, ..Enable::default() })];
+            Wants::new(SystemWants { enables, ..SystemWants::default() }).unwrap()
+        };
+        assert!(of(PROCESS, ITEMS).refused().is_empty());
+        assert_eq!(of(PROCESS, ITEMS).items_of(PROCESS), ITEMS);
+        assert_eq!(of(PROCESS, EnableProperties::EVENT_KEY).refused().len(), 1);
+        let disk = of(DISK_PROVIDER, ITEMS);
+        assert!(disk.refused()[0].contains("no thread of the process causes them"), "{:?}", disk.refused());
+        assert_eq!(disk.items_of(DISK_PROVIDER), EnableProperties::SID | EnableProperties::PROCESS_START_KEY);
+        assert_eq!(disk.kinds(), StackKinds::SAMPLES);
+        assert!(disk.has_items() && !enabled(Enable::default()).has_items());
+    }
+
+    #[test]
+    fn stacks_need_kinds_of_records_and_names() {
+        let stacks = Enable { properties: EnableProperties::STACK_TRACE, ..Enable::default() };
+        let wants = enabled(stacks);
+        assert_eq!(wants.kinds(), StackKinds(1 << 6 | 0b1110 | 1 << 62));
+        assert!(wants.has_stacks() && wants.hooks_of_stacks().has(Hook::Image));
+        assert_eq!(wants.scope(Phase::End), None);
+        let named = Wants::new(SystemWants { names: true, ..SystemWants::default() }).unwrap();
+        let scope = named.scope(Phase::Start).unwrap();
+        assert!(scope.parts.processes && scope.parts.images && !scope.parts.threads && !scope.has_machine);
+        let both = SystemWants { names: true, flags: 0x10, ..SystemWants::default() };
+        assert!(Wants::new(both).unwrap().scope(Phase::Start).unwrap().has_machine);
     }
 }

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod browser;
 pub mod compiled_manifest;
 pub mod data;
 pub mod fuzz;
@@ -11,6 +12,7 @@ pub mod hive;
 pub mod mutate;
 pub mod nettrace;
 pub mod pe;
+pub mod portable_pdb;
 pub mod reference;
 pub mod seeds;
 pub mod traces;

@@ -102,6 +102,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let schemas = Schemas::load(&options.schemas)?;
     let filter = inputs::compile(&options.filters, &schemas)?;
+    inputs::refuse_stacks(&filter)?;
     if !options.files.is_empty() {
         return replay::run(options, &schemas, &filter);
     }

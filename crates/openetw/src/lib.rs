@@ -139,8 +139,8 @@ pub mod session;
 
 pub use etw_event::{
     Clock, ClockType, EventDescriptor, ExtendedItem, ExtendedType, FileTime, Guid, HeaderKind, HookId,
-    Keyword, Level, Opcode, Origin, Outline, PointerSize, Record, Sid, StackTrace, SystemTime, Ticks,
-    classes,
+    Keyword, Level, Opcode, Origin, Outline, PointerSize, Record, Sid, StackFrame, StackTrace, SystemTime,
+    Ticks, classes,
 };
 
 #[cfg(feature = "read")]
@@ -314,7 +314,7 @@ pub mod export {
     }
 
     #[cfg(feature = "columns")]
-    pub use etw_export::{ColumnFormat, ColumnsSummary, ColumnsWriter, columns};
+    pub use etw_export::{ColumnFormat, ColumnsSummary, ColumnsWriter, RowCollector, Rows, columns};
     pub use etw_export::{
         CsvWriter, EvtxSummary, EvtxWriter, FieldName, FieldSelection, HeaderField, JsonWriter, Options,
         Part, PcapngSummary, PcapngWriter, Separator, Source, TextWriter, TracerptCsvWriter, XmlWriter, csv,
@@ -338,9 +338,46 @@ pub mod export {
 #[cfg(feature = "analysis")]
 pub mod analysis {
     pub use etw_analysis::{
-        Activity, Analysis, Attribution, Cell, Column, DiskRequest, Duration, FileIndex, KernelAddresses,
-        Machines, ModuleUse, Moment, ProcessFilter, ProcessIndex, Report, ReportOptions, Sample, StackNode,
-        StackWeight, Survey, Switch, Table, TableKind, ThreadIndex, ThreadInfo, Timeline, Window, disk_label,
+        Activity, Analysis, Attribution, CallNode, CallTree, Cell, Change, Column, Comparison, DiskRequest,
+        Duration, FileIndex, FrameIndex, FramePattern, JitFunction, JitSourceLine, KernelAddresses, Machines,
+        ModuleUse, Moment, NamedStacks, ProcessFilter, ProcessIndex, Report, ReportOptions, Sample,
+        StackFrame, StackIndex, StackNames, StackNode, StackTags, StackTagsError, StackWeight, Survey,
+        Switch, SymbolEmbedding, Table, TableKind, ThreadIndex, ThreadInfo, Timeline, TreeShape, TreeView,
+        UserAddresses, WeightSum, WeightUnit, Window, disk_label,
+    };
+}
+
+/// Tables with a row for each event, request, switch or sample, as chunks of columns, and pivots over them.
+///
+/// ```no_run
+/// use openetw::Trace;
+/// use openetw::symbols::Symbolizer;
+/// use openetw::tables::{Aggregate, IndexWriter, Pivot, RowTables};
+///
+/// let mut trace = Trace::open_file("trace.etl")?;
+/// let stacks = trace.stacks()?;
+/// let mut tables = RowTables::new(IndexWriter::in_memory())?;
+/// trace.for_each_layout(|event| tables.add(event, &stacks.of(event.record)))?;
+/// let index = tables.finish(&Symbolizer::from_environment()?)?;
+/// let disk = index.table("disk").expect("it is one of the tables");
+/// let size = disk.schema().column("size").expect("it is one of the columns");
+/// let process = disk.path("process").expect("the process of the thread");
+/// let by_process = Pivot {
+///     through: vec![process],
+///     ..Pivot::new([disk.schema().columns.len()], [Aggregate::Sum(size)])
+/// };
+/// println!("{} processes", by_process.run(disk, 2)?.group_count);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[cfg(feature = "analysis")]
+pub mod tables {
+    pub use etw_analysis::{
+        EventKinds, EventTable, RowFilterError, RowTables, column_path, row_filter, row_tables,
+    };
+    pub use etw_columns::{
+        Aggregate, ChunkStatistics, Column, ColumnReader, ColumnType, ColumnsError, Comparison, Element,
+        Filter, Group, Guids, Index, IndexWriter, Order, OrderBy, Pivot, PivotResult, Role, Row, StackNode,
+        Stacks, Table, TableId, TableSchema, TextPattern, TextPosition, Texts, Unit, Value, Values,
     };
 }
 
@@ -358,8 +395,9 @@ pub mod analysis {
 #[cfg(feature = "analysis")]
 pub mod symbols {
     pub use etw_symbols::{
-        Debuginfod, FetchStep, Fetched, Frame, KernelSymbol, KernelSymbols, Module, PdbId, Symbol,
-        SymbolError, SymbolPath, SymbolPathError, Symbolizer, TimeLimits, WindowsImage, demangle,
+        Debuginfod, FetchStep, Fetched, Frame, IlPlace, KernelSymbol, KernelSymbols, Module, PdbId,
+        SourceLine, Symbol, SymbolError, SymbolPath, SymbolPathError, Symbolizer, TimeLimits, WindowsImage,
+        demangle, jit,
     };
 }
 

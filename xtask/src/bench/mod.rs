@@ -17,6 +17,8 @@ mod schemas;
 mod session;
 mod stacks;
 #[cfg(target_os = "linux")]
+mod symbols;
+#[cfg(target_os = "linux")]
 mod threads;
 #[cfg(target_os = "linux")]
 mod write;
@@ -67,6 +69,9 @@ enum Suite {
     Relog,
     /// Joining stacks to their events.
     Stacks,
+    /// Joining and naming stacks, and what names cost a report; compared with llvm-symbolizer.
+    #[cfg(target_os = "linux")]
+    Symbols,
     /// The built-in schemas of Windows' providers: opening, look-ups, search.
     #[cfg(target_os = "linux")]
     Schemas,
@@ -93,6 +98,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Suite::Decode => decode::rows(&Effort::new(options.smoke))?,
         Suite::Relog => relog::rows(&Effort::new(options.smoke))?,
         Suite::Stacks => stacks::rows(&Effort::new(options.smoke))?,
+        #[cfg(target_os = "linux")]
+        Suite::Symbols => symbols::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]
         Suite::Schemas => schemas::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]

@@ -50,7 +50,7 @@ pub(crate) fn print_table(rows: &[Row]) {
         print!("{name:width$}  {:>14} {unit:<9}", number(*value));
         if let Some((peer, peer_value)) = row.peer {
             // Less is better for times and overhead, more for everything else.
-            let is_cost = unit.starts_with("ns") || ["s", "%"].contains(unit);
+            let is_cost = unit.starts_with("ns") || ["s", "ms", "%"].contains(unit);
             let ratio = if is_cost { peer_value / value } else { value / peer_value };
             print!("  {peer} {} ({} times)", number(peer_value), number(ratio));
         }

@@ -38,7 +38,7 @@ pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
         pass()?;
         read.push(start.elapsed().as_secs_f64());
         let start = std::time::Instant::now();
-        let mut stacks = trace.stacks()?;
+        let stacks = trace.stacks()?;
         let mut frames = 0;
         trace.for_each_record(|record| frames += stacks.of(record).addresses().count() as u64)?;
         joined.push(start.elapsed().as_secs_f64());

@@ -25,6 +25,9 @@ const THREADS: u32 = 2;
 const EVENTS: u32 = 400;
 const BUFFER_KIB: u32 = 4;
 
+/// How often a session is recorded before its losses fail the check.
+const ATTEMPTS: u32 = 5;
+
 /// A session to compare.
 struct Case {
     name: &'static str,
@@ -69,7 +72,7 @@ pub(super) fn compare(directory: &Path) -> Result<usize> {
     PROVIDER.register();
     let mut differences = 0;
     for case in &CASES {
-        let files = case.record(runtime.controller(), directory).context(case.name)?;
+        let files = case.record_in_time(runtime.controller(), directory).context(case.name)?;
         let mut written = Vec::new();
         for file in &files {
             written.extend(events_of(file)?);
@@ -88,6 +91,25 @@ pub(super) fn compare(directory: &Path) -> Result<usize> {
 }
 
 impl Case {
+    /// Records until no event is lost: a machine that is busy may keep the logger waiting longer than few buffers last.
+    fn record_in_time(&self, controller: &mut Controller, directory: &Path) -> Result<Vec<PathBuf>> {
+        let mut attempts = 1;
+        loop {
+            let directory = directory.join(attempts.to_string());
+            fs::create_dir_all(&directory)?;
+            match self.record(controller, &directory) {
+                Err(error) if attempts < ATTEMPTS => {
+                    eprintln!("session {}, attempt {attempts}: {error:#}", self.name);
+                    // The session is still there if a write failed.
+                    let _ = controller.stop(self.name);
+                    wait_until(false)?;
+                    attempts += 1;
+                }
+                result => return result,
+            }
+        }
+    }
+
     /// Runs the session; returns its files.
     fn record(&self, controller: &mut Controller, directory: &Path) -> Result<Vec<PathBuf>> {
         let file = directory.join(format!("{}.etl", self.name));

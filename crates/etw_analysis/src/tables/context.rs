@@ -25,7 +25,7 @@ pub(crate) struct Context<'a> {
 impl Context<'_> {
     /// Whether to include rows about a process.
     pub(crate) fn wants(&self, process: Option<ProcessIndex>) -> bool {
-        if self.filter.is_empty() {
+        if self.filter.has_all_processes() {
             return true;
         }
         process.map(|index| self.processes.process(index)).is_some_and(|process| {
@@ -41,7 +41,9 @@ impl Context<'_> {
 
     /// Whether to include rows about a thread.
     pub(crate) fn wants_thread(&self, thread: ThreadIndex) -> bool {
-        self.wants(self.processes.thread(thread).process)
+        let thread = self.processes.thread(thread);
+        let is_wanted = self.filter.threads.is_empty() || self.filter.threads.contains(&thread.id);
+        is_wanted && self.wants(thread.process)
     }
 
     pub(crate) fn cpu_of(&self, process: ProcessIndex) -> Option<Duration> {

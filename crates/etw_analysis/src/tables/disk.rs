@@ -6,8 +6,10 @@ use etw_consumer::Event;
 use etw_event::Record;
 
 use super::context::Context;
+use super::io_names::FlagSet;
 use super::latency::Transfers;
 use super::table::{Cell, Column, Table, TableKind, hidden, shown};
+use crate::facts::DiskDone;
 use crate::file_names::{FileIndex, FileNames};
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
@@ -33,10 +35,16 @@ struct Key {
     file: Option<FileIndex>,
 }
 
+#[derive(Debug, Clone, Default)]
+struct Sum {
+    transfers: Transfers,
+    flags: FlagSet,
+}
+
 /// Counts of disk I/O.
 #[derive(Debug, Default)]
 pub(crate) struct DiskIo {
-    sums: HashMap<Key, Transfers>,
+    sums: HashMap<Key, Sum>,
     /// Threads that sent requests, by the requests' keys; for event versions whose end events lack the thread.
     begun: HashMap<(u32, u64), u32>,
     /// Names of disks by machine and number.
@@ -52,12 +60,15 @@ impl DiskIo {
         processes: &mut Processes,
         files: &mut FileNames,
         window: &Window,
-    ) {
+    ) -> Option<DiskDone> {
         match kind {
-            10 | 11 => drop(self.transfer(kind == 10, record, processes, files, window)),
-            14 => drop(self.flush(record, processes, window)),
-            12 | 13 | 15 => drop(self.begin(record, processes.machine())),
-            _ => {}
+            10 | 11 => self.transfer(kind == 10, record, processes, files, window),
+            14 => self.flush(record, processes, window),
+            12 | 13 | 15 => {
+                self.begin(record, processes.machine());
+                None
+            }
+            _ => None,
         }
     }
 
@@ -90,29 +101,33 @@ impl DiskIo {
         processes: &mut Processes,
         files: &mut FileNames,
         window: &Window,
-    ) -> Option<()> {
+    ) -> Option<DiskDone> {
         let version = record.descriptor().version;
         let mut payload = Payload::of(record);
-        let (disk, _flags, bytes, _reserved) =
+        let (disk, irp_flags, bytes, _reserved) =
             (payload.u32()?, payload.u32()?, payload.u32()?, payload.u32()?);
-        let (_offset, file) = (payload.u64()?, payload.pointer()?);
+        let (offset, file) = (payload.u64()?, payload.pointer()?);
         let irp = if version >= 2 { payload.pointer()? } else { 0 };
         let took = if version >= 1 { payload.u64()? } else { 0 };
         let thread = self.thread(irp, payload.u32(), processes);
         let operation = if is_read { Operation::Read } else { Operation::Write };
         let file = (file != 0).then(|| files.of_key(file));
         let key = Key { machine: processes.machine(), disk, operation, thread, file };
-        self.done(key, bytes, took, record, window);
-        Some(())
+        let took = self.done(key, [bytes, irp_flags], took, record, window)?;
+        let (operation, offset) = (operation.name(), Some(offset));
+        Some(DiskDone { disk, operation, bytes, offset, took, irp_flags, thread, file })
     }
 
-    fn flush(&mut self, record: &Record<'_>, processes: &mut Processes, window: &Window) -> Option<()> {
+    fn flush(&mut self, record: &Record<'_>, processes: &mut Processes, window: &Window) -> Option<DiskDone> {
         let mut payload = Payload::of(record);
-        let (disk, _flags, took, irp) = (payload.u32()?, payload.u32()?, payload.u64()?, payload.pointer()?);
+        let (disk, irp_flags, took, irp) =
+            (payload.u32()?, payload.u32()?, payload.u64()?, payload.pointer()?);
         let thread = self.thread(irp, payload.u32(), processes);
         let (machine, operation) = (processes.machine(), Operation::Flush);
-        self.done(Key { machine, disk, operation, thread, file: None }, 0, took, record, window);
-        Some(())
+        let key = Key { machine, disk, operation, thread, file: None };
+        let took = self.done(key, [0, irp_flags], took, record, window)?;
+        let operation = operation.name();
+        Some(DiskDone { disk, operation, bytes: 0, offset: None, took, irp_flags, thread, file: None })
     }
 
     fn thread(&mut self, irp: u64, told: Option<u32>, processes: &mut Processes) -> Option<ThreadIndex> {
@@ -120,18 +135,34 @@ impl DiskIo {
         told.or(begun).map(|id| processes.thread_at(id))
     }
 
-    fn done(&mut self, key: Key, bytes: u32, took: u64, record: &Record<'_>, window: &Window) {
+    /// Counts a request; returns the time that it took, if it ended in the window.
+    fn done(
+        &mut self,
+        key: Key,
+        [bytes, irp_flags]: [u32; 2],
+        took: u64,
+        record: &Record<'_>,
+        window: &Window,
+    ) -> Option<Duration> {
         if !window.has(record.time()) {
-            return;
+            return None;
         }
         let took = record.origin().clock.to_100ns(i64::try_from(took).unwrap_or(i64::MAX));
+        let took = Duration(took.max(0).unsigned_abs());
         let sum = self.sums.entry(key).or_default();
-        sum.add(bytes, Duration(took.max(0).unsigned_abs()));
+        sum.transfers.add(bytes, took);
+        sum.flags.add(irp_flags);
+        Some(took)
+    }
+
+    /// Returns the name of a disk, or its number.
+    pub(crate) fn label(&self, machine: u32, disk: u32) -> String {
+        self.names.get(&(machine, disk)).cloned().unwrap_or_else(|| disk_label(disk))
     }
 
     /// Returns the table by disk, operation, process and file.
     pub(crate) fn table(&self, files: &FileNames, context: &Context<'_>) -> Table {
-        let mut rows: HashMap<(u32, u32, Operation, Option<ProcessIndex>, Option<String>), Transfers> =
+        let mut rows: HashMap<(u32, u32, Operation, Option<ProcessIndex>, Option<String>), Sum> =
             HashMap::new();
         for (key, sum) in &self.sums {
             let process = key.thread.and_then(|thread| context.processes.thread(thread).process);
@@ -140,16 +171,17 @@ impl DiskIo {
             }
             let file = key.file.map(|file| files.label(file));
             let row = rows.entry((key.machine, key.disk, key.operation, process, file)).or_default();
-            row.merge(sum);
+            row.transfers.merge(&sum.transfers);
+            row.flags.merge(sum.flags);
         }
         let mut rows: Vec<_> = rows.into_iter().collect();
-        let rank = |sum: &Transfers| (sum.bytes, sum.latencies.sum);
+        let rank = |sum: &Sum| (sum.transfers.bytes, sum.transfers.latencies.sum);
         rows.sort_by(|(one, of_one), (other, of_other)| {
             rank(of_other).cmp(&rank(of_one)).then_with(|| one.cmp(other))
         });
         let rows = rows.into_iter().map(|((machine, disk, operation, process, file), sum)| {
             let [process, process_id] = context.process(process);
-            let name = self.names.get(&(machine, disk)).cloned().unwrap_or_else(|| disk_label(disk));
+            let name = self.label(machine, disk);
             let request = [
                 Cell::Id(disk.into()),
                 Cell::Text(context.processes.machines.labelled(&name, machine)),
@@ -158,7 +190,9 @@ impl DiskIo {
                 process_id,
                 Cell::text(file.as_deref()),
             ];
-            request.into_iter().chain(sum.cells()).collect()
+            let flags =
+                [Cell::text(sum.flags.priorities().as_deref()), Cell::text(sum.flags.flags().as_deref())];
+            request.into_iter().chain(sum.transfers.cells()).chain(flags).collect()
         });
         Table { kind: TableKind::Disk, columns: COLUMNS, rows: rows.collect(), notes: Vec::new() }
     }
@@ -197,4 +231,6 @@ const COLUMNS: &[Column] = &[
     shown("median_ns", "Median"),
     shown("p95_ns", "p95"),
     shown("max_ns", "Max"),
+    shown("priority", "Priority"),
+    shown("irp_flags", "IRP flags"),
 ];

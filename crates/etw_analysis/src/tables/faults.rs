@@ -8,6 +8,7 @@ use super::context::Context;
 use super::latency::Transfers;
 use super::table::{Cell, Column, Table, TableKind, shown};
 use crate::Window;
+use crate::facts::HardFault;
 use crate::file_names::{FileIndex, FileNames};
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
@@ -26,18 +27,18 @@ impl HardFaults {
         processes: &mut Processes,
         files: &mut FileNames,
         window: &Window,
-    ) -> Option<()> {
+    ) -> Option<HardFault> {
         let mut payload = Payload::of(record);
-        let (begun, _offset, _address) = (payload.u64()?, payload.u64()?, payload.pointer()?);
+        let (begun, offset, address) = (payload.u64()?, payload.u64()?, payload.pointer()?);
         let (file, thread_id, bytes) = (payload.pointer()?, payload.u32()?, payload.u32()?);
         if !window.has(record.time()) {
             return None;
         }
         let file = (file != 0).then(|| files.of_key(file));
         let begun = record.origin().clock.to_filetime(Ticks(begun as i64));
-        let sum = self.sums.entry((processes.thread_at(thread_id), file)).or_default();
-        sum.add(bytes, Window::ALL.part(begun, record.time()));
-        Some(())
+        let (thread, took) = (processes.thread_at(thread_id), Window::ALL.part(begun, record.time()));
+        self.sums.entry((thread, file)).or_default().add(bytes, took);
+        Some(HardFault { thread, file, bytes, took, address, offset })
     }
 
     /// Returns the table by process and file.

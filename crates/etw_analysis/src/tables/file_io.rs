@@ -6,8 +6,10 @@ use etw_consumer::Event;
 use etw_event::{FileTime, Record};
 
 use super::context::Context;
+use super::io_names::CreateSet;
 use super::latency::Latencies;
 use super::table::{Cell, Column, Table, TableKind, hidden, shown};
+use crate::facts::FileDone;
 use crate::file_names::{FileIndex, FileNames};
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
@@ -36,6 +38,22 @@ enum Operation {
 
 impl Operation {
     const COUNT: usize = Operation::Control as usize + 1;
+
+    fn name(self) -> &'static str {
+        match self {
+            Operation::Create => "Create",
+            Operation::Read => "Read",
+            Operation::Write => "Write",
+            Operation::Flush => "Flush",
+            Operation::Close => "Close",
+            Operation::Delete => "Delete",
+            Operation::Rename => "Rename",
+            Operation::SetInfo => "SetInfo",
+            Operation::QueryInfo => "QueryInfo",
+            Operation::Directory => "Directory",
+            Operation::Control => "Control",
+        }
+    }
 
     /// Returns the operation of an event type; a cleanup counts as a close.
     fn of(kind: u8) -> Option<Operation> {
@@ -78,6 +96,7 @@ struct Sum {
     max: Duration,
     /// Latencies of reads and writes.
     transfers: Latencies,
+    creates: CreateSet,
 }
 
 impl Sum {
@@ -91,6 +110,7 @@ impl Sum {
         self.time += other.time;
         self.max = self.max.max(other.max);
         self.transfers.merge(&other.transfers);
+        self.creates.merge(other.creates);
     }
 
     fn count(&self, operation: Operation) -> Cell {
@@ -126,12 +146,11 @@ impl FileIo {
         processes: &mut Processes,
         files: &mut FileNames,
         window: &Window,
-    ) {
+    ) -> Option<FileDone> {
         if kind == 76 {
-            self.end(event.record, processes.machine(), window);
-        } else if let Some(operation) = Operation::of(kind) {
-            self.begin(operation, event, processes, files, window);
+            return self.end(event.record, processes.machine(), window);
         }
+        self.begin(Operation::of(kind)?, event, processes, files, window)
     }
 
     fn begin(
@@ -141,7 +160,7 @@ impl FileIo {
         processes: &mut Processes,
         files: &mut FileNames,
         window: &Window,
-    ) -> Option<()> {
+    ) -> Option<FileDone> {
         let record = event.record;
         let mut payload = Payload::of(record);
         let is_old = record.descriptor().version < 3;
@@ -185,17 +204,24 @@ impl FileIo {
             return None;
         }
         let key = (file, processes.thread_at(thread_id));
-        self.sums.entry(key).or_default().operations[operation as usize] += 1;
-        let begun = Begun { operation, key, time, bytes };
-        if self.begun.len() >= MAX_BEGUN {
-            self.give_up(begun);
-        } else if let Some(before) = self.begun.insert((processes.machine(), irp), begun) {
-            self.give_up(before);
+        let sum = self.sums.entry(key).or_default();
+        sum.operations[operation as usize] += 1;
+        if operation == Operation::Create
+            && let (Some(options), Some(attributes), Some(share_access)) =
+                (payload.u32(), payload.u32(), payload.u32())
+        {
+            sum.creates.add(options, attributes, share_access);
         }
-        Some(())
+        let begun = Begun { operation, key, time, bytes };
+        let unended = match self.begun.len() >= MAX_BEGUN {
+            true => Some(begun),
+            false => self.begun.insert((processes.machine(), irp), begun),
+        };
+        unended.map(|unended| self.give_up(unended))
     }
 
-    fn end(&mut self, record: &Record<'_>, machine: u32, window: &Window) -> Option<()> {
+    /// Returns the operation that an event ends.
+    fn end(&mut self, record: &Record<'_>, machine: u32, window: &Window) -> Option<FileDone> {
         self.has_ends = true;
         let mut payload = Payload::of(record);
         let (irp, information, status) = (payload.pointer()?, payload.pointer()?, payload.u32()?);
@@ -207,27 +233,33 @@ impl FileIo {
         if matches!(operation, Operation::Read | Operation::Write) {
             sum.transfers.add(took);
         }
-        match status & FAILED == FAILED {
-            false => sum.add_bytes(operation, information.min(bytes.into())),
-            true => sum.failed += 1,
-        }
-        Some(())
+        let is_failed = status & FAILED == FAILED;
+        let bytes = if is_failed { 0 } else { information.min(bytes.into()) };
+        sum.add_bytes(operation, bytes);
+        sum.failed += u64::from(is_failed);
+        let (file, thread) = key;
+        let (took, status, operation) = (Some(took), Some(status), operation.name());
+        Some(FileDone { operation, file, thread, begin: time, took, bytes, status })
     }
 
     /// Counts an operation without an end. If the trace has no end events at all, the requested size is counted.
-    fn give_up(&mut self, begun: Begun) {
+    fn give_up(&mut self, begun: Begun) -> FileDone {
+        let Begun { operation, key, time: begin, bytes } = begun;
+        let bytes = if self.has_ends { 0 } else { bytes.into() };
         if self.has_ends {
             self.unended += 1;
-        } else if let Some(sum) = self.sums.get_mut(&begun.key) {
-            sum.add_bytes(begun.operation, begun.bytes.into());
+        } else if let Some(sum) = self.sums.get_mut(&key) {
+            sum.add_bytes(operation, bytes);
         }
+        let ((file, thread), operation) = (key, operation.name());
+        FileDone { operation, file, thread, begin, took: None, bytes, status: None }
     }
 
-    /// Counts operations without an end when the trace ends.
-    pub(crate) fn finish(&mut self) {
-        for (_, begun) in std::mem::take(&mut self.begun) {
-            self.give_up(begun);
-        }
+    /// Counts operations without an end when the trace ends; returns them in the order of their starts.
+    pub(crate) fn finish(&mut self) -> Vec<FileDone> {
+        let mut begun: Vec<_> = std::mem::take(&mut self.begun).into_iter().collect();
+        begun.sort_unstable_by_key(|(key, begun)| (begun.time, *key));
+        begun.into_iter().map(|(_, begun)| self.give_up(begun)).collect()
     }
 
     /// Returns the table by file and process.
@@ -248,6 +280,8 @@ impl FileIo {
         let rows = rows.into_iter().map(|((file, process), sum)| {
             let [process, process_id] = context.process(process);
             let timed = |cell| if self.has_ends { cell } else { Cell::None };
+            let creates = sum.creates;
+            let of_creates = |text| if creates.is_empty() { Cell::None } else { Cell::Text(text) };
             vec![
                 Cell::Text(file),
                 process,
@@ -270,6 +304,10 @@ impl FileIo {
                 Cell::duration(sum.transfers.quantile(0.5)),
                 Cell::duration(sum.transfers.quantile(0.95)),
                 timed(Cell::Duration(sum.max)),
+                of_creates(creates.dispositions()),
+                of_creates(creates.options()),
+                of_creates(creates.share_access()),
+                of_creates(creates.attributes()),
             ]
         });
         let rows: Vec<_> = rows.collect();
@@ -305,4 +343,8 @@ const COLUMNS: &[Column] = &[
     hidden("median_ns"),
     shown("p95_ns", "p95"),
     shown("max_ns", "Max"),
+    hidden("dispositions"),
+    hidden("create_options"),
+    hidden("share_access"),
+    hidden("attributes"),
 ];

@@ -6,27 +6,29 @@ use std::rc::Rc;
 use super::context::Context;
 use super::table::{Cell, Column, Table, TableKind, hidden, shown};
 use crate::Duration;
-use crate::by_stack::{ByStack, Unit};
-use crate::names::{FunctionIndex, Space};
+use crate::by_stack::{ByStack, StackWeight};
+use crate::call_tree::WeightUnit;
+use crate::names::{Code, FunctionIndex, Space};
 use crate::processes::{Processes, ThreadIndex};
 use crate::samples::{SampleCount, Samples};
-use crate::stacks::{Node, Parent, StackTree};
+use crate::stacks::{Link, Node, StackTree};
+use crate::switches::ReadiedBy;
 
 /// Stacks with their weights.
 #[derive(Clone, Copy)]
 pub(crate) struct Weighed<'a> {
-    kind: TableKind,
-    tree: &'a StackTree,
+    pub(crate) kind: TableKind,
+    pub(crate) tree: &'a StackTree,
     all: SampleCount,
-    unit: Unit,
-    samples: &'a Samples,
+    unit: WeightUnit,
+    pub(crate) samples: &'a Samples,
 }
 
 impl<'a> Weighed<'a> {
     /// The stacks of samples.
     pub(crate) fn of_samples(samples: &'a Samples) -> Weighed<'a> {
         let kind = TableKind::Functions;
-        Weighed { kind, tree: &samples.tree, all: samples.all, unit: Unit::Time, samples }
+        Weighed { kind, tree: &samples.tree, all: samples.all, unit: WeightUnit::Time, samples }
     }
 
     /// The stacks of other events.
@@ -35,31 +37,48 @@ impl<'a> Weighed<'a> {
         Weighed { kind: TableKind::ByFunction(*weight), tree, all: *all, unit: weight.unit(), samples }
     }
 
-    fn columns(&self) -> &'static [Column] {
-        match (self.kind, self.unit) {
-            (TableKind::Functions, _) => &COLUMNS_OF_SAMPLES,
-            (_, Unit::Time) => &COLUMNS_OF_TIME,
-            (_, Unit::Bytes) => &COLUMNS_OF_BYTES,
-            (_, Unit::Count) => &COLUMNS_OF_COUNTS,
-        }
+    /// Returns the unit of weights.
+    pub(crate) fn unit(&self) -> WeightUnit {
+        self.unit
     }
 
-    /// Returns the weight as a cell of the table.
-    fn cell(&self, sum: SampleCount) -> Cell {
-        match self.unit {
-            Unit::Time => Cell::Duration(sum.weight),
-            Unit::Bytes => Cell::Bytes(sum.weight.0),
-            Unit::Count => Cell::Count(sum.weight.0),
-        }
+    /// Returns whether weights are the time that threads ran or waited, of which idle threads have most.
+    pub(crate) fn is_time_of_threads(&self) -> bool {
+        matches!(
+            self.kind,
+            TableKind::Functions
+                | TableKind::ByFunction(
+                    StackWeight::Running | StackWeight::Waits | StackWeight::OffCpu | StackWeight::WaitChains
+                )
+        )
     }
+}
 
-    /// Returns the number for a folded stack: samples, microseconds, bytes or events.
-    fn folded(&self, count: u64, weight: Duration) -> u64 {
-        match (self.kind, self.unit) {
-            (TableKind::Functions, _) => count,
-            (_, Unit::Time) => weight.0.div_ceil(10),
-            (_, Unit::Bytes | Unit::Count) => weight.0,
-        }
+/// Returns the columns of a table by function.
+pub(super) fn columns_of(kind: TableKind, unit: WeightUnit) -> &'static [Column] {
+    match (kind, unit) {
+        (TableKind::Functions, _) => &COLUMNS_OF_SAMPLES,
+        (_, WeightUnit::Time) => &COLUMNS_OF_TIME,
+        (_, WeightUnit::Bytes) => &COLUMNS_OF_BYTES,
+        (_, WeightUnit::Count) => &COLUMNS_OF_COUNTS,
+    }
+}
+
+/// Returns a weight as a cell of the table.
+pub(super) fn weight_cell(unit: WeightUnit, weight: u64) -> Cell {
+    match unit {
+        WeightUnit::Time => Cell::Duration(Duration(weight)),
+        WeightUnit::Bytes => Cell::Bytes(weight),
+        WeightUnit::Count => Cell::Count(weight),
+    }
+}
+
+/// Returns the number for a folded stack: samples, microseconds, bytes or events.
+pub(super) fn folded_number(kind: TableKind, unit: WeightUnit, count: u64, weight: u64) -> u64 {
+    match (kind, unit) {
+        (TableKind::Functions, _) => count,
+        (_, WeightUnit::Time) => weight.div_ceil(10),
+        (_, WeightUnit::Bytes | WeightUnit::Count) => weight,
     }
 }
 
@@ -104,17 +123,17 @@ pub(crate) fn space(node: &Node, thread: ThreadIndex, samples: &Samples, process
     }
 }
 
-/// Returns the thread of each node.
-pub(crate) fn threads(nodes: &[Node]) -> Vec<ThreadIndex> {
-    let mut threads: Vec<ThreadIndex> = Vec::with_capacity(nodes.len());
-    for node in nodes {
-        threads.push(match node.parent {
-            Parent::Thread(thread) => thread,
-            // A caller comes before the nodes it calls.
-            Parent::Node(around) => threads[around.index()],
-        });
+/// Returns what a step between stacks is shown as.
+pub(crate) fn link_text(link: Link, context: &Context<'_>) -> String {
+    match link {
+        Link::Waited => "[which had waited]".to_owned(),
+        Link::Readied(ReadiedBy::Thread(by)) => {
+            let process = context.processes.thread(by).process;
+            format!("[readied by {}]", context.process_label(process))
+        }
+        Link::Readied(ReadiedBy::Interrupt) => "[readied by an interrupt]".to_owned(),
+        Link::Readied(ReadiedBy::Unknown | ReadiedBy::Nobody) => "[readied by ?]".to_owned(),
     }
-    threads
 }
 
 /// Returns all addresses in stacks.
@@ -123,9 +142,9 @@ pub(crate) fn addresses<'a>(
     processes: &'a Processes,
 ) -> impl Iterator<Item = (Space, u64)> + 'a {
     let Weighed { tree, samples, .. } = stacks;
-    let nodes = tree.nodes();
-    let threads = threads(nodes);
-    nodes.iter().zip(threads).map(|(node, thread)| (space(node, thread, samples, processes), node.address))
+    let nodes = tree.nodes().iter().zip(tree.threads()).enumerate();
+    let nodes = nodes.filter(|(index, _)| tree.link_at(*index).is_none());
+    nodes.map(|(_, (node, thread))| (space(node, thread, samples, processes), node.address))
 }
 
 /// Returns the table. The weight of an inlined function goes to the function that it is inlined into.
@@ -133,26 +152,28 @@ pub(crate) fn table(stacks: Weighed<'_>, context: &Context<'_>) -> Table {
     let (processes, names) = (context.processes, context.names);
     let Weighed { kind, tree, samples, .. } = stacks;
     let nodes = tree.nodes();
-    let threads = threads(nodes);
+    // A function counts for the process whose thread's event it is, also where another one readied that.
+    let (threads, roots) = (tree.threads(), tree.roots());
     // Processes of a machine with the same name share a row.
     let mut process_names: HashMap<(bool, Option<&str>), u32> = HashMap::new();
     let mut process_of: Vec<(bool, Option<&str>)> = Vec::new();
     let mut functions: Vec<Option<FunctionIndex>> = Vec::with_capacity(nodes.len());
-    for (node, thread) in nodes.iter().zip(&threads) {
+    for (index, (node, thread)) in nodes.iter().zip(&threads).enumerate() {
         let space = space(node, *thread, samples, processes);
-        functions.push(names.code(space, node.address).map(|code| code.function));
+        let code = names.code(space, node.address).filter(|_| tree.link_at(index).is_none());
+        functions.push(code.map(|code| code.function));
     }
     let mut rows: HashMap<(u32, FunctionIndex), [SampleCount; 2]> = HashMap::new();
     let mut seen: Vec<FunctionIndex> = Vec::new();
     let mut nameless: HashMap<Option<Rc<str>>, u64> = HashMap::new();
     let mut all = SampleCount::default();
     for (index, node) in nodes.iter().enumerate().filter(|(_, node)| node.count > 0) {
-        if !context.wants_thread(threads[index]) {
+        if !context.wants_thread(roots[index]) {
             continue;
         }
         all.count += node.count;
         all.weight += node.weight;
-        let process = processes.thread(threads[index]).process;
+        let process = processes.thread(roots[index]).process;
         let name = process.and_then(|process| processes.process(process).shown_name());
         let name = (context.is_idle(process), name);
         let process = *process_names.entry(name).or_insert_with(|| {
@@ -196,10 +217,10 @@ pub(crate) fn table(stacks: Weighed<'_>, context: &Context<'_>) -> Table {
             Cell::Text(function.module.as_deref().unwrap_or("[unknown]").to_owned()),
             Cell::text(process_of[process as usize].1),
             Cell::Count(exclusive.count),
-            stacks.cell(exclusive),
+            weight_cell(stacks.unit, exclusive.weight.0),
             percent(exclusive.weight),
             Cell::Count(inclusive.count),
-            stacks.cell(inclusive),
+            weight_cell(stacks.unit, inclusive.weight.0),
             percent(inclusive.weight),
         ]
     });
@@ -213,7 +234,7 @@ pub(crate) fn table(stacks: Weighed<'_>, context: &Context<'_>) -> Table {
     if tree.cut > 0 {
         notes.push(format!("{} stacks were too many and are counted by their outer parts.", tree.cut));
     }
-    Table { kind, columns: stacks.columns(), rows, notes }
+    Table { kind, columns: columns_of(kind, stacks.unit), rows, notes }
 }
 
 /// Returns notes about the samples without a known function, with reasons.
@@ -252,32 +273,63 @@ fn notes(
 /// A line has the process and the functions, outermost first and separated by `;`, a space and the number of samples, or
 /// the weight of other events: microseconds, bytes or their number. Inlined functions are included.
 pub(crate) fn folded(stacks: Weighed<'_>, context: &Context<'_>) -> BTreeMap<String, u64> {
-    let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+    let mut lines: BTreeMap<String, (u64, Duration)> = BTreeMap::new();
     let mut frames: Vec<String> = Vec::new();
     let Weighed { tree, samples, .. } = stacks;
-    for node in tree.nodes().iter().filter(|node| node.count > 0) {
-        frames.clear();
-        let mut nodes = Vec::new();
-        let thread = tree.outwards(node, |node| nodes.push(*node));
-        if !context.wants_thread(thread) {
+    let (threads, roots) = (tree.threads(), tree.roots());
+    for (index, node) in tree.nodes().iter().enumerate().filter(|(_, node)| node.count > 0) {
+        if !context.wants_thread(roots[index]) {
             continue;
         }
-        for node in nodes {
-            let space = space(&node, thread, samples, context.processes);
+        frames.clear();
+        let mut at = Some(index);
+        while let Some(index) = at {
+            let node = &tree.nodes()[index];
+            at = node.parent.node();
+            if let Some(link) = tree.link_at(index) {
+                frames.push(link_text(link, context));
+                continue;
+            }
+            let space = space(node, threads[index], samples, context.processes);
             let Some(code) = context.names.code(space, node.address) else { continue };
             match code.frames.as_slice() {
                 [] => frames.push(context.names.place(code)),
                 functions => frames.extend(functions.iter().map(|frame| frame.function.clone())),
             }
         }
-        let process = context.processes.thread(thread).process;
+        let process = context.processes.thread(roots[index]).process;
         let name = process.and_then(|process| context.processes.process(process).shown_name());
         let mut line = name.unwrap_or("?").replace(';', ":");
         for frame in frames.iter().rev() {
             line.push(';');
             line.push_str(&frame.replace(';', ":"));
         }
-        *lines.entry(line).or_default() += stacks.folded(node.count, node.weight);
+        let (count, weight) = lines.entry(line).or_default();
+        *count += node.count;
+        *weight += node.weight;
     }
-    lines
+    // Rounded once for each line, which may be of many nodes.
+    let number = |(line, (count, weight)): (String, (u64, Duration))| {
+        (line, folded_number(stacks.kind, stacks.unit, count, weight.0))
+    };
+    lines.into_iter().map(number).collect()
+}
+
+/// Returns the function of a stack that says most about it: the innermost one outside of the system, or else the
+/// innermost; and all functions, outermost first and separated by `;`. The codes are innermost first.
+pub(crate) fn stack_texts<'c>(
+    codes: impl IntoIterator<Item = &'c Code>,
+    context: &Context<'_>,
+) -> [Option<String>; 2] {
+    let (mut innermost, mut own, mut frames) = (None, None, Vec::new());
+    for code in codes {
+        let label = context.names.label(code);
+        if own.is_none() && !code.is_system {
+            own = Some(label.clone());
+        }
+        innermost.get_or_insert_with(|| label.clone());
+        frames.push(label.replace(';', ":"));
+    }
+    frames.reverse();
+    [own.or(innermost), (!frames.is_empty()).then(|| frames.join(";"))]
 }

@@ -8,6 +8,7 @@ use super::context::Context;
 use super::latency::Latencies;
 use super::table::{Cell, Column, Table, TableKind, shown};
 use crate::Window;
+use crate::facts::Interrupted;
 use crate::names::Space;
 use crate::payload::Payload;
 
@@ -28,7 +29,7 @@ impl Interrupts {
         record: &Record<'_>,
         machine: u32,
         window: &Window,
-    ) -> Option<()> {
+    ) -> Option<Interrupted> {
         let mut payload = Payload::of(record);
         let (begun, routine) = (payload.u64()?, payload.pointer()?);
         let is_interrupt = matches!(kind, 50 | 67 | 95) && record.descriptor().version >= 2;
@@ -37,8 +38,9 @@ impl Interrupts {
             return None;
         }
         let begun = record.origin().clock.to_filetime(Ticks(begun as i64));
-        self.sums.entry((kind, routine, vector, machine)).or_default().add(window.part(begun, record.time()));
-        Some(())
+        let took = window.part(begun, record.time());
+        self.sums.entry((kind, routine, vector, machine)).or_default().add(took);
+        Some(Interrupted { kind: kind_name(kind), routine, vector, took })
     }
 
     /// Returns the addresses of routines.

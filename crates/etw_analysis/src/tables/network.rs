@@ -3,16 +3,34 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use etw_event::Record;
+use etw_event::{Guid, Record};
 
 use super::context::Context;
 use super::table::{Cell, Column, Table, TableKind, hidden, shown};
 use crate::Window;
+use crate::facts::Transferred;
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes};
 
+/// Microsoft-Windows-Kernel-Network, whose events have the payloads of the classes TcpIp and UdpIp.
+const KERNEL_NETWORK: Guid = Guid::from_u128(0x7dd42a49_5329_4832_8dfd_43d979153a88);
+/// Offset of its ids of UDP events from the types of the class.
+const UDP: u16 = 32;
 /// Offset of the types of IPv6 events from those of IPv4.
 const IPV6: u8 = 16;
+
+/// Returns the name of an operation by its event type for IPv4.
+fn operation_name(kind: u8) -> &'static str {
+    match kind {
+        10 => "Send",
+        11 => "Receive",
+        12 => "Connect",
+        13 => "Disconnect",
+        14 => "Retransmit",
+        15 => "Accept",
+        _ => "Reconnect",
+    }
+}
 
 /// A socket of the process and its remote endpoint. The ephemeral port of a client is left out, so that all its
 /// connections to a service share a row.
@@ -62,10 +80,24 @@ pub(crate) struct Network {
     sums: HashMap<Key, Sum>,
     sides: HashMap<Connection, Side>,
     failures: u64,
+    /// Whether the trace has events of the classes, which are the same as those of the provider.
+    has_classes: bool,
 }
 
 impl Network {
-    /// Adds an event of class TcpIp or UdpIp.
+    /// Returns whether an event of the provider is about UDP, and its type in the class; `None` for other events.
+    pub(crate) fn of_provider(record: &Record<'_>) -> Option<(bool, u8)> {
+        if !record.kind().is_event_header() || record.provider_id() != KERNEL_NETWORK {
+            return None;
+        }
+        match record.descriptor().id {
+            id @ (10..=17 | 26..=32) => Some((false, id as u8)),
+            id @ (42..=49 | 58..=64) => Some((true, (id - UDP) as u8)),
+            _ => None,
+        }
+    }
+
+    /// Adds an event of class TcpIp or UdpIp, or of the provider if there are none of the classes.
     pub(crate) fn event(
         &mut self,
         is_udp: bool,
@@ -73,9 +105,11 @@ impl Network {
         record: &Record<'_>,
         processes: &mut Processes,
         window: &Window,
-    ) -> Option<()> {
-        // Version 0 (Windows 2000) has its fields in another order.
-        if record.descriptor().version == 0 {
+    ) -> Option<Transferred> {
+        let is_of_class = !record.kind().is_event_header();
+        self.has_classes |= is_of_class;
+        // Version 0 of the classes (Windows 2000) has its fields in another order.
+        if is_of_class && record.descriptor().version == 0 || !is_of_class && self.has_classes {
             return None;
         }
         if kind == 17 {
@@ -121,7 +155,9 @@ impl Network {
             15 => sum.accepts += 1,
             _ => sum.reconnects += 1,
         }
-        Some(())
+        let protocol = if is_udp { "UDP" } else { "TCP" };
+        let (process, operation) = (key.process, operation_name(kind));
+        Some(Transferred { process, protocol, operation, bytes, local, remote })
     }
 
     /// Returns the local side of a connection: as its first event said, or else the side with the higher port is the

@@ -8,6 +8,7 @@ use super::context::Context;
 use super::latency::Latencies;
 use super::table::{Cell, Column, Table, TableKind, shown};
 use crate::Window;
+use crate::facts::Called;
 use crate::names::Space;
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
@@ -62,14 +63,15 @@ impl SystemCalls {
         processes: &mut Processes,
         switches: &Switches,
         window: &Window,
-    ) -> Option<()> {
+    ) -> Option<Called> {
         let status = Payload::of(record).u32()?;
         let thread = thread(record, processes, switches)?;
         let (address, begun) = self.begun.remove(&thread)?;
         let sum = self.sums.get_mut(&(Some(thread), processes.machine(), address))?;
-        sum.latencies.add(window.part(begun, record.time()));
+        let took = window.part(begun, record.time());
+        sum.latencies.add(took);
         sum.failed += u64::from(status & FAILED == FAILED);
-        Some(())
+        Some(Called { thread, address, took, status })
     }
 
     /// Returns the addresses of the functions that implement calls.

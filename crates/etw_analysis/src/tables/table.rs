@@ -42,13 +42,18 @@ pub enum TableKind {
     Contention,
     /// Thread pools of .NET by process.
     ThreadPool,
+    /// HTTP requests by host and path: of .NET programs, WinINet, WinHTTP and HTTP.sys.
+    Http,
+    /// Waits with what ended them, and what that had waited for; not in [`TableKind::ALL`], since it needs
+    /// [`StackWeight::WaitChains`].
+    WaitChains,
     /// A weight by the functions in the stacks of its events; not in [`TableKind::ALL`].
     ByFunction(StackWeight),
 }
 
 impl TableKind {
     /// All kinds that one pass over the events makes, in report order.
-    pub const ALL: [TableKind; 18] = [
+    pub const ALL: [TableKind; 19] = [
         TableKind::Processes,
         TableKind::Cpu,
         TableKind::Threads,
@@ -67,6 +72,7 @@ impl TableKind {
         TableKind::Exceptions,
         TableKind::Contention,
         TableKind::ThreadPool,
+        TableKind::Http,
     ];
 
     /// Returns the name for programs.
@@ -90,8 +96,18 @@ impl TableKind {
             TableKind::Exceptions => "exceptions",
             TableKind::Contention => "contention",
             TableKind::ThreadPool => "threadpool",
+            TableKind::Http => "http",
+            TableKind::WaitChains => "wait-chains",
             TableKind::ByFunction(weight) => match weight {
+                StackWeight::Running => "running-by-function",
                 StackWeight::Waits => "waits-by-function",
+                StackWeight::WaitChains => "wait-chains-by-function",
+                StackWeight::OffCpu => "offcpu-by-function",
+                StackWeight::SoftFaults => "soft-faults-by-function",
+                StackWeight::Heap => "heap-by-function",
+                StackWeight::Interrupts => "interrupts-by-function",
+                StackWeight::Exceptions => "exceptions-by-function",
+                StackWeight::Allocations => "allocations-by-function",
                 StackWeight::Ready => "ready-by-function",
                 StackWeight::Disk => "disk-by-function",
                 StackWeight::Files => "files-by-function",
@@ -126,8 +142,18 @@ impl TableKind {
             TableKind::Exceptions => ".NET: exceptions",
             TableKind::Contention => ".NET: lock contention",
             TableKind::ThreadPool => ".NET: thread pools",
+            TableKind::Http => "HTTP requests",
+            TableKind::WaitChains => "Wait chains",
             TableKind::ByFunction(weight) => match weight {
+                StackWeight::Running => "CPU by function (switches)",
                 StackWeight::Waits => "Waits by function",
+                StackWeight::WaitChains => "Wait chains by function",
+                StackWeight::OffCpu => "Time off the processor by function",
+                StackWeight::SoftFaults => "Soft faults by function",
+                StackWeight::Heap => "Heap allocations by function",
+                StackWeight::Interrupts => "Interrupts and DPCs by function",
+                StackWeight::Exceptions => ".NET: exceptions by function",
+                StackWeight::Allocations => ".NET: allocations by function (sampled)",
                 StackWeight::Ready => "Threads made ready by function",
                 StackWeight::Disk => "Disk I/O by function",
                 StackWeight::Files => "File I/O by function",
@@ -144,6 +170,18 @@ impl TableKind {
     /// Returns whether reports for people have the table unless others are chosen. Threads repeat what processes show.
     pub fn is_default(self) -> bool {
         self != TableKind::Threads
+    }
+
+    /// Returns whether the rows are about threads, or about what threads did, so that threads can be selected.
+    pub fn has_threads(self) -> bool {
+        matches!(
+            self,
+            TableKind::Threads
+                | TableKind::Functions
+                | TableKind::Waits
+                | TableKind::WaitChains
+                | TableKind::ByFunction(_)
+        )
     }
 
     /// Returns what enables the events for the table: kernel flags by xperf's names, or a provider with its keywords.
@@ -165,8 +203,23 @@ impl TableKind {
             TableKind::Exceptions => "Microsoft-Windows-DotNETRuntime:4::0x40008000 (Exception, Stack)",
             TableKind::Contention => "Microsoft-Windows-DotNETRuntime:4::0x40004000 (Contention, Stack)",
             TableKind::ThreadPool => "Microsoft-Windows-DotNETRuntime:5::0x10000 (Threading)",
+            TableKind::Http => {
+                "System.Net.Http, Microsoft.AspNetCore.Hosting and System.Threading.Tasks.TplEventSource:0x80:4; on \
+                 Windows Microsoft-Windows-WinINet, Microsoft-Windows-WebIO and Microsoft-Windows-HttpService"
+            }
+            TableKind::WaitChains => CHAINS,
             TableKind::ByFunction(weight) => match weight {
-                StackWeight::Waits => "PROC_THREAD+LOADER+CSWITCH with --stackwalk CSwitch",
+                StackWeight::WaitChains => CHAINS,
+                StackWeight::SoftFaults => "PROC_THREAD+LOADER+ALL_FAULTS with stacks of its events",
+                StackWeight::Heap => {
+                    "the heaps of a process (xperf -start -heap -pids) with stacks of HeapAlloc"
+                }
+                StackWeight::Interrupts => "PROC_THREAD+LOADER+DPC+INTERRUPT with stacks of its events",
+                StackWeight::Exceptions => TableKind::Exceptions.flags(),
+                StackWeight::Allocations => TableKind::Allocations.flags(),
+                StackWeight::Running | StackWeight::Waits | StackWeight::OffCpu => {
+                    "PROC_THREAD+LOADER+CSWITCH with --stackwalk CSwitch"
+                }
                 StackWeight::Ready => "PROC_THREAD+LOADER+CSWITCH+DISPATCHER with --stackwalk ReadyThread",
                 StackWeight::Disk => {
                     "PROC_THREAD+LOADER+DISK_IO+DISK_IO_INIT with --stackwalk DiskReadInit+DiskWriteInit"
@@ -182,6 +235,8 @@ impl TableKind {
         }
     }
 }
+
+const CHAINS: &str = "PROC_THREAD+LOADER+CSWITCH+DISPATCHER with --stackwalk CSwitch+ReadyThread";
 
 /// A table with its rows, the heaviest first.
 #[derive(Debug, Clone, PartialEq)]

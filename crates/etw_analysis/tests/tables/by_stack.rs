@@ -1,11 +1,12 @@
 //! Weights of events by their stacks.
 
 use etw_analysis::{Analysis, Cell, Report, ReportOptions, StackWeight, TableKind, Window};
-use etw_event::Ticks;
+use etw_etl::encode::RecordBuilder;
+use etw_event::{EventDescriptor, Guid, HookId, PointerSize, Ticks};
 use etw_kernel::classes::linux::{state, wait};
 use etw_kernel::classes::{
-    DiskIo, DiskIoInit, DiskOperation, DiskTransfer, FileIoReadWrite, HardFault, Image, ImageEvent,
-    ReadWriteEvent, SysCallEnter, VirtualAlloc, VirtualAllocEvent,
+    DiskIo, DiskIoInit, DiskOperation, DiskTransfer, Dpc, DpcKind, FaultKind, FileIoReadWrite, HardFault,
+    Image, ImageEvent, PageFault, ReadWriteEvent, SysCallEnter, VirtualAlloc, VirtualAllocEvent,
 };
 
 use crate::cpu::{ready, switch};
@@ -32,7 +33,7 @@ fn machine() -> Machine {
 
 fn report(machine: Machine, weight: StackWeight) -> Report {
     let mut trace = machine.trace(100_000);
-    let mut stacks = trace.stacks().unwrap();
+    let stacks = trace.stacks().unwrap();
     let mut analysis = Analysis::new(Window::ALL).by_stack(weight);
     trace.for_each_layout(|event| analysis.add_with_stack(event, &stacks.of(event.record))).unwrap();
     let mut options = ReportOptions::of(trace.headers());
@@ -97,6 +98,30 @@ fn waits_count_where_they_began_if_that_stack_is_known() {
     machine.put(3500, 0, &switch(0, 10, state::READY, 0));
     let report = report(machine, StackWeight::Waits);
     assert_eq!(folded(&report), [("worker;program+0x100;program+0x21", 1000)]);
+}
+
+#[test]
+fn time_that_threads_ran_counts_where_they_were_entered_or_left() {
+    // As on Windows: the stack of a switch is that of the thread it goes to.
+    let mut windows = machine();
+    windows.put(1000, 0, &switch(0, 10, state::READY, 0));
+    stack(&mut windows, [1000, 1000], 10, &[0x1011, 0x1101]);
+    windows.put(1300, 0, &switch(10, 20, state::WAITING, wait::DELAY_EXECUTION));
+    stack(&mut windows, [1300, 1300], 20, &[0x1021]);
+    windows.put(1350, 0, &switch(20, 0, state::WAITING, wait::DELAY_EXECUTION));
+    let report = self::report(windows, StackWeight::Running);
+    let expected = [("other;program+0x21", 50), ("worker;program+0x100;program+0x11", 300)];
+    assert_eq!(folded(&report), expected);
+    // As on Linux: it is that of the thread it leaves.
+    let mut linux = machine();
+    linux.put(1000, 0, &switch(0, 10, state::READY, 0));
+    linux.put(1300, 0, &switch(10, 20, state::WAITING, wait::DELAY_EXECUTION));
+    stack(&mut linux, [1300, 1300], 10, &[0x1031, 0x1101]);
+    linux.put(1350, 0, &switch(20, 0, state::WAITING, wait::DELAY_EXECUTION));
+    stack(&mut linux, [1350, 1350], 20, &[0x1041]);
+    let report = self::report(linux, StackWeight::Running);
+    let expected = [("other;program+0x41", 50), ("worker;program+0x100;program+0x31", 300)];
+    assert_eq!(folded(&report), expected);
 }
 
 #[test]
@@ -187,4 +212,68 @@ fn other_weights() {
         (folded(&report), table(&report, TableKind::ByFunction(StackWeight::Waits)).rows.len()),
         (vec![], 0)
     );
+}
+
+#[test]
+fn soft_faults_interrupts_heaps_and_the_allocations_and_exceptions_of_dotnet() {
+    let mut machine = machine();
+    for (at, kind) in [(1000, FaultKind::DemandZero), (1100, FaultKind::CopyOnWrite)] {
+        machine.put(at, 0, &PageFault { kind, virtual_address: 0x5000, program_counter: 0x1010 });
+        stack(&mut machine, [at, at], 10, &[0x1010]);
+    }
+    // A fault that needs the disk is not counted.
+    let hard = PageFault { kind: FaultKind::HardPageFault, virtual_address: 0x5000, program_counter: 0x1010 };
+    machine.put(1200, 0, &hard);
+    stack(&mut machine, [1200, 1200], 10, &[0x1020]);
+    let dpc = Dpc { kind: DpcKind::Dpc, initial_time: Ticks(19_300), routine: KERNEL };
+    machine.put(2000, 0, &dpc);
+    stack(&mut machine, [2000, 2000], 10, &[0x1010]);
+    // A block of 100 bytes, which becomes one of 300.
+    let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let alloc = [words(&[1, 100, 0x9000]), vec![3, 0, 0, 0]].concat();
+    let realloc = [words(&[1, 0xA000, 0x9000, 300, 100]), vec![3, 0, 0, 0]].concat();
+    for (at, hook, payload) in [(3000, 0x1021, alloc), (3100, 0x1022, realloc)] {
+        let record = RecordBuilder::system(PointerSize::Eight, HookId(hook), 2).process(10, 10);
+        machine.put_bytes(at, 0, record.time(Ticks(at * 10)).payload(&payload).build().unwrap());
+        stack(&mut machine, [at, at], 10, &[0x1010]);
+    }
+    // AllocationTick of two versions, and ExceptionThrown.
+    let tick =
+        [&[0_u8; 4][..], &[0; 4], &[1, 0], &70_000_u64.to_le_bytes(), &[0; 8], &[0; 2], &[0; 4]].concat();
+    let old = [&30_000_u32.to_le_bytes()[..], &[0; 4], &[1, 0]].concat();
+    for (at, id, version, payload) in [(4000, 10, 2, tick), (4100, 10, 1, old), (4200, 80, 0, vec![])] {
+        let runtime = Guid::from_u128(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4);
+        let descriptor = EventDescriptor { id, version, ..EventDescriptor::default() };
+        let record = RecordBuilder::event(PointerSize::Eight, runtime, &descriptor).process(10, 10);
+        let record = record.time(Ticks(at * 10)).stack(0, &[0x1010]).payload(&payload);
+        machine.put_bytes(at, 0, record.build().unwrap());
+    }
+    let expected = [
+        (StackWeight::SoftFaults, 2),
+        (StackWeight::Interrupts, 70),
+        (StackWeight::Heap, 400),
+        (StackWeight::Allocations, 100_000),
+        (StackWeight::Exceptions, 1),
+    ];
+    for (weight, expected) in expected {
+        let report = report(machine.clone(), weight);
+        assert_eq!(folded(&report), [("worker;program+0x10", expected)], "{weight:?}");
+        assert_eq!(table(&report, TableKind::ByFunction(weight)).rows.len(), 1);
+    }
+}
+
+#[test]
+fn time_off_the_processor_is_all_until_the_switch_back() {
+    let mut machine = machine();
+    machine.put(0, 0, &switch(0, 10, state::READY, 0));
+    machine.put(1000, 0, &switch(10, 20, state::WAITING, wait::DELAY_EXECUTION));
+    stack(&mut machine, [1000, 1000], 10, &[0x1021]);
+    machine.put(1600, 0, &ready(10));
+    machine.put(2000, 0, &switch(20, 10, state::WAITING, wait::DELAY_EXECUTION));
+    // It could have gone on.
+    machine.put(3000, 0, &switch(10, 0, state::READY, wait::QUANTUM_END));
+    stack(&mut machine, [3000, 3000], 10, &[0x1041]);
+    machine.put(3500, 0, &switch(0, 10, state::READY, 0));
+    let report = report(machine, StackWeight::OffCpu);
+    assert_eq!(folded(&report), [("worker;program+0x21", 1000), ("worker;program+0x41", 500)]);
 }

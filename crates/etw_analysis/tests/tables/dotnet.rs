@@ -1,14 +1,22 @@
 //! Events of .NET: names of methods, and its tables.
 
-use etw_analysis::{Cell, TableKind, Window};
-use etw_etl::encode::RecordBuilder;
-use etw_event::{EventDescriptor, Guid, PointerSize, Ticks};
+use std::path::Path;
 
+use etw_analysis::{Analysis, Cell, StackNode, TableKind, Timeline, Window};
+use etw_consumer::TraceBuilder;
+use etw_etl::encode::RecordBuilder;
+use etw_event::{EventDescriptor, Guid, Opcode, PointerSize, Ticks};
+use etw_kernel::classes::{BuildId, Image, ImageDebugId, ImageEvent};
+use etw_symbols::{PdbId, SymbolPath, Symbolizer};
+use etw_testkit::portable_pdb::{self, IlPoint};
+
+use crate::embedding::embedded;
 use crate::machine::{Machine, check, micros, row, rows, text};
 use crate::samples::{sample, stack};
 
 const RUNTIME: Guid = Guid::from_u128(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4);
 const RUNDOWN: Guid = Guid::from_u128(0xa669021c_c450_4609_a035_5af59af4df18);
+const IMAGE_ID: Guid = Guid::from_u128(0xb3e675d7_2554_4f18_830b_2762732560de);
 const PROCESS: u32 = 10;
 const INSTANCE: [u8; 2] = 9_u16.to_le_bytes();
 
@@ -97,6 +105,16 @@ fn code_has_the_name_of_the_method_that_was_there() {
     clr.method(9001, AT_END, 0x7000, "Third", 0);
     let [first, second, third, old] = ["First", "Second", "Third", "Old"]
         .map(|name| format!("App.Core!My.Type.{name}(class System.String,int32)"));
+    let single = |frames: &[&str]| frames.iter().map(|frame| (*frame).to_owned()).collect::<Vec<_>>();
+    assert_eq!(
+        clr.0.clone().stacks("id == 0"),
+        [
+            (1000, single(&[&format!("{first}+0x10"), &format!("{old}+0x100")])),
+            (3000, single(&[&format!("{second}+0x10"), &format!("{old}+0x20")])),
+            (3100, single(&["0x7010"])),
+            (5000, single(&[&format!("{third}+0x90")])),
+        ]
+    );
     let mut expected = vec![
         (format!("app.exe;{old};{first}"), 1),
         (format!("app.exe;{old};{second}"), 1),
@@ -122,6 +140,150 @@ fn modules_and_tiers_can_come_later() {
     let mut expected = expected.to_vec();
     expected.sort();
     assert_eq!(clr.folded(true), expected);
+}
+
+/// The PDB of `App.Core.dll`: rows 1 and 2 are methods.
+fn pdb(guid: Guid) -> Vec<u8> {
+    let point = |offset, line| IlPoint { offset, document: 1, line };
+    let first = [point(0, Some(10)), point(5, None), point(9, Some(300))];
+    let second = [point(0, Some(40)), point(3, Some(41))];
+    portable_pdb::file(guid, &["/_/src/Core.cs"], &[&first, &second])
+}
+
+/// A source file and line, by address.
+type Line = (u64, Option<String>, Option<u32>);
+
+/// Returns the lines of the samples' functions. Those that are embedded in the trace must be the same.
+fn lines_of(clr: Clr, symbols: &Path) -> Vec<Line> {
+    let traces = clr.0.builder(100_000);
+    let path: SymbolPath = symbols.to_str().unwrap().parse().unwrap();
+    let symbolizer = Symbolizer::new().search(path);
+    let lines = lines_in(&traces, &symbolizer);
+    let (named, embedding) = embedded(traces.clone(), &symbolizer);
+    assert_eq!(embedding.modules(), 1);
+    assert_eq!(lines_in(&named, &Symbolizer::new()), lines);
+    lines
+}
+
+fn lines_in(traces: &TraceBuilder, symbolizer: &Symbolizer) -> Vec<Line> {
+    let mut trace = traces.clone().open().unwrap();
+    let mut timeline = Timeline::first();
+    trace.for_each_layout(|event| _ = timeline.add(event, true)).unwrap();
+    let survey = timeline.survey(symbolizer);
+    let line = |node: StackNode<'_>| {
+        let frame = node.frames.last().unwrap();
+        (node.address, frame.file.clone(), frame.line)
+    };
+    let mut lines: Vec<_> = survey.stacks().map(line).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn lines_of_methods_by_maps_and_portable_pdbs() {
+    const MODULE: u64 = 7;
+    let guid = Guid::from_u128(0x1234);
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("App.Core.pdb"), pdb(guid)).unwrap();
+    let of_module = |clr: &mut Clr, micros, provider, id, path: &str| {
+        let ids = [MODULE.to_le_bytes(), 1_u64.to_le_bytes(), [0; 8]].concat();
+        let pdb = [&guid.to_bytes()[..], &1_u32.to_le_bytes(), &wide("/_/obj/App.Core.pdb")].concat();
+        let none = [&[0; 20][..], &wide("")].concat();
+        clr.put(micros, 10, provider, id, 2, &[&ids, &wide(path), &wide(""), &INSTANCE, &pdb, &none]);
+    };
+    let method = |clr: &mut Clr, micros, event: (Guid, u16), start: u64, token: u32, tier: u32| {
+        let ids = [u64::from(token), MODULE, start].map(u64::to_le_bytes).concat();
+        let numbers = [0x100, token, 8 | tier << 7].map(u32::to_le_bytes).concat();
+        let payload: [&[u8]; 6] =
+            [&ids, &numbers, &wide("My.Type"), &wide("M"), &wide("void  ()"), &INSTANCE];
+        clr.put(micros, 10, event.0, event.1, 1, &payload);
+    };
+    let map = |clr: &mut Clr, micros, event: (Guid, u16), token: u32, entries: &[(i32, u32)]| {
+        let ids = [u64::from(token), 0].map(u64::to_le_bytes).concat();
+        let count = (entries.len() as u16).to_le_bytes();
+        let il: Vec<u8> = entries.iter().flat_map(|(il, _)| il.to_le_bytes()).collect();
+        let native: Vec<u8> = entries.iter().flat_map(|(_, native)| native.to_le_bytes()).collect();
+        clr.put(micros, 10, event.0, event.1, 0, &[&ids, &[0], &count, &il, &native, &INSTANCE]);
+    };
+    let (loaded, at_end) = ((RUNTIME, 190), (RUNDOWN, 150));
+    let mut clr = Clr::new();
+    of_module(&mut clr, 100, RUNTIME, 152, r"C:\bin\App.Core.dll");
+    // Two versions of the code of one method, each with its own map; entries in no order.
+    method(&mut clr, 200, LOAD, 0x7000, 0x600_0001, 3);
+    map(&mut clr, 201, loaded, 0x600_0001, &[(-2, 0), (9, 0x40), (0, 8), (5, 0x20), (-3, 0x80)]);
+    method(&mut clr, 300, LOAD, 0x8000, 0x600_0001, 4);
+    map(&mut clr, 301, loaded, 0x600_0001, &[(0, 0), (9, 4)]);
+    // One without a map, and one of another thread's.
+    method(&mut clr, 400, LOAD, 0x9000, 0x600_0002, 0);
+    for address in [0x7004, 0x7010, 0x7028, 0x7050, 0x7090, 0x8003, 0x8004, 0x9010, 0xA010] {
+        sample(&mut clr.0, 1000 + address / 0x10, 10, address as u64);
+    }
+    // The module's later event has no PDB; the rundown describes the map before the method.
+    clr.module(9000, RUNDOWN, 154);
+    map(&mut clr, 9001, at_end, 0x600_0002, &[(0, 0), (3, 0x10)]);
+    method(&mut clr, 9002, AT_END, 0xA000, 0x600_0002, 0);
+    let source = Some("/_/src/Core.cs".to_owned());
+    let line = |address, line| (address, source.clone(), Some(line));
+    let expected = [
+        line(0x7004, 10),
+        line(0x7010, 10),
+        // Hidden code.
+        line(0x7028, 10),
+        line(0x7050, 300),
+        line(0x7090, 300),
+        line(0x8003, 10),
+        line(0x8004, 300),
+        (0x9010, None, None),
+        line(0xA010, 41),
+    ];
+    assert_eq!(lines_of(clr, directory.path()), expected);
+}
+
+#[test]
+fn assemblies_whose_pdbs_are_needed() {
+    let guid = Guid::from_u128(0x77);
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("Core.pdb"), pdb(guid)).unwrap();
+    let made = || {
+        let mut clr = Clr::new();
+        // The runtime's event does not say which PDB the module has, but the image of its file does, and that it is a
+        // portable one.
+        let base = 0x50_0000;
+        let image = Image {
+            event: ImageEvent::Load,
+            base,
+            len_bytes: 0x8000,
+            process_id: PROCESS,
+            build_id: None,
+            file_name: br"\Device\HarddiskVolume3\bin\App.Core.dll",
+        };
+        clr.0.put(10, 0, &image);
+        let build_id = [&guid.to_bytes()[..], &1_u32.to_le_bytes()].concat();
+        let build_id = BuildId::new(&build_id).unwrap();
+        clr.0.put(11, 0, &ImageDebugId { base, process_id: PROCESS, build_id, file_name: b"Core.pdb" });
+        let descriptor = EventDescriptor { opcode: Opcode(38), version: 2, ..EventDescriptor::default() };
+        let portable = RecordBuilder::full(PointerSize::Eight, IMAGE_ID, &descriptor);
+        let payload = [&base.to_le_bytes()[..], &PROCESS.to_le_bytes(), &[0; 4], &[0, 1], b"MP"].concat();
+        let portable = portable.time(Ticks(120)).payload(&payload).build().unwrap();
+        clr.0.put_bytes(12, 0, portable);
+        clr.module(100, RUNTIME, 152);
+        clr.method(200, LOAD, 0x7000, "M", 0);
+        let ids = [0x7000_u64 / 3, 0].map(u64::to_le_bytes).concat();
+        let map = [&[0, 1, 0][..], &[0; 4], &[0; 4]].concat();
+        clr.put(201, 10, RUNTIME, 190, 0, &[&ids, &map, &INSTANCE]);
+        sample(&mut clr.0, 1000, 10, 0x7010);
+        clr
+    };
+    let mut analysis = Analysis::new(Window::ALL);
+    made().0.trace(100_000).for_each_layout(|event| analysis.add(event)).unwrap();
+    let modules = analysis.modules();
+    let [module] = modules.as_slice() else { panic!("{modules:?}") };
+    assert!(module.is_managed && module.name() == "App.Core.dll", "{module:?}");
+    assert_eq!((module.samples, module.stacks), (1, 1));
+    let pdb = module.windows.as_ref().unwrap().pdb.as_ref().unwrap();
+    assert_eq!((pdb.name(), pdb.guid, pdb.age), ("Core.pdb", guid, PdbId::PORTABLE));
+    let expected = (0x7010, Some("/_/src/Core.cs".to_owned()), Some(10));
+    assert_eq!(lines_of(made(), directory.path()), [expected]);
 }
 
 #[test]
@@ -299,7 +461,10 @@ fn compilations_locks_and_thread_pools() {
 
 #[test]
 fn damaged_events_are_ignored() {
-    for id in [1, 2, 3, 4, 8, 9, 10, 50, 55, 61, 62, 80, 81, 82, 91, 142, 143, 144, 145, 152, 204, 283, 284] {
+    for id in [
+        1, 2, 3, 4, 8, 9, 10, 50, 55, 61, 62, 80, 81, 82, 91, 142, 143, 144, 145, 149, 150, 152, 190, 204,
+        283, 284,
+    ] {
         for version in 0..4 {
             let mut clr = Clr::new();
             clr.numbers(500, 10, 9, 1, &[1, 0]);

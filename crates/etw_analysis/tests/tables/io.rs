@@ -390,3 +390,71 @@ fn damaged_events_are_passed_over() {
     let report = machine.report_of(30_000, Window::ALL, |options| options.folded_stacks = true);
     assert!(report.tables.iter().any(|table| !table.rows.is_empty()));
 }
+
+#[test]
+fn flags_options_and_attributes_have_names() {
+    let mut machine = Machine::default();
+    machine.there_is(10, "reader");
+    for (at, irp_flags) in [(100, 0x6_0043), (200, 0x4_0041)] {
+        let read = DiskIo {
+            transfer: DiskTransfer::Read,
+            disk_number: 1,
+            irp_flags,
+            transfer_size: 512,
+            byte_offset: 0,
+            file_object: 0,
+            irp: 1,
+            response_time: 10,
+            issuing_thread_id: 10,
+        };
+        machine.put(at, 0, &read);
+    }
+    // As on Linux.
+    machine.put(
+        300,
+        0,
+        &DiskIoFlush { disk_number: 1, irp_flags: 0, response_time: 5, irp: 2, issuing_thread_id: 10 },
+    );
+    for (at, create_options, file_attributes, share_access) in
+        [(400, 0x0120_0060, 0x80, 7), (500, 0x0500_0020, 0, 1)]
+    {
+        let create = FileIoCreate {
+            irp: at as u64,
+            file_object: 1,
+            thread_id: 10,
+            create_options,
+            file_attributes,
+            share_access,
+            open_path: b"/data/opened",
+        };
+        machine.put(at, 0, &create);
+    }
+    name(&mut machine, 600, NameEvent::FileRundown, 2, "/data/only read");
+    let read = FileIoReadWrite {
+        event: ReadWriteEvent::Read,
+        offset: 0,
+        irp: 9,
+        file_object: 2,
+        file_key: 2,
+        thread_id: 10,
+        io_size: 1,
+        io_flags: 0,
+    };
+    machine.put(700, 0, &read);
+    let report = machine.report(1000);
+    let expected = [
+        ("priority", text("low, normal")),
+        ("irp_flags", text("NOCACHE|PAGING_IO|SYNCHRONOUS_PAGING_IO|INPUT_OPERATION")),
+    ];
+    check(&row(&report, TableKind::Disk, "operation", &text("Read")), &expected);
+    let none = [("priority", Cell::None), ("irp_flags", Cell::None)];
+    check(&row(&report, TableKind::Disk, "operation", &text("Flush")), &none);
+    let expected = [
+        ("dispositions", text("OPEN, OVERWRITE_IF")),
+        ("create_options", text("SYNCHRONOUS_IO_NONALERT|NON_DIRECTORY_FILE|OPEN_REPARSE_POINT")),
+        ("share_access", text("READ, READ|WRITE|DELETE")),
+        ("attributes", text("NORMAL")),
+    ];
+    check(&row(&report, TableKind::Files, "file", &text("/data/opened")), &expected);
+    check(&row(&report, TableKind::Files, "file", &text("/data/only read")), &[("dispositions", Cell::None)]);
+}

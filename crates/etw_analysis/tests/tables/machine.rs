@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Cursor;
 
 use etw_analysis::{Analysis, Cell, Duration, Report, ReportOptions, Table, TableKind, Window};
-use etw_consumer::Trace;
+use etw_consumer::{Trace, TraceBuilder};
 use etw_etl::{EtlWriter, WriterOptions};
 use etw_event::{Clock, ClockType, FileTime, Origin, Record, Ticks};
 use etw_kernel::classes::{
@@ -100,8 +100,23 @@ impl Machine {
     }
 
     /// Returns the trace of this many microseconds.
-    pub(crate) fn trace(mut self, micros: i64) -> Trace {
+    pub(crate) fn trace(self, micros: i64) -> Trace {
+        self.builder(micros).open().unwrap()
+    }
+
+    /// Returns the builder of a trace of records that have their times already.
+    pub(crate) fn in_order(self) -> TraceBuilder {
+        let end = 10_000;
+        self.written(end)
+    }
+
+    /// Returns the builder of the trace of this many microseconds.
+    pub(crate) fn builder(mut self, micros: i64) -> TraceBuilder {
         self.records.sort_by_key(|(micros, ..)| *micros);
+        self.written(micros)
+    }
+
+    fn written(self, micros: i64) -> TraceBuilder {
         let clock = Clock::new(ClockType::Qpc, Ticks(0), START, 1_000_000 * PER_MICRO);
         let options = WriterOptions::new(clock, 0x10000, 2);
         let mut writer = EtlWriter::new(Cursor::new(Vec::new()), options).unwrap();
@@ -109,7 +124,7 @@ impl Machine {
             writer.write(*processor, record).unwrap();
         }
         let written = writer.finish(at(micros)).unwrap();
-        Trace::builder().bytes("made", written.out.into_inner()).open().unwrap()
+        Trace::builder().bytes("made", written.out.into_inner())
     }
 }
 

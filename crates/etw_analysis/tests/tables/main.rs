@@ -5,10 +5,17 @@
 mod by_stack;
 mod cpu;
 mod dotnet;
+mod embedding;
+mod http;
 mod io;
+mod jit;
 mod machine;
+mod parts;
+mod rows;
 mod samples;
+mod stack_names;
 #[cfg(target_os = "linux")]
 mod symbols;
 mod timeline;
+mod wait_chains;
 mod windows;

@@ -21,7 +21,7 @@ fn caller(number: u64) -> u64 {
 }
 
 /// Returns the address range of this program.
-fn own_range() -> (u64, u64) {
+pub(crate) fn own_range() -> (u64, u64) {
     let exe = std::env::current_exe().unwrap();
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let lines = maps.lines().filter(|line| line.ends_with(exe.to_str().unwrap()));
@@ -96,7 +96,7 @@ const SHAPES: [u8; 20] = [
 
 /// Returns a machine of Windows that sampled `shapes.exe` in `Counter::twice`, called by `run`. The PDB's identity comes
 /// before or after the image.
-fn sampled_windows(is_id_first: bool) -> Machine {
+pub(crate) fn sampled_windows(is_id_first: bool) -> Machine {
     const BASE: u64 = 0x7FF6_0000_0000;
     let mut machine = Machine::default();
     machine.there_is(10, "shapes.exe");

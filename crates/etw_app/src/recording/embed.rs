@@ -1,5 +1,5 @@
 //! Data embedded in a recording to make it readable elsewhere: schemas of events that are not self-describing, the
-//! processes, and the names of the kernel functions whose addresses it contains.
+//! processes, and the names of the functions of the kernel and of JIT compilers whose addresses it contains.
 //!
 //! The data is appended in further buffers that any reader understands: schemas as the Windows merge step writes them,
 //! processes as the kernel's rundown writes them, functions as TraceLogging events.
@@ -10,14 +10,15 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use anyhow::Result;
-use openetw::analysis::KernelAddresses;
+use openetw::analysis::{JitFunction, KernelAddresses, UserAddresses};
 use openetw::etl::encode::RecordBuilder;
 use openetw::etl::{BufferFlags, BufferHeader, BufferState, BufferType, EtlFile};
 use openetw::relog::EmbeddedSchemas;
 use openetw::session::ProcessStatus;
 use openetw::symbols::KernelSymbols;
-use openetw::{HookId, PointerSize, Ticks, Trace, classes};
+use openetw::{ClockType, HookId, PointerSize, Ticks, Trace, classes};
 
+use super::jit::{self, JitClock};
 use crate::schemas::Schemas;
 use crate::text::grouped;
 
@@ -48,8 +49,13 @@ pub struct Contents {
     descriptions: Vec<RecordBuilder>,
     /// Kernel addresses in the file.
     kernel: KernelAddresses,
+    /// Addresses of programs in the file.
+    user: UserAddresses,
     /// Whether the kernel recorded its system.
     has_build: bool,
+    clock_type: ClockType,
+    /// The session's start.
+    first: Ticks,
     /// Time of the last record.
     last: Ticks,
 }
@@ -78,8 +84,9 @@ impl Contents {
 /// Fails if the file cannot be read.
 pub fn look_through(path: &Path, schemas: &Schemas) -> Result<Contents> {
     let mut trace = Trace::builder().file(path).schemas(&schemas.sources()).open()?;
-    let anchor = trace.headers().first().map_or(Ticks(0), |header| header.anchor);
-    let mut found = Contents { last: anchor, ..Contents::default() };
+    let (first, clock_type) =
+        trace.headers().first().map_or_else(Default::default, |header| (header.anchor, header.clock_type()));
+    let mut found = Contents { first, last: first, clock_type, ..Contents::default() };
     let mut embedded = EmbeddedSchemas::new();
     let mut last_process = u32::MAX;
     trace.for_each_schema(|event| {
@@ -91,6 +98,7 @@ pub fn look_through(path: &Path, schemas: &Schemas) -> Result<Contents> {
         }
         found.events += 1;
         found.kernel.add(record);
+        found.user.add(record);
         // Consecutive events often share a process, which skips most insertions.
         if let Some(process) = record.process_id()
             && process != last_process
@@ -163,26 +171,52 @@ pub fn append(path: &Path, contents: &Contents, processes: &Processes) -> Result
     let records = records.chain(functions);
     // A description that exceeds the record size is left out; its events are then shown without a schema.
     let records: Vec<_> = records.filter_map(|record| record.time(contents.last).build().ok()).collect();
-    append_records(path, &records, contents.last)
+    if contents.user.processes().next().is_some() {
+        let clock = JitClock::new(contents.clock_type, contents.first, contents.last);
+        let functions = jit::functions(&contents.user, &clock);
+        append_records(path, BufferType::RUNDOWN, contents.last, |max_bytes| {
+            let functions = functions.iter();
+            functions.filter_map(|(time, function)| jit_record(function, *time, max_bytes)).collect()
+        })?;
+    }
+    append_records(path, BufferType::GENERIC, contents.last, |_| records)
 }
 
-/// Appends records to a trace file in separate buffers.
-fn append_records(path: &Path, records: &[Vec<u8>], time: Ticks) -> Result<()> {
-    if records.is_empty() {
-        return Ok(());
-    }
+/// Returns the event for a function of a JIT compiler; without its lines if it is too large with them.
+fn jit_record(function: &JitFunction, time: Ticks, max_bytes: usize) -> Option<Vec<u8>> {
+    let mut forms = [true, false].into_iter();
+    forms.find_map(|has_lines| {
+        let record = function.record(has_lines).time(time).build().ok()?;
+        (record.len() <= max_bytes).then_some(record)
+    })
+}
+
+/// Appends records to a trace file in separate buffers, given the maximum size of a record.
+///
+/// Records of one type of buffer are in the order of time.
+fn append_records(
+    path: &Path,
+    buffer_type: BufferType,
+    time: Ticks,
+    records: impl FnOnce(usize) -> Vec<Vec<u8>>,
+) -> Result<()> {
     let mut file = OpenOptions::new().read(true).write(true).open(path)?;
     let mut head = Vec::new();
     (&mut file).take(MAX_HEADER_BYTES).read_to_end(&mut head)?;
     let trace = EtlFile::open(&head)?;
     let size = trace.header().buffer_size as usize;
+    let max_bytes = size.saturating_sub(BufferHeader::LEN_BYTES);
+    let records = records(max_bytes);
+    if records.is_empty() {
+        return Ok(());
+    }
     let first = BufferHeader::parse(&head).unwrap_or_default();
     let end = file.metadata()?.len().next_multiple_of(size as u64);
     file.seek(SeekFrom::Start(end))?;
     let mut buffers: Vec<Vec<u8>> = Vec::new();
-    for record in records {
+    for record in &records {
         let needed = record.len().next_multiple_of(8);
-        if needed > size - BufferHeader::LEN_BYTES {
+        if needed > max_bytes {
             continue;
         }
         match buffers.last_mut() {
@@ -206,7 +240,7 @@ fn append_records(path: &Path, records: &[Vec<u8>], time: Ticks) -> Result<()> {
             logger_id: first.logger_id,
             state: BufferState::FLUSH,
             buffer_flag: BufferFlags::PROC_INDEX.union(BufferFlags::FLUSH_MARKER),
-            buffer_type: BufferType::GENERIC,
+            buffer_type,
             ..BufferHeader::default()
         };
         buffer[..BufferHeader::LEN_BYTES].copy_from_slice(&header.to_bytes());

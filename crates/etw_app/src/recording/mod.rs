@@ -1,6 +1,8 @@
 //! Recording: sessions that write trace files which can be read on any machine.
 
+pub mod dotnet;
 pub mod embed;
+mod jit;
 pub mod wait;
 
 use std::path::Path;
@@ -11,7 +13,8 @@ use anyhow::{Context, Result, bail};
 use etw_kernel::providers::KernelProvider;
 use etw_kernel::system_providers;
 use openetw::session::{
-    Controller, ControllerError, EnableBuilder, ErrorKind, Runtime, SessionBuilder, SessionStatus,
+    Controller, ControllerError, EnableBuilder, EnableProperties, EnableStatus, ErrorKind, Runtime,
+    SessionBuilder, SessionStatus,
 };
 use openetw::{Guid, Keyword, Level, classes};
 
@@ -57,8 +60,8 @@ fn is_of_system(kind: ErrorKind) -> bool {
 
 /// Writes the events in a session's memory to a file.
 ///
-/// A session with kernel events first captures the current processes, threads, images and files, as far as it has their
-/// events, since the rundown from its start may have been overwritten.
+/// A session with kernel events or stacks first captures the current processes, threads, images and files, as far as it
+/// has their events, since the rundown from its start may have been overwritten.
 ///
 /// # Errors
 ///
@@ -68,7 +71,10 @@ pub fn dump(name: &str, file: &Path, controller: &mut Controller) -> Result<Sess
     let is_of_kernel = |guid: Guid| {
         KernelProvider::of(guid).is_some() || system_providers::SystemProvider::of(guid).is_some()
     };
-    if has_flags || controller.enables(name)?.iter().any(|enabled| is_of_kernel(enabled.provider)) {
+    let has_stacks =
+        |enabled: &EnableStatus| enabled.enable.properties.contains(EnableProperties::STACK_TRACE);
+    let has_state = |enabled: &EnableStatus| is_of_kernel(enabled.provider) || has_stacks(enabled);
+    if has_flags || controller.enables(name)?.iter().any(has_state) {
         controller.capture_state(name, classes::SYSTEM_TRACE, Level(0), Keyword(0))?;
         sleep(RUNDOWN_TIME);
     }

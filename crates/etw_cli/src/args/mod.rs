@@ -1,5 +1,6 @@
 //! The definition of the command line: all commands, their arguments and examples.
 
+pub(crate) mod compare;
 pub(crate) mod export;
 #[cfg(target_os = "linux")]
 pub(crate) mod record;
@@ -22,6 +23,8 @@ use etw_app::input::Filters;
 use etw_app::schemas::SchemaOptions;
 use etw_app::text::wide_number;
 use openetw::export::Separator;
+
+use self::symbols::SymbolArgs;
 
 /// Event Tracing for Windows on any OS: record, read, decode, filter and convert .etl traces.
 #[derive(Debug, Parser)]
@@ -68,6 +71,7 @@ check the verdict line (JSON: \"complete\").")]
   etw dump trace.etl --process notepad.exe --from 1.5 --to 3 --format csv
   etw dump trace.etl --format csv --fields System.TimeCreated,System.Task,ImageName --separator tab
   etw dump trace.etl --where 'ImageName contains \"svchost\" and ProcessID > 100'
+  etw dump trace.etl --stacks --where 'stack contains \"ntdll!Nt\"' --symbols 'srv*/var/symbols'
   ssh host cat trace.etl.zst | etw dump -   from a pipe, by way of a temporary file
   etw dump -s MySession                    live, until Ctrl-C or the session's end
 
@@ -98,7 +102,7 @@ Events of several files and sessions are merged in time order.")]
     Stats(StatsArgs),
     /// Merge traces into one file, in time order, and embed their event schemas
     #[command(after_help = relog::MERGE_EXAMPLES)]
-    Merge(relog::MergeArgs),
+    Merge(relog::MergeWithNamesArgs),
     /// Split traces by time, size, process or provider into parts that decode on their own
     #[command(after_help = relog::SPLIT_EXAMPLES)]
     Split(Box<relog::SplitArgs>),
@@ -107,7 +111,19 @@ Events of several files and sessions are merged in time order.")]
     Relog(Box<relog::RelogArgs>),
     /// Report what the machine did: processes, CPU, functions, waits, disks, files, network, faults, interrupts
     #[command(after_help = report::EXAMPLES)]
-    Report(report::ReportArgs),
+    Report(Box<report::ReportArgs>),
+    /// List the tables with rows for single events, requests and switches, or the columns of one
+    #[command(after_help = "Examples:
+  etw tables                               the tables, with what a row is
+  etw tables disk                          its columns, with types, units and meanings
+  etw report trace.etl --table disk --group-by process,path --sum size")]
+    Tables(TablesArgs),
+    /// Show traces in a browser: timeline, tables, stacks and events (`etw view --help`)
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    View(ToolArgs),
+    /// Compare two traces by process, function and stack, and fail if something grew too much
+    #[command(after_help = compare::EXAMPLES)]
+    Compare(Box<compare::CompareArgs>),
     /// Show which symbols the samples of traces need, and where they are; or get them from symbol servers
     #[command(after_help = symbols::EXAMPLES)]
     Symbols(symbols::SymbolsArgs),
@@ -199,6 +215,17 @@ pub(crate) struct ToolArgs {
     pub(crate) words: Vec<OsString>,
 }
 
+/// The arguments of `etw tables`.
+#[derive(Debug, Args)]
+pub(crate) struct TablesArgs {
+    /// Table whose columns to list, or traces whose events are tables to list.
+    #[arg(value_name = "TABLE|FILE")]
+    pub(crate) names: Vec<String>,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
 /// The arguments of `etw info`.
 #[derive(Debug, Args)]
 pub(crate) struct InfoArgs {
@@ -249,6 +276,11 @@ pub(crate) struct DumpArgs {
     /// When to use colors in text output.
     #[arg(long, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
+    /// Show the stack of each event that has one, with the names of its functions; not with --format xml.
+    #[arg(long)]
+    pub(crate) stacks: bool,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
 }
 
 /// The arguments of `etw stats`.
@@ -267,6 +299,8 @@ pub(crate) struct StatsArgs {
     /// Show at most this many rows, most frequent first.
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
 }
 
 /// Commands of `etw provider`.
@@ -511,7 +545,8 @@ pub(crate) struct FilterArgs {
     /// Events before this time.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) to: Option<String>,
-    /// Events for which an expression over header and payload fields is true (see docs/filters.md).
+    /// Events for which an expression over header and payload fields, and the functions of their stacks, is true (see
+    /// docs/filters.md).
     #[arg(long = "where", value_name = "EXPR")]
     pub(crate) condition: Vec<String>,
 }

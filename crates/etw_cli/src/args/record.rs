@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use etw_app::recording::dotnet::Target;
 use etw_app::text::{bytes, duration};
 
 use super::SchemaArgs;
@@ -30,6 +31,11 @@ pub(crate) const EXAMPLES: &str = "Examples:
                                                  kernel's provider
   etw record -p SystemProcessProvider:::0x801 -- make
                                                  kernel flags as keywords of the system providers
+  etw record -k PROC_THREAD+LOADER+PROFILE --dotnet all --for 10s
+                                                 the system (as root) with the methods,
+                                                 collections and exceptions of .NET programs
+  etw record --dotnet 4711 --dotnet-provider System.Net.Http
+                                                 an EventSource in the .NET program 4711
   etw record -p MyProvider --max-size 100MB --circular
                                                  the newest 100 MB, in the file
   etw record -p MyProvider --ring 64MB           the newest 64 MB, in memory, until Ctrl-C;
@@ -50,7 +56,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, short, value_name = "FILE", default_value = "trace.etl")]
     pub(crate) output: PathBuf,
     /// Record the events of a provider; repeat for several providers.
-    #[arg(long, short, value_name = "PROVIDER", required_unless_present_any = ["kernel", "profile"])]
+    #[arg(long, short, value_name = "PROVIDER", required_unless_present_any = ["kernel", "profile", "dotnet"])]
     pub(crate) provider: Vec<String>,
     /// Record kernel events by these flags, joined by +, named as in xperf, logman and wpr.
     #[arg(long, short, value_name = "FLAGS")]
@@ -61,6 +67,14 @@ pub(crate) struct RecordArgs {
     /// several profiles. They are added to those of -k and -p; buffer sizes and modes of the profile are ignored.
     #[arg(long, value_name = "[FILE.wprp!]NAME[.Light|.Verbose]")]
     pub(crate) profile: Vec<String>,
+    /// Record a running .NET program, by the diagnostics socket of its runtime (.NET Core 3.1 and later): a process id, or
+    /// `all` for those of this user, also those that start meanwhile. Its events are merged into the file at the end.
+    #[arg(long, value_name = "PID|all")]
+    pub(crate) dotnet: Vec<Target>,
+    /// With --dotnet: record the events of this provider (hexadecimal KEYWORDS, LEVEL from 0 to 5) instead of the runtime's
+    /// GC, methods, exceptions, locks and thread pool, and samples of its threads; repeat for several.
+    #[arg(long, value_name = "NAME[:KEYWORDS[:LEVEL[:ARGS]]]", requires = "dotnet")]
+    pub(crate) dotnet_provider: Vec<String>,
     /// Stop after this time: 10s, 500ms, 2m. COMMAND keeps running.
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     pub(crate) duration: Option<Duration>,

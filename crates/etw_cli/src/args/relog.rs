@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use etw_app::text::{bytes, duration};
 
+use super::symbols::SymbolArgs;
 use super::{FilterArgs, SchemaArgs};
 
 /// The examples at the end of `etw merge --help`.
@@ -13,6 +14,7 @@ pub(crate) const MERGE_EXAMPLES: &str = "Examples:
   etw merge kernel.etl user.etl -o merged.etl
   etw merge *.etl -o merged.etl --compress
   etw merge merged.etl -o plain.etl --plain --force
+  etw merge trace.etl -o named.etl --embed-symbols --symbols 'bin;srv*'
 
 The output contains all events in time order and decodes on any machine: schemas that are not in the files are
 embedded. The files must use the same clock, as files of one boot of a machine do, or the system time.
@@ -68,6 +70,8 @@ pub(crate) struct SplitArgs {
     pub(crate) schemas: SchemaArgs,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
 }
 
 /// Keys of `etw split --by`.
@@ -94,6 +98,18 @@ pub(crate) struct MergeArgs {
     pub(crate) schemas: SchemaArgs,
 }
 
+/// The arguments of `etw merge` with those that `etw relog` does not have.
+#[derive(Debug, Args)]
+pub(crate) struct MergeWithNamesArgs {
+    #[command(flatten)]
+    pub(crate) merge: MergeArgs,
+    /// Embed the names of functions, files and lines that samples and stacks need, for machines without symbol files.
+    #[arg(long)]
+    pub(crate) embed_symbols: bool,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
+}
+
 /// The arguments of `etw relog`: those of `etw merge`, and a selection of events.
 #[derive(Debug, Args)]
 pub(crate) struct RelogArgs {
@@ -101,6 +117,8 @@ pub(crate) struct RelogArgs {
     pub(crate) merge: MergeArgs,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
     /// Keep at most this many of the selected events.
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,

@@ -1,13 +1,17 @@
 //! The arguments of `etw report`.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use etw_app::UsageError;
-use etw_report::{Format, Request};
+use etw_report::rows::{RowsFormat, RowsRequest};
+use etw_report::{Format, Request, TreeKind, TreeRequest};
 use openetw::TimePoint;
-use openetw::analysis::{ProcessFilter, StackWeight, TableKind};
+use openetw::analysis::{FramePattern, ProcessFilter, StackWeight, TableKind, TreeShape, TreeView};
+use openetw::tables::row_tables;
 
 use super::number;
 use super::symbols::SymbolArgs;
@@ -22,8 +26,15 @@ pub(crate) const EXAMPLES: &str = "Examples:
   etw report trace.etl --table gc,jit,allocations       what .NET programs did
   etw report trace.etl --format folded > stacks.txt     for flame graphs
   etw report trace.etl --stacks waits                   where threads waited (off-CPU time by function)
-  etw report trace.etl --format html -o report.html     a page with charts
+  etw report trace.etl --tree top-down --just-my-code   the call tree of samples, without the system's functions
+  etw report trace.etl --stacks waits --tree 'callers=ntdll.dll!*Wait*'
+  etw report trace.etl --tree tags --stack-tags default.stacktags
+  etw report trace.etl --format html -o report.html     a page with charts and flame graphs
   etw report trace.etl --symbols 'srv*/var/symbols;bin'  function names of Windows programs
+  etw report trace.etl --table disk --group-by process,path --sum size --values 'p95(duration)'
+  etw report trace.etl --table cpu_precise --columns time,new_thread,waits,readying_thread --from 1.5 --to 1.6
+  etw report trace.etl --table Microsoft-Windows-Kernel-Process/ProcessStart --columns time,ImageName
+  etw report trace.etl --table file_io --where 'duration > 10ms' --group-by process,path --sum duration
 
 Tables are made from kernel events; an empty table names the flags of `etw record -k` (on Windows: of xperf) that
 record its events. Those of .NET are made from the events of its runtime. Times are relative to the start of the trace. docs/report.md describes the columns.
@@ -39,13 +50,26 @@ pub(crate) struct ReportArgs {
     /// Traces of one machine: .etl or .nettrace files, also inside .zst, .gz and .zip.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Show only these tables.
-    #[arg(long, value_enum, value_name = "TABLE", value_delimiter = ',')]
-    pub(crate) table: Vec<TableName>,
-    /// Count something by the stacks of its events, and show it by function; folded stacks show it instead of samples.
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub(crate) stacks: Option<StackName>,
-    /// Show at most this many rows per table, largest first [default: 6, or 20 with --table; all in JSON].
+    /// Show only these tables; with --columns, --group-by, --sum or --values, one that `etw tables` lists.
+    #[arg(long, value_name = "TABLE", value_delimiter = ',', value_parser = table_names())]
+    pub(crate) table: Vec<String>,
+    #[command(flatten)]
+    pub(crate) rows: RowsArgs,
+    /// Count something by the stacks of its events, and show it by function; folded stacks, call trees and flame graphs
+    /// show it instead of samples.
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
+    pub(crate) stacks: Vec<StackName>,
+    /// Show the call tree of the stacks instead of tables: `top-down`, `bottom-up`, `by-name`, `callers=NAME`,
+    /// `callees=NAME`, or `tags` (with --stack-tags). NAME is `function` or `module!function`, where `*` is any text.
+    #[arg(long, value_name = "VIEW", value_parser = tree_kind)]
+    pub(crate) tree: Option<TreeKind>,
+    /// Leave out nodes of call trees with less than this percentage of the total [default: 1, in JSON 0.1].
+    #[arg(long, value_name = "PERCENT", value_parser = percent, requires = "tree")]
+    pub(crate) min_percent: Option<f64>,
+    #[command(flatten)]
+    pub(crate) shape: ShapeArgs,
+    /// Show at most this many rows per table, largest first [default: 6, or 20 with --table; all in JSON]; with --tree
+    /// this many callers or callees of a function [default: all].
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
     /// Show only rows about processes with this image name, ignoring case.
@@ -54,6 +78,9 @@ pub(crate) struct ReportArgs {
     /// Show only rows about these processes.
     #[arg(long, value_name = "PID", value_delimiter = ',', value_parser = number::<u32>)]
     pub(crate) pid: Vec<u32>,
+    /// Show only rows about these threads; other tables than those of threads, functions and stacks are left out.
+    #[arg(long, visible_alias = "thread", value_name = "TID", value_delimiter = ',', value_parser = number::<u32>)]
+    pub(crate) tid: Vec<u32>,
     /// Report on events at this time or later: `2026-01-02T03:04:05.678Z` (UTC if no offset is given), or from the
     /// start of the trace `12.5`, `300ms`, `2m`.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
@@ -87,6 +114,77 @@ pub(crate) enum ReportFormat {
     Html,
     /// The contents of JSON and of the HTML page.
     Xml,
+    /// Comma-separated values, with --columns, --group-by, --sum or --values.
+    Csv,
+}
+
+/// Rows of a table, or groups of them.
+#[derive(Debug, Args)]
+pub(crate) struct RowsArgs {
+    /// Show these columns of the table, row by row: `time,size`, or of what the rows refer to: `thread.process.name`.
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
+    pub(crate) columns: Vec<String>,
+    /// Group the rows of the table by these columns.
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',', conflicts_with = "columns")]
+    pub(crate) group_by: Vec<String>,
+    /// Add up these columns in each group.
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',', conflicts_with = "columns")]
+    pub(crate) sum: Vec<String>,
+    /// Compute these of each group: `sum(COLUMN)`, `min`, `max`, `mean`, `count`, `unique`, `p50`, `p95`, ….
+    #[arg(long, value_name = "VALUE", value_delimiter = ',', conflicts_with = "columns")]
+    pub(crate) values: Vec<String>,
+    /// Count or show only rows for which this is true, with columns of the table as names: `size >= 0x10000 and path
+    /// iendswith ".dll"`.
+    #[arg(long = "where", value_name = "EXPR")]
+    pub(crate) condition: Option<String>,
+    /// Sort groups by a column to group by, a value, or `rows` [default: the first value].
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) sort: Option<String>,
+}
+
+impl RowsArgs {
+    fn are_given(&self) -> bool {
+        let RowsArgs { columns, group_by, sum, values, condition, sort } = self;
+        [columns, group_by, sum, values].iter().any(|names| !names.is_empty())
+            || condition.is_some()
+            || sort.is_some()
+    }
+}
+
+/// Accepts names of tables, and `PROVIDER/EVENT`.
+#[derive(Clone)]
+struct TableNames(PossibleValuesParser);
+
+impl TypedValueParser for TableNames {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        match value.to_str().filter(|name| name.contains('/')) {
+            Some(name) => Ok(name.to_owned()),
+            None => self.0.parse_ref(command, argument, value),
+        }
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        self.0.possible_values()
+    }
+}
+
+/// Returns the names of the tables of reports, and of those with rows.
+fn table_names() -> TableNames {
+    let mut names: Vec<PossibleValue> =
+        TableName::value_variants().iter().filter_map(ValueEnum::to_possible_value).collect();
+    for schema in row_tables() {
+        if !names.iter().any(|name| name.get_name() == &*schema.name) {
+            names.push(PossibleValue::new(&*schema.name).help(format!("{} (by rows)", schema.title)));
+        }
+    }
+    TableNames(PossibleValuesParser::new(names))
 }
 
 /// Tables of a report.
@@ -102,6 +200,8 @@ pub(crate) enum TableName {
     Functions,
     /// What threads waited for, and what woke them.
     Waits,
+    /// Waits with what ended them, and what that had waited for itself.
+    WaitChains,
     /// Disk I/O by disk, process and file.
     Disk,
     /// File I/O by file and process.
@@ -126,13 +226,74 @@ pub(crate) enum TableName {
     Contention,
     /// Thread pools of .NET by process.
     Threadpool,
+    /// HTTP requests of .NET programs by host and path.
+    Http,
+}
+
+/// What is done with stacks before they are shown.
+#[derive(Debug, Args)]
+pub(crate) struct ShapeArgs {
+    /// Keep only stacks with a function, process or module that matches: `function`, `module!function`, `module!*`.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) include: Vec<String>,
+    /// Leave out stacks with a function, process or module that matches.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) exclude: Vec<String>,
+    /// Count functions that match for their callers.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) fold: Vec<String>,
+    /// Count functions with less than this percentage of the total for their callers.
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) fold_percent: Option<f64>,
+    /// Show functions by their module as `module!?`, all or those of modules that match.
+    #[arg(
+        long,
+        value_name = "PATTERN",
+        value_delimiter = ',',
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "*"
+    )]
+    pub(crate) group_modules: Vec<String>,
+    /// Show functions of the system and of .NET by their module as `module!?`.
+    #[arg(long)]
+    pub(crate) just_my_code: bool,
+    /// Name functions by the tags in a `.stacktags` file of Windows Performance Analyzer.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stack_tags: Vec<PathBuf>,
+}
+
+impl ShapeArgs {
+    /// Converts the arguments, all but the files of stack tags.
+    pub(crate) fn shape(&self) -> TreeShape {
+        let patterns = |texts: &[String]| texts.iter().map(|text| FramePattern::new(text)).collect();
+        TreeShape {
+            include: patterns(&self.include),
+            exclude: patterns(&self.exclude),
+            fold: patterns(&self.fold),
+            fold_percent: self.fold_percent.unwrap_or(0.0),
+            group_modules: patterns(&self.group_modules),
+            just_my_code: self.just_my_code,
+            ..TreeShape::default()
+        }
+    }
 }
 
 /// What is counted by stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StackName {
+    /// Samples of what runs.
+    #[value(alias = "cpu")]
+    Samples,
+    /// Time that threads ran, from switches.
+    Running,
     /// Time that threads waited.
     Waits,
+    /// Time that threads waited, further by what ended the waits, and what that had waited for.
+    WaitChains,
+    /// Time that threads did not run: they waited or were ready to run.
+    #[value(alias = "off-cpu")]
+    Offcpu,
     /// Threads that were made ready.
     Ready,
     /// Bytes of disk requests.
@@ -143,10 +304,20 @@ pub(crate) enum StackName {
     Network,
     /// Time of hard faults.
     Faults,
+    /// Page faults without a disk.
+    SoftFaults,
     /// Bytes of allocated address space.
     Memory,
+    /// Bytes allocated in heaps of Windows.
+    Heap,
     /// System calls.
     Syscalls,
+    /// Time of interrupts and deferred calls.
+    Interrupts,
+    /// Exceptions of .NET.
+    Exceptions,
+    /// Bytes that .NET programs allocated.
+    Allocations,
     /// Samples of .NET's threads in EventPipe traces, running or not.
     Dotnet,
     /// All events with a stack.
@@ -154,41 +325,117 @@ pub(crate) enum StackName {
 }
 
 impl StackName {
-    fn weight(self) -> StackWeight {
-        match self {
+    /// Returns the table by function.
+    pub(crate) fn table(self) -> TableKind {
+        TableKind::ByFunction(match self {
+            StackName::Samples => return TableKind::Functions,
+            StackName::Running => StackWeight::Running,
             StackName::Waits => StackWeight::Waits,
+            StackName::WaitChains => StackWeight::WaitChains,
+            StackName::Offcpu => StackWeight::OffCpu,
             StackName::Ready => StackWeight::Ready,
             StackName::Disk => StackWeight::Disk,
             StackName::Files => StackWeight::Files,
             StackName::Network => StackWeight::Network,
             StackName::Faults => StackWeight::Faults,
+            StackName::SoftFaults => StackWeight::SoftFaults,
             StackName::Memory => StackWeight::Memory,
+            StackName::Heap => StackWeight::Heap,
             StackName::Syscalls => StackWeight::Syscalls,
+            StackName::Interrupts => StackWeight::Interrupts,
+            StackName::Exceptions => StackWeight::Exceptions,
+            StackName::Allocations => StackWeight::Allocations,
             StackName::Dotnet => StackWeight::DotNet,
             StackName::Events => StackWeight::Events,
-        }
+        })
     }
 }
 
 impl ReportArgs {
+    /// Converts the arguments to a request for rows of a table, if they are one.
+    pub(crate) fn rows_request(&self) -> Result<Option<RowsRequest>> {
+        if !self.rows.are_given() {
+            return Ok(None);
+        }
+        let usage = |text: &str| Err(UsageError(text.to_owned()).into());
+        let [table] = &self.table[..] else {
+            return usage(
+                "--columns, --group-by, --sum, --values and --where need one --table; `etw tables` lists them",
+            );
+        };
+        let has_processes = [&self.process[..]].iter().any(|names| !names.is_empty())
+            || !self.pid.is_empty()
+            || !self.tid.is_empty();
+        if !self.stacks.is_empty() || self.tree.is_some() || has_processes {
+            return usage(
+                "rows of a table cannot be combined with --stacks, --tree, --process, --pid and --tid",
+            );
+        }
+        let format = match self.format {
+            ReportFormat::Text => RowsFormat::Text,
+            ReportFormat::Json => RowsFormat::Json,
+            ReportFormat::Csv => RowsFormat::Csv,
+            ReportFormat::Html => RowsFormat::Html,
+            ReportFormat::Folded | ReportFormat::Xml => {
+                return usage("rows of a table are written as text, json, csv or html");
+            }
+        };
+        // A condition alone shows rows.
+        let has_columns = !self.rows.columns.is_empty();
+        let is_grouped = !has_columns && (!self.rows.group_by.is_empty() || self.rows.sort.is_some());
+        let columns = if has_columns { &self.rows.columns } else { &self.rows.group_by };
+        let sums = self.rows.sum.iter().map(|column| format!("sum({column})"));
+        Ok(Some(RowsRequest {
+            files: self.files.clone(),
+            table: table.clone(),
+            columns: columns.clone(),
+            is_grouped,
+            values: sums.chain(self.rows.values.iter().cloned()).collect(),
+            condition: self.rows.condition.clone(),
+            sort: self.rows.sort.clone(),
+            top: self.top,
+            from: time(self.from.as_deref())?,
+            to: time(self.to.as_deref())?,
+            symbols: self.symbols.options(),
+            format,
+            output: self.output.clone(),
+        }))
+    }
+
     /// Converts the arguments to a request.
     pub(crate) fn request(self) -> Result<Request> {
+        let mut kinds = Vec::new();
+        for name in &self.table {
+            match TableName::from_str(name, true) {
+                Ok(table) => kinds.extend(table.kinds()),
+                Err(_) => {
+                    let text = format!("the table {name} has rows only: use --columns or --group-by");
+                    return Err(UsageError(text).into());
+                }
+            }
+        }
+        if self.format == ReportFormat::Csv {
+            return Err(UsageError("--format csv needs --columns or --group-by".to_owned()).into());
+        }
         Ok(Request {
             files: self.files,
-            tables: self.table.into_iter().flat_map(TableName::kinds).copied().collect(),
-            stacks: self.stacks.map(StackName::weight),
+            tables: kinds,
+            stacks: tables(&self.stacks),
+            tree: self.tree.map(|kind| TreeRequest { kind, min_percent: self.min_percent, top: self.top }),
+            shape: self.shape.shape(),
+            stack_tags: self.shape.stack_tags,
             top: self.top,
-            processes: ProcessFilter { ids: self.pid, names: self.process },
+            processes: ProcessFilter { ids: self.pid, names: self.process, threads: self.tid },
             from: time(self.from.as_deref())?,
             to: time(self.to.as_deref())?,
             symbols: self.symbols.options(),
             tiers: self.tiers,
             format: match self.format {
-                ReportFormat::Text => Format::Text,
                 ReportFormat::Json => Format::Json,
                 ReportFormat::Folded => Format::Folded,
                 ReportFormat::Html => Format::Html,
                 ReportFormat::Xml => Format::Xml,
+                ReportFormat::Text | ReportFormat::Csv => Format::Text,
             },
             output: self.output,
         })
@@ -203,6 +450,7 @@ impl TableName {
             TableName::Threads => &[TableKind::Threads],
             TableName::Functions => &[TableKind::Functions],
             TableName::Waits => &[TableKind::Waits],
+            TableName::WaitChains => &[TableKind::WaitChains],
             TableName::Disk => &[TableKind::Disk],
             TableName::Files => &[TableKind::Files],
             TableName::Network => &[TableKind::Network],
@@ -215,11 +463,45 @@ impl TableName {
             TableName::Exceptions => &[TableKind::Exceptions],
             TableName::Contention => &[TableKind::Contention],
             TableName::Threadpool => &[TableKind::ThreadPool],
+            TableName::Http => &[TableKind::Http],
         }
     }
 }
 
-fn time(text: Option<&str>) -> Result<Option<TimePoint>> {
+/// Returns the tables by function, each once.
+pub(crate) fn tables(names: &[StackName]) -> Vec<TableKind> {
+    let mut tables: Vec<TableKind> = Vec::new();
+    for table in names.iter().map(|name| name.table()) {
+        if !tables.contains(&table) {
+            tables.push(table);
+        }
+    }
+    tables
+}
+
+/// Parses the view of a call tree.
+fn tree_kind(text: &str) -> Result<TreeKind, String> {
+    let view = match text.split_once('=') {
+        None if text == "top-down" => TreeView::TopDown,
+        None if text == "bottom-up" => TreeView::BottomUp,
+        None if text == "by-name" => TreeView::ByName,
+        None if text == "tags" => return Ok(TreeKind::Tags),
+        Some(("callers", name)) if !name.is_empty() => TreeView::Callers(FramePattern::new(name)),
+        Some(("callees", name)) if !name.is_empty() => TreeView::Callees(FramePattern::new(name)),
+        _ => return Err("use top-down, bottom-up, by-name, callers=NAME, callees=NAME or tags".to_owned()),
+    };
+    Ok(TreeKind::View(view))
+}
+
+/// Parses a percentage.
+pub(crate) fn percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').trim().parse() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
+        _ => Err("use a number from 0 to 100".to_owned()),
+    }
+}
+
+pub(crate) fn time(text: Option<&str>) -> Result<Option<TimePoint>> {
     let parsed = text.map(str::parse).transpose();
     parsed.map_err(|error: openetw::TimePointError| UsageError(error.to_string()).into())
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use etw_app::input::StackOptions;
 use etw_app::symbols::SymbolOptions;
 
 use super::Format;
@@ -73,5 +74,10 @@ impl SymbolArgs {
     /// Converts the arguments to options.
     pub(crate) fn options(&self) -> SymbolOptions {
         SymbolOptions { paths: self.symbols.clone(), debug_directories: self.debug_directory.clone() }
+    }
+
+    /// Returns what is wanted of stacks; if they are not `shown`, only filters need them.
+    pub(crate) fn stacks(&self, shown: bool) -> StackOptions {
+        StackOptions { shown, symbols: self.options() }
     }
 }

@@ -5,28 +5,62 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use etw_app::UsageError;
 use etw_app::schemas::Schemas;
+use etw_app::symbols::SymbolOptions;
 use etw_app::text::{grouped, size_text};
 use etw_app::{input, output};
+use openetw::analysis::SymbolEmbedding;
+use openetw::etl::encode::RecordBuilder;
 use openetw::relog::{Assignment, Compression, Redaction, Relogged, Relogger, SplitBy};
 use openetw::{EventFilter, Trace};
 
-use crate::args::relog::{FormArgs, MergeArgs, RedactArgs, RelogArgs, SplitArgs, SplitKey};
+use crate::args::FilterArgs;
+use crate::args::relog::{FormArgs, MergeWithNamesArgs, RedactArgs, RelogArgs, SplitArgs, SplitKey};
+use crate::args::symbols::SymbolArgs;
 
 /// Runs `etw merge`.
-pub(crate) fn merge(args: &MergeArgs) -> Result<()> {
+pub(crate) fn merge(args: &MergeWithNamesArgs) -> Result<()> {
+    let MergeWithNamesArgs { merge: args, embed_symbols, symbols } = args;
     let schemas = Schemas::load(&args.schemas.options())?;
+    let mut relogger = relogger(&args.form);
+    if *embed_symbols {
+        relogger = relogger.append(names(&args.files, &symbols.options())?);
+    }
     let mut trace = input::open(&args.files, &EventFilter::default(), &schemas)?;
-    write(&relogger(&args.form), &mut trace, &args.output, &[])?;
+    write(&relogger, &mut trace, &args.output, &[])?;
     Ok(())
+}
+
+/// Returns the names that the stacks of traces need as events, and prints what has none.
+fn names(files: &[PathBuf], symbols: &SymbolOptions) -> Result<Vec<RecordBuilder>> {
+    let embedding = SymbolEmbedding::of(input::builder(files)?, &symbols.symbolizer()?)?;
+    let plural = |count: usize| if count == 1 { "" } else { "s" };
+    let (addresses, modules) = (embedding.addresses(), embedding.modules());
+    eprintln!(
+        "etw: names of {} address{} in {modules} module{} embedded",
+        grouped(addresses as u64),
+        if addresses == 1 { "" } else { "es" },
+        plural(modules)
+    );
+    let missing = embedding.problems().len();
+    if missing > 0 {
+        output::warn(&format_args!(
+            "{missing} module{} without symbols: `etw symbols` shows which are missing",
+            plural(missing)
+        ));
+    }
+    if embedding.skipped() > 0 {
+        output::warn(&format_args!(
+            "{} addresses were too many or have names that are too long",
+            grouped(embedding.skipped())
+        ));
+    }
+    Ok(embedding.records())
 }
 
 /// Runs `etw relog`.
 pub(crate) fn relog(args: &RelogArgs) -> Result<()> {
     let schemas = Schemas::load(&args.merge.schemas.options())?;
-    let filter = input::of_fields(
-        input::compile(&args.filter.filters(), &schemas)?,
-        &input::builder(&args.merge.files)?,
-    )?;
+    let filter = filter(&args.filter, &args.symbols, &args.merge.files, &schemas)?;
     let filter = EventFilter { limit: args.limit, ..filter };
     let mut trace = input::open(&args.merge.files, &filter, &schemas)?;
     let relogger = relogger(&args.merge.form).context(!args.bare);
@@ -50,8 +84,7 @@ pub(crate) fn split(args: &SplitArgs) -> Result<()> {
         _ => SplitBy::Provider,
     };
     let schemas = Schemas::load(&args.schemas.options())?;
-    let filter =
-        input::of_fields(input::compile(&args.filter.filters(), &schemas)?, &input::builder(&args.files)?)?;
+    let filter = filter(&args.filter, &args.symbols, &args.files, &schemas)?;
     let mut trace = input::open(&args.files, &filter, &schemas)?;
     let relogger = with_redactions(relogger(&args.form), &args.redaction)?;
     let output = args.output.clone().unwrap_or_else(|| name_of(&args.files));
@@ -60,6 +93,18 @@ pub(crate) fn split(args: &SplitArgs) -> Result<()> {
     parts.iter().for_each(report);
     warn_of_redactions(&args.redaction, &parts);
     Ok(())
+}
+
+/// Returns the filter of the arguments, with what it needs from the files.
+fn filter(
+    args: &FilterArgs,
+    symbols: &SymbolArgs,
+    files: &[PathBuf],
+    schemas: &Schemas,
+) -> Result<EventFilter> {
+    let builder = input::builder(files)?.schemas(&schemas.sources());
+    let filter = input::of_fields(input::compile(&args.filters(), schemas)?, &builder)?;
+    Ok(input::of_stacks(filter, &builder, &symbols.stacks(false))?.0)
 }
 
 /// Returns the default name of parts: the name of the first file without a compression extension.

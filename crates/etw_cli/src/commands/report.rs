@@ -8,7 +8,10 @@ use crate::args::report::ReportArgs;
 
 /// Runs the command.
 pub(crate) fn run(args: ReportArgs) -> Result<()> {
-    etw_report::run(&args.request()?)
+    match args.rows_request()? {
+        Some(request) => etw_report::rows::run(&request),
+        None => etw_report::run(&args.request()?),
+    }
 }
 
 /// Returns the page that a tool requests.

@@ -27,7 +27,8 @@ const PROGRESS_EVERY: u64 = 1 << 14;
 pub(crate) fn run(args: &StatsArgs) -> Result<()> {
     let schemas = Schemas::load(&args.input.schemas.options())?;
     let threads = output::threads(args.input.threads);
-    let mut opened = Opened::open(&args.input.files, &args.filter.filters(), None, &schemas, threads)?;
+    let (filters, stacks) = (args.filter.filters(), args.symbols.stacks(false));
+    let mut opened = Opened::open(&args.input.files, &filters, None, &schemas, threads, &stacks)?;
     let files: Vec<String> = opened.trace.source_names().map(str::to_owned).collect();
     let start = opened.trace.start_time();
     let mut counters: Vec<Counter> = (0..threads.get())

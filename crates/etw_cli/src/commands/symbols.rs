@@ -8,12 +8,16 @@ use anyhow::Result;
 use etw_app::input::{self, check_read, report_unreadable};
 use etw_app::output;
 use etw_app::progress::Progress;
-use openetw::analysis::{Analysis, Machines, ModuleUse, Window};
+use openetw::HookId;
+use openetw::analysis::{Analysis, Machines, ModuleUse, StackWeight, Window};
 use openetw::symbols::{FetchStep, Module, Symbolizer, TimeLimits};
 use serde_json::{Value, json};
 
 use crate::args::Format;
 use crate::args::symbols::{ListArgs, SymbolsArgs, SymbolsCommand};
+
+/// Hook id of PerfInfo/SampleProfile.
+const SAMPLED_PROFILE: HookId = HookId(0x0F2E);
 
 /// An image, and the file that names it or the reason why no file does.
 struct Row {
@@ -53,7 +57,7 @@ fn fetch(args: &ListArgs) -> Result<u8> {
     }
     let (modules, samples) = modules(args)?;
     let (rows, received) = download(&symbolizer, modules);
-    let is_complete = rows.iter().all(|row| row.problem.is_none());
+    let is_complete = rows.iter().all(|row| row.problem.is_none() || row.module.is_named());
     write(args.format, &rows, samples, Some(received))?;
     Ok(u8::from(!is_complete))
 }
@@ -78,16 +82,22 @@ fn download(symbolizer: &Symbolizer, modules: Vec<ModuleUse>) -> (Vec<Row>, u64)
     (modules.into_iter().zip(fetched).map(row).collect(), received.into_inner())
 }
 
-/// Returns the images that samples lie in, and the number of samples.
+/// Returns the images that samples and stacks lie in, and the number of samples.
 fn modules(args: &ListArgs) -> Result<(Vec<ModuleUse>, u64)> {
     let mut trace = input::builder(&args.files)?.skip_unreadable(true).look_ahead(false).open()?;
     report_unreadable(&trace);
-    let mut analysis = Analysis::new(Window::ALL).of_machines(Machines::of(&trace));
+    let stacks = trace.stacks()?;
+    let analysis = Analysis::new(Window::ALL).of_machines(Machines::of(&trace));
+    let mut analysis = analysis.by_stack(StackWeight::Events);
     let end = trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
     let progress = Progress::of_time(trace.start_time(), end, true);
     let mut events = 0_u64;
     trace.for_each_layout(|event| {
-        analysis.add(event);
+        match event.record.hook_id() {
+            // Samples are counted with their stacks anyway.
+            Some(SAMPLED_PROFILE) => analysis.add(event),
+            _ => analysis.add_with_stack(event, &stacks.of(event.record)),
+        }
         events += 1;
         if events.is_multiple_of(1 << 14) {
             progress.reach(event.record.time());
@@ -111,7 +121,7 @@ fn write(format: Format, rows: &[Row], samples: u64, received: Option<u64>) -> R
 
 fn put_text(out: &mut dyn Write, rows: &[Row], samples: u64, received: Option<u64>) -> Result<()> {
     if rows.is_empty() {
-        writeln!(out, "No samples in images: record with LOADER+PROFILE.")?;
+        writeln!(out, "No samples or stacks in images: record with LOADER+PROFILE.")?;
         return Ok(());
     }
     let width = rows.iter().map(|row| row.module.name().chars().count()).max().unwrap_or(0).min(40);
@@ -120,20 +130,38 @@ fn put_text(out: &mut dyn Write, rows: &[Row], samples: u64, received: Option<u6
         let ModuleUse { samples, stacks, .. } = row.module;
         write!(out, "{samples:>9}  {stacks:>9}  {:width$}  ", row.module.name())?;
         match (&row.found, &row.problem) {
+            _ if row.module.is_named() => {
+                writeln!(out, "in the trace, from {}", row.module.source.as_deref().unwrap_or("a file"))?;
+            }
             (Some(path), None) => writeln!(out, "{}", path.display())?,
             (Some(path), Some(problem)) => writeln!(out, "exports of {}: {problem}", path.display())?,
             (None, Some(problem)) => writeln!(out, "missing: {problem}")?,
             (None, None) => writeln!(out, "missing")?,
         }
     }
-    let missing = rows.iter().filter(|row| row.found.is_none());
-    let (count, sum) = missing.fold((0, 0), |(count, sum), row| (count + 1, sum + row.module.samples));
+    let missing = || rows.iter().filter(|row| row.found.is_none() && !row.module.is_named());
+    let (count, sum) = missing()
+        .filter(|row| !row.module.is_managed)
+        .fold((0, 0), |(count, sum), row| (count + 1, sum + row.module.samples));
     let percent = sum as f64 * 100.0 / samples.max(1) as f64;
     if let Some(received) = received {
         writeln!(out, "{:.1} MB received.", received as f64 / 1e6)?;
     }
+    let assemblies = missing().filter(|row| row.module.is_managed).count();
+    if assemblies > 0 {
+        writeln!(
+            out,
+            "The PDBs of {assemblies} assemblies of .NET are missing; their methods have names, but no lines."
+        )?;
+    }
     match count {
+        0 if assemblies > 0 => {}
         0 => writeln!(out, "The symbols of all {} modules are here.", rows.len())?,
+        _ if sum == 0 => writeln!(
+            out,
+            "Symbols of {count} of {} modules are missing; no sample needs them, but stacks do.",
+            rows.len()
+        )?,
         _ => writeln!(
             out,
             "Symbols of {count} of {} modules are missing; they would name {sum} of {samples} samples ({percent:.1} %).",
@@ -157,6 +185,10 @@ fn to_json(rows: &[Row], samples: u64, received: Option<u64>) -> Value {
             "image_key": windows.and_then(|image| image.key()),
             "pdb": pdb.map(|pdb| pdb.name()),
             "pdb_key": pdb.map(|pdb| pdb.key()),
+            "managed": row.module.is_managed,
+            "addresses": row.module.addresses,
+            "named_addresses": row.module.named_addresses,
+            "named_from": row.module.source,
             "found": row.found.as_ref().map(|path| path.display().to_string()),
             "problem": row.problem,
         })

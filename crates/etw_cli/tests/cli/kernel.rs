@@ -9,17 +9,25 @@ use crate::kernel_images::compile;
 use crate::record::{program, wait_until};
 use crate::{Etw, json_lines};
 
-const KERNEL: &str = "Windows Kernel Trace";
+pub(crate) const KERNEL: &str = "Windows Kernel Trace";
 
 /// Records kernel events while a program runs; returns nothing if that is not permitted.
 pub(crate) fn record(etw: &Etw, flags: &str, program: &[&str]) -> Option<Output> {
     record_with(etw, &["-k", flags], program)
 }
 
-/// Records with these arguments.
+/// Records with these arguments, again if events were lost: the other tests make the machine busy.
 pub(crate) fn record_with(etw: &Etw, args: &[&str], program: &[&str]) -> Option<Output> {
-    let output = etw.record(&[args, &["-o", "k.etl"]].concat(), program);
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let mut tries = 0;
+    let (output, text) = loop {
+        let output = etw.record(&[args, &["-o", "k.etl"]].concat(), program);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        tries += 1;
+        if tries == 5 || !text.contains("events lost") {
+            break (output, text);
+        }
+        eprintln!("again: {text}");
+    };
     if text.contains("which this process lacks") || text.contains("/sys/kernel/btf/vmlinux") {
         eprintln!("skipped: {text}");
         return None;

@@ -14,6 +14,9 @@ const FILE: &str = "Microsoft-Windows-Kernel-File";
 const NETWORK: &str = "Microsoft-Windows-Kernel-Network";
 const MEMORY: &str = "Microsoft-Windows-Kernel-Memory";
 
+/// Number of recordings of what a busy machine may lose events of.
+const ATTEMPTS: usize = 10;
+
 /// Records while a program runs; nothing where that is not allowed.
 fn record(etw: &Etw, args: &[&str], program: &[&str]) -> Option<Output> {
     let output = etw.record(&[&["-o", "k.etl"], args].concat(), program);
@@ -432,6 +435,75 @@ fn processes_that_go_on_are_in_the_file() {
     let [(kind, _, command_line)] = of_reader[..] else { panic!("{processes:?}") };
     assert_eq!(kind, "Process/DCEnd");
     assert!(command_line.contains("do read line"), "{command_line}");
+}
+
+#[test]
+fn events_have_stacks_users_and_start_keys() {
+    let etw = Etw::new();
+    let args = [
+        "-o",
+        "k.etl",
+        "-p",
+        FILE,
+        "-p",
+        PROCESS,
+        "--stacks",
+        "--sid",
+        "--process-start-key",
+        "--exe",
+        "cat",
+    ];
+    // The stacks of all programs that are busy with files pass through the kernel's rings, which may lose some then.
+    let recorded = (0..ATTEMPTS).map(|_| etw.record(&args, &["sh", "-c", "/bin/cat /proc/self/stat; true"]));
+    let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    let mut recorded = recorded.skip_while(|output| said(output).contains("INCOMPLETE"));
+    let output = recorded.next().unwrap();
+    if is_impossible(&said(&output)) {
+        return;
+    }
+    let warnings = said(&output);
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let cat: u64 = printed.split(' ').next().unwrap().parse().unwrap();
+    let is_refusal = |line: &str| line.contains("missing") && !line.contains("are cut");
+    assert!(!warnings.lines().any(is_refusal), "{warnings}");
+    let of_files = events(&etw, FILE);
+    let of_cat: Vec<_> = of_files.iter().filter(|event| by(event) == cat && id(event) != 10).collect();
+    let item = |event: &Value, name: &str| event["ExtendedData"][name].clone();
+    let mut keys = Vec::new();
+    let mut with_stack = 0;
+    for event in &of_cat {
+        assert_eq!(item(event, "Sid"), "S-1-22-1-0", "{event}");
+        keys.push(item(event, "ProcessStartKey").as_u64().unwrap());
+        with_stack += u64::from(item(event, "StackTrace").as_array().is_some_and(|stack| stack.len() > 2));
+    }
+    keys.dedup();
+    assert_eq!(keys.len(), 1, "one process has one key");
+    assert!(with_stack * 10 >= of_cat.len() as u64 * 9, "{with_stack} of {}", of_cat.len());
+    // Process events too: the start of a program, and the end of its process.
+    let of_processes = events(&etw, PROCESS);
+    for wanted in [1, 2] {
+        let event = of_processes.iter().find(|event| by(event) == cat && id(event) == wanted).unwrap();
+        assert_eq!(item(event, "ProcessStartKey"), keys[0], "{event}");
+        assert!(item(event, "StackTrace").as_array().is_some_and(|stack| !stack.is_empty()), "{event}");
+    }
+    // What names the addresses is in the file: the images with their build ids, the kernel's functions.
+    let shown = etw.ok(&["report", "k.etl", "--stacks", "events", "--format", "folded"]);
+    assert!(shown.lines().any(|line| line.starts_with("cat;") && line.contains(";do_syscall_64")), "{shown}");
+    let all =
+        json_lines(&etw.ok(&["dump", "k.etl", "--where", "FileName icontains 'libc'", "--format", "json"]));
+    let is_image = |event: &&Value| !event["EventData"]["ProcessId"].is_null();
+    assert!(all.iter().filter(is_image).any(|event| number(event, "ProcessId") == cat), "{all:?}");
+    assert!(
+        etw.ok(&["dump", "k.etl", "--process", "cat", "--provider", FILE]).lines().count() >= of_cat.len()
+    );
+}
+
+#[test]
+fn providers_without_threads_of_their_own_have_no_stacks() {
+    let etw = Etw::new();
+    let Some(output) = record(&etw, &["-p", DISK, "--stacks"], &["true"]) else { return };
+    let warnings = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(warnings.contains("Microsoft-Windows-Kernel-Disk: its events have no stacks"), "{warnings}");
 }
 
 #[test]

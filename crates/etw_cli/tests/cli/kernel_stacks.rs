@@ -6,10 +6,10 @@ use std::process::Command;
 use object::{Object, ObjectSegment, ObjectSymbol};
 use serde_json::Value;
 
-use crate::Etw;
-use crate::kernel::{events, field, kind, record_with};
+use crate::kernel::{KERNEL, events, field, kind, record_with};
 use crate::kernel_images::{compile, number};
 use crate::kernel_providers::{seconds, time};
+use crate::{Etw, json_lines};
 
 /// Functions that call each other, the last of which works for a second; some of them through the C library.
 const CHAIN: &str = r#"
@@ -58,10 +58,10 @@ const RUST_CHAIN: &str = r#"
     }"#;
 
 /// The functions of a program, by where they are from its lowest address on.
-struct Functions(BTreeMap<u64, (u64, String)>);
+pub(crate) struct Functions(BTreeMap<u64, (u64, String)>);
 
 impl Functions {
-    fn of(program: &str) -> Functions {
+    pub(crate) fn of(program: &str) -> Functions {
         let bytes = std::fs::read(program).unwrap();
         let file = object::File::parse(&bytes[..]).unwrap();
         let base = file.segments().map(|segment| segment.address()).min().unwrap() & !0xFFF;
@@ -73,7 +73,7 @@ impl Functions {
         Functions(symbols.map(place).collect())
     }
 
-    fn at(&self, address: u64) -> Option<&str> {
+    pub(crate) fn at(&self, address: u64) -> Option<&str> {
         let (_, (end, name)) = self.0.range(..=address).next_back()?;
         (address < *end).then_some(name)
     }
@@ -307,4 +307,55 @@ fn samples_are_taken_as_often_as_is_asked_for() {
     assert!(status == 2 && text.contains("every 100us to 1s"), "{text}");
     let (_, text) = etw.fails(&["record", "-k", "CSWITCH", "--stackwalk", "RegOpenKey", "--", "true"]);
     assert!(text.contains("`RegOpenKey` is not an event that can have a stack here"), "{text}");
+}
+
+#[test]
+fn single_events_have_stacks_with_names_lines_and_offsets() {
+    let etw = Etw::new();
+    let options = ["-O1", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
+    let Some(program) = compile(&etw, "named", CHAIN, &options) else { return };
+    if record_with(&etw, &["-k", "PROC_THREAD+LOADER+PROFILE"], &[&program]).is_none() {
+        return;
+    }
+    let dump = |args: &[&str]| json_lines(&etw.ok(&[&["dump", "k.etl", "--format", "json"], args].concat()));
+    let events = dump(&["--provider", KERNEL, "--stacks"]);
+    let is_ours = |frame: &&Value| frame["Module"] == "named" && frame["Inlined"].is_null();
+    let ours = |event: &Value| -> Vec<String> {
+        let frames = event["Stack"].as_array().into_iter().flatten().filter(is_ours);
+        frames.filter_map(|frame| frame["Function"].as_str()).map(str::to_owned).collect()
+    };
+    let samples = events.iter().filter(|event| kind(event) == "PerfInfo/SampleProfile");
+    let mut shown: Vec<Vec<String>> = samples.map(ours).filter(|stack| !stack.is_empty()).collect();
+    // By the file alone.
+    let mut expected = stacks(&events, "PerfInfo/SampleProfile", &program);
+    expected.retain(|stack| !stack.is_empty());
+    shown.sort();
+    expected.sort();
+    assert!(shown.len() > 50);
+    assert_eq!(shown, expected);
+    // Offsets are from the starts of the functions, and lines in the source.
+    let is_load = |event: &&Value| kind(event) == "Image/Load" && field(event, "FileName") == program;
+    let base = number(events.iter().find(is_load).unwrap(), "ImageBase");
+    let functions = Functions::of(&program);
+    let in_source = |frame: &Value| {
+        frame["File"].as_str().is_some_and(|file| file.ends_with("named.c"))
+            && frame["Line"].as_u64().is_some_and(|line| (1..40).contains(&line))
+    };
+    let all = || events.iter().flat_map(|event| event["Stack"].as_array().into_iter().flatten());
+    let mut with_line = 0;
+    for frame in all().filter(is_ours) {
+        let (Some(function), Some(offset)) = (frame["Function"].as_str(), frame["Offset"].as_u64()) else {
+            continue;
+        };
+        let address = frame["Address"].as_str().unwrap().trim_start_matches("0x");
+        let start = u64::from_str_radix(address, 16).unwrap() - base - offset;
+        assert_eq!(functions.0[&start].1, function, "{frame}");
+        with_line += usize::from(in_source(frame));
+    }
+    assert!(with_line > 500, "{with_line}");
+    // The kernel has names too.
+    let is_kernel = |frame: &Value| frame["Module"].as_str().is_some_and(|name| name.starts_with("vmlinux"));
+    assert!(all().any(|frame| is_kernel(frame) && frame["Function"].is_string() && frame["Offset"].is_u64()));
+    let found = dump(&["--where", "stack contains 'named!F12'"]);
+    assert_eq!(found.len(), shown.iter().filter(|stack| stack.iter().any(|name| name == "f12")).count());
 }

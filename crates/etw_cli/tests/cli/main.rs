@@ -3,10 +3,18 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod dotnet;
+#[cfg(target_os = "linux")]
+mod dotnet_record;
+mod embed;
 mod export;
 mod generated;
+mod http;
+#[cfg(target_os = "linux")]
+mod jit;
 #[cfg(target_os = "linux")]
 mod kernel;
+#[cfg(target_os = "linux")]
+mod kernel_by_stack;
 #[cfg(target_os = "linux")]
 mod kernel_files;
 #[cfg(target_os = "linux")]
@@ -38,7 +46,9 @@ mod report;
 mod schemas;
 #[cfg(target_os = "linux")]
 mod sessions;
+mod stacks;
 mod symbols;
+mod tables;
 #[cfg(target_os = "linux")]
 mod tools;
 #[cfg(target_os = "linux")]
@@ -50,6 +60,8 @@ mod tracelog;
 mod tracepdb;
 #[cfg(target_os = "linux")]
 mod tracerpt;
+mod trees;
+mod view;
 #[cfg(target_os = "linux")]
 mod watch;
 mod windows_tree;
@@ -195,6 +207,7 @@ fn every_command_has_help_with_an_example() {
         &["split", "--help"],
         &["relog", "--help"],
         &["report", "--help"],
+        &["compare", "--help"],
         &["provider", "list", "--help"],
         &["provider", "show", "--help"],
         &["provider", "search", "--help"],

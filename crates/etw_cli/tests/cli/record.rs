@@ -176,6 +176,57 @@ fn a_file_is_read_on_a_machine_that_knows_nothing() {
     );
 }
 
+/// Checks that what names the addresses of a program's stacks is in the file.
+fn has_names_of_stacks(etw: &Etw, kinds: &[&str]) {
+    let all = json_lines(&etw.ok(&["dump", "t.etl", "--format", "json"]));
+    let numbers: Vec<_> = all.iter().filter(|event| event["System"]["EventType"] == "Number").collect();
+    let stacks: Vec<_> =
+        numbers.iter().map(|event| event["ExtendedData"]["StackTrace"].as_array().unwrap()).collect();
+    assert_eq!(stacks.len(), 50);
+    // Other tests may run the same program meanwhile, and loaded images are those of all processes.
+    let process = &numbers[0]["System"]["Execution"]["ProcessID"];
+    let is_image = |event: &&Value| {
+        let kind = event["System"]["EventType"].as_str().unwrap_or_default();
+        kinds.contains(&kind)
+            && event["EventData"]["FileName"] == program()
+            && event["EventData"]["ProcessId"] == *process
+    };
+    let image = all.iter().find(is_image).unwrap();
+    let hex =
+        |value: &Value| u64::from_str_radix(value.as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
+    let (base, size) = (hex(&image["EventData"]["ImageBase"]), hex(&image["EventData"]["ImageSize"]));
+    assert!((base..base + size).contains(&hex(&stacks[0][0])), "{image} {:?}", stacks[0]);
+    let is_id = |event: &&Value| {
+        event["System"]["EventType"] == "ImageID/DbgID_RSDS" && event["EventData"]["PdbFileName"] == program()
+    };
+    assert!(all.iter().any(|event| is_id(&event)));
+    let folded = etw.ok(&["report", "t.etl", "--stacks", "events", "--format", "folded"]);
+    assert!(folded.contains("numbered_events::main"), "{folded}");
+}
+
+#[test]
+fn stacks_come_with_the_images_that_name_them() {
+    let etw = Etw::new();
+    let args = ["-p", NUMBERS, "--stacks", "-o", "t.etl"];
+    let output = etw.record(&args, &[&program(), "50"]);
+    assert!(output.status.success() && !stderr(&output).contains("missing"), "{}", stderr(&output));
+    // With rights, images that are loaded; otherwise those that are there.
+    has_names_of_stacks(&etw, &["Image/Load", "Image/DCStart"]);
+    // Without rights.
+    let command = etw.session_command(&[&["record"][..], &args, &["--", &program(), "50"]].concat());
+    let mut all = Command::new("setpriv");
+    all.arg("--bounding-set=-all").arg(command.get_program()).args(command.get_args());
+    let envs = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    let output = all.current_dir(command.get_current_dir().unwrap()).envs(envs).output();
+    let Ok(output) = output.inspect_err(|_| eprintln!("left out: there is no setpriv")) else { return };
+    if stderr(&output).contains("setpriv:") {
+        eprintln!("left out: {}", stderr(&output));
+        return;
+    }
+    assert!(output.status.success() && !stderr(&output).contains("missing"), "{}", stderr(&output));
+    has_names_of_stacks(&etw, &["Image/DCStart"]);
+}
+
 #[test]
 fn a_recording_that_hosts_another_one_stays_until_that_is_over() {
     let etw = Etw::new();

@@ -1,14 +1,16 @@
-//! Names of header fields, with their operators and values.
+//! The meaning of expressions for events: header fields, with their operators and values, and properties.
 
-use etw_event::Level;
-
-use super::FilterError;
-use super::lexer::Token;
-use crate::predicate::{Field, HeaderField, Literal, Operator};
+use etw_event::{Guid, Level};
 use etw_schema::level_by_name;
 
+use super::FilterError;
+use super::expression::{Expression, FilterComparison, FilterName, FilterValue};
+use super::parser::AN_OPERATOR;
+use crate::Predicate;
+use crate::predicate::{Comparison, Field, HeaderField, Literal, Operator};
+
 /// Header fields by name; errors use the first name of a field.
-const HEADER_FIELDS: [(&str, HeaderField); 24] = [
+const HEADER_FIELDS: [(&str, HeaderField); 25] = [
     ("provider", HeaderField::Provider),
     ("event", HeaderField::Event),
     ("name", HeaderField::Event),
@@ -33,17 +35,75 @@ const HEADER_FIELDS: [(&str, HeaderField); 24] = [
     ("class", HeaderField::Provider),
     ("event_id", HeaderField::Id),
     ("sid", HeaderField::User),
+    ("stack", HeaderField::Stack),
 ];
 
-/// Returns the field of a word: a header field of that name, otherwise a property. The prefix `data.` always selects a
-/// property.
-pub(super) fn by_name(word: &str) -> Field {
-    if let Some(property) = word.strip_prefix("data.") {
+/// Returns the predicate of an expression.
+pub(super) fn predicate(expression: &Expression) -> Result<Predicate, FilterError> {
+    let all = |operands: &[Expression]| operands.iter().map(predicate).collect::<Result<Vec<_>, _>>();
+    match expression {
+        Expression::Any(operands) => Ok(Predicate::any_of(all(operands)?)),
+        Expression::All(operands) => Ok(Predicate::all_of(all(operands)?)),
+        Expression::Not(operand) => Ok(predicate(operand)?.not()),
+        // A field alone tests whether the event has it.
+        Expression::Has(name) => match by_name(name) {
+            Field::Property(property) => Ok(Predicate::property_is(&property)),
+            Field::Header(_) => Err(FilterError::Expected {
+                column: name.column,
+                expected: AN_OPERATOR,
+                found: format!("'{}'", name.text),
+            }),
+        },
+        Expression::Compare(comparison) => compare(comparison),
+    }
+}
+
+fn compare(comparison: &FilterComparison) -> Result<Predicate, FilterError> {
+    let FilterComparison { name, operator, ignore_case, values, .. } = comparison;
+    let (operator, ignore_case) = (*operator, *ignore_case);
+    let field = by_name(name);
+    check_operator(&field, comparison)?;
+    let of_value = |value: &FilterValue| {
+        let value = check_value(&field, operator, value)?;
+        Ok(Predicate::compare(Comparison { field: field.clone(), operator, ignore_case, value }))
+    };
+    Ok(Predicate::any_of(values.iter().map(of_value).collect::<Result<Vec<_>, _>>()?))
+}
+
+/// Returns the field of a name: a header field of that name, otherwise a property. The prefix `data.` and backquotes
+/// always select a property.
+fn by_name(name: &FilterName) -> Field {
+    if name.is_quoted {
+        return Field::Property(name.text.as_str().into());
+    }
+    if let Some(property) = name.text.strip_prefix("data.") {
         return Field::Property(property.into());
     }
-    match HEADER_FIELDS.into_iter().find(|(name, _)| *name == word) {
+    match HEADER_FIELDS.into_iter().find(|(known, _)| *known == name.text) {
         Some((_, field)) => Field::Header(field),
-        None => Field::Property(word.into()),
+        None => Field::Property(name.text.as_str().into()),
+    }
+}
+
+/// Returns the meaning of a value without a field: a number, a GUID, a truth value, or else a text.
+fn literal(value: &FilterValue) -> Literal {
+    let text = value.text.as_str();
+    if value.is_quoted {
+        return Literal::Text(text.into());
+    }
+    if let Some(number) = value.number() {
+        return Literal::Integer(number);
+    }
+    if let Ok(guid) = text.parse::<Guid>() {
+        return Literal::Guid(guid);
+    }
+    if let Some(number) = value.fraction() {
+        return Literal::Float(number);
+    }
+    match text {
+        "true" => Literal::Boolean(true),
+        "false" => Literal::Boolean(false),
+        _ => Literal::Text(text.into()),
     }
 }
 
@@ -62,7 +122,7 @@ enum Values {
 fn values(field: HeaderField) -> Values {
     match field {
         HeaderField::Provider | HeaderField::Event => Values::NameOrGuid,
-        HeaderField::Process | HeaderField::User => Values::Name,
+        HeaderField::Process | HeaderField::User | HeaderField::Stack => Values::Name,
         HeaderField::Opcode | HeaderField::Task | HeaderField::Keyword | HeaderField::Channel => {
             Values::NamedNumber
         }
@@ -94,14 +154,10 @@ fn name_of(field: HeaderField) -> &'static str {
     HEADER_FIELDS.into_iter().find(|(_, known)| *known == field).map_or("field", |(name, _)| name)
 }
 
-pub(super) fn check_operator(
-    field: &Field,
-    operator: Operator,
-    token: &Token<'_>,
-) -> Result<(), FilterError> {
+fn check_operator(field: &Field, comparison: &FilterComparison) -> Result<(), FilterError> {
     let Field::Header(header) = field else { return Ok(()) };
     let values = values(*header);
-    let suits = match operator {
+    let suits = match comparison.operator {
         Operator::Equal | Operator::NotEqual => true,
         Operator::Less | Operator::LessOrEqual | Operator::Greater | Operator::GreaterOrEqual => {
             matches!(values, Values::Number | Values::NamedNumber | Values::Level | Values::Time)
@@ -117,23 +173,17 @@ pub(super) fn check_operator(
     if suits {
         return Ok(());
     }
-    let operator = token.kind.describe().trim_matches('\'').to_owned();
     Err(FilterError::Operator {
-        column: token.column,
-        operator,
+        column: comparison.operator_column,
+        operator: comparison.operator_text.clone(),
         field: name_of(*header),
         expected: describe(&values),
     })
 }
 
 /// Returns the literal in the form that the field needs, or an error if it does not fit.
-pub(super) fn check_value(
-    field: &Field,
-    operator: Operator,
-    literal: Literal,
-    text: &str,
-    column: usize,
-) -> Result<Literal, FilterError> {
+fn check_value(field: &Field, operator: Operator, value: &FilterValue) -> Result<Literal, FilterError> {
+    let (literal, text) = (literal(value), value.text.as_str());
     let Field::Header(header) = field else { return Ok(literal) };
     let values = values(*header);
     let checked = match (&values, literal) {
@@ -154,7 +204,7 @@ pub(super) fn check_value(
         _ => None,
     };
     checked.ok_or_else(|| FilterError::Value {
-        column,
+        column: value.column,
         field: name_of(*header),
         expected: describe(&values),
         found: text.to_owned(),

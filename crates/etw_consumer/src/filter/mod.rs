@@ -9,7 +9,7 @@
 //! | operators | `==` (also `=`), `!=`, `<`, `<=`, `>`, `>=`, `contains`, `startswith`, `endswith`, `in (a, b)` |
 //! | without regard to case | `=~`, `!~`, `iequals`, `icontains`, `istartswith`, `iendswith`, `iin (a, b)` |
 //! | joined by | `not` (`!`), `and` (`&&`), `or` (`\|\|`), in this order of strength; parentheses |
-//! | header fields | `provider` (`class`), `event` (`name`), `id`, `version`, `channel`, `level`, `opcode`, `task`, `keyword`, `pid`, `tid`, `process`, `processor` (`cpu`), `time`, `activity`, `related_activity`, `user` (`sid`), `size` (of the payload) |
+//! | header fields | `provider` (`class`), `event` (`name`), `id`, `version`, `channel`, `level`, `opcode`, `task`, `keyword`, `pid`, `tid`, `process`, `processor` (`cpu`), `time`, `activity`, `related_activity`, `user` (`sid`), `size` (of the payload), `stack` (`module!function` of any frame; [`Predicate::with_stacks`]) |
 //! | properties | any other name, in its exact spelling; `Struct.Member`; `` `With Blanks` ``; `data.level` for one that a header field hides; alone: the event has it |
 //! | numbers | `10`, `0x0A`, `0o12`, `0b1010`, `-1`, `1.5` |
 //! | texts | in `"` or `'`, which is doubled inside; backslashes stand for themselves; a text without blanks and signs needs no quotes |
@@ -22,6 +22,7 @@
 //! a field that the event does not have is false.
 
 mod error;
+mod expression;
 mod field;
 mod lexer;
 mod options;
@@ -29,7 +30,9 @@ mod parser;
 
 use std::str::FromStr;
 
+pub use crate::predicate::Operator;
 pub use error::FilterError;
+pub use expression::{Expression, FilterComparison, FilterName, FilterValue};
 pub use options::{EventFilter, EventFilterError};
 
 use crate::Predicate;
@@ -38,6 +41,6 @@ impl FromStr for Predicate {
     type Err = FilterError;
 
     fn from_str(text: &str) -> Result<Predicate, FilterError> {
-        parser::parse(text)
+        field::predicate(&parser::parse(text)?)
     }
 }

@@ -1,5 +1,9 @@
 //! Options that select events, the same in every command.
 
+use std::sync::Arc;
+
+use etw_event::Record;
+
 use super::FilterError;
 use crate::predicate::HeaderField;
 use crate::{IdSet, Predicate, ProviderSpec, ProviderSpecError, TimePoint};
@@ -77,6 +81,26 @@ impl EventFilter {
         self.expressions
             .push(predicate.map_err(|error| EventFilterError::Expression { text: text.to_owned(), error })?);
         Ok(self)
+    }
+
+    /// Gives conditions on `stack` what they are compared with ([`Predicate::with_stacks`]).
+    #[must_use]
+    pub fn with_stacks(
+        mut self,
+        functions: impl Fn(&Record<'_>, &mut dyn FnMut(&str)) + Send + Sync + 'static,
+    ) -> EventFilter {
+        let functions = Arc::new(functions);
+        let with = |expression: Predicate| {
+            let functions = Arc::clone(&functions);
+            expression.with_stacks(move |record, each| functions(record, each))
+        };
+        self.expressions = self.expressions.into_iter().map(with).collect();
+        self
+    }
+
+    /// Whether there is a condition on `stack` that [`EventFilter::with_stacks`] has given nothing to compare with.
+    pub fn needs_stacks(&self) -> bool {
+        self.expressions.iter().any(Predicate::needs_stacks)
     }
 
     /// Returns all options except times and limit as one predicate, or `None` if they exclude no event.

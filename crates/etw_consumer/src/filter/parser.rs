@@ -1,11 +1,13 @@
-//! Recursive descent parser with bounded depth, from tokens to a predicate.
+//! Recursive descent parser with bounded depth, from tokens to an expression.
 
-use etw_event::Guid;
-
+use super::FilterError;
+use super::expression::{Expression, FilterComparison, FilterName, FilterValue};
 use super::lexer::{Token, TokenKind, tokens};
-use super::{FilterError, field};
-use crate::predicate::{Comparison, Field, Literal, Operator, Predicate};
-use etw_schema::parse_number;
+use crate::predicate::Operator;
+
+/// What is expected after a name that is not a condition of its own.
+pub(super) const AN_OPERATOR: &str =
+    "an operator (==, !=, <, <=, >, >=, =~, !~, contains, startswith, endswith, in)";
 
 /// Maximum nesting depth of parentheses and `not`.
 const MAX_DEPTH: usize = 64;
@@ -36,12 +38,12 @@ const SIGN_OPERATORS: [(&str, Operator, bool); 9] = [
     ("!~", Operator::NotEqual, true),
 ];
 
-pub(super) fn parse(text: &str) -> Result<Predicate, FilterError> {
+pub(super) fn parse(text: &str) -> Result<Expression, FilterError> {
     let tokens = tokens(text)?;
     let mut parser = Parser { tokens: &tokens, depth: 0 };
-    let predicate = parser.any()?;
+    let expression = parser.any()?;
     match parser.peek().kind {
-        TokenKind::End => Ok(predicate),
+        TokenKind::End => Ok(expression),
         _ => Err(parser.expected("'and', 'or' or the end")),
     }
 }
@@ -84,23 +86,31 @@ impl<'t> Parser<'t> {
         taken
     }
 
-    fn any(&mut self) -> Result<Predicate, FilterError> {
-        let mut operands = vec![self.all()?];
+    fn any(&mut self) -> Result<Expression, FilterError> {
+        let first = self.all()?;
+        if !self.take(&["or", "||"]) {
+            return Ok(first);
+        }
+        let mut operands = vec![first, self.all()?];
         while self.take(&["or", "||"]) {
             operands.push(self.all()?);
         }
-        Ok(Predicate::any_of(operands))
+        Ok(Expression::Any(operands))
     }
 
-    fn all(&mut self) -> Result<Predicate, FilterError> {
-        let mut operands = vec![self.not()?];
+    fn all(&mut self) -> Result<Expression, FilterError> {
+        let first = self.not()?;
+        if !self.take(&["and", "&&"]) {
+            return Ok(first);
+        }
+        let mut operands = vec![first, self.not()?];
         while self.take(&["and", "&&"]) {
             operands.push(self.not()?);
         }
-        Ok(Predicate::all_of(operands))
+        Ok(Expression::All(operands))
     }
 
-    fn not(&mut self) -> Result<Predicate, FilterError> {
+    fn not(&mut self) -> Result<Expression, FilterError> {
         let column = self.peek().column;
         let negated = self.take(&["not", "!"]);
         if !negated && self.peek().kind != TokenKind::Sign("(") {
@@ -111,7 +121,7 @@ impl<'t> Parser<'t> {
         }
         self.depth += 1;
         let inner = if negated {
-            self.not()?.not()
+            Expression::Not(Box::new(self.not()?))
         } else {
             self.advance();
             let inner = self.any()?;
@@ -124,13 +134,13 @@ impl<'t> Parser<'t> {
         Ok(inner)
     }
 
-    fn comparison(&mut self) -> Result<Predicate, FilterError> {
-        let field = match &self.peek().kind {
-            TokenKind::Word(word) if !is_reserved(word) => field::by_name(word),
-            TokenKind::Field(name) => Field::Property((*name).into()),
+    fn comparison(&mut self) -> Result<Expression, FilterError> {
+        let (text, is_quoted) = match &self.peek().kind {
+            TokenKind::Word(word) if !is_reserved(word) => (*word, false),
+            TokenKind::Field(name) => (*name, true),
             _ => return Err(self.expected("a field, 'not' or '('")),
         };
-        let field_token = self.advance();
+        let name = FilterName { text: text.to_owned(), is_quoted, column: self.advance().column };
         let token = self.peek();
         let known = match &token.kind {
             TokenKind::Word(word) => {
@@ -139,56 +149,49 @@ impl<'t> Parser<'t> {
             TokenKind::Sign(sign) => SIGN_OPERATORS.into_iter().find(|(name, ..)| name == sign),
             _ => None,
         };
-        let Some((name, operator, ignore_case)) = known else {
-            // A field alone tests whether the event has it.
+        let Some((operator_name, operator, ignore_case)) = known else {
             let ends = match &token.kind {
                 TokenKind::End | TokenKind::Sign(")" | "&&" | "||") => true,
                 TokenKind::Word(word) => ["and", "or"].iter().any(|end| end.eq_ignore_ascii_case(word)),
                 _ => false,
             };
-            return match (ends, field) {
-                (true, Field::Property(name)) => Ok(Predicate::property_is(&name)),
-                _ => {
-                    let expected =
-                        "an operator (==, !=, <, <=, >, >=, =~, !~, contains, startswith, endswith, in)";
-                    let found = if ends { field_token } else { token };
-                    Err(FilterError::Expected {
-                        column: found.column,
-                        expected,
-                        found: found.kind.describe(),
-                    })
-                }
-            };
+            return if ends { Ok(Expression::Has(name)) } else { Err(self.expected(AN_OPERATOR)) };
         };
         self.advance();
-        field::check_operator(&field, operator, token)?;
-        let compare =
-            |value| Predicate::compare(Comparison { field: field.clone(), operator, ignore_case, value });
-        if !matches!(name, "in" | "iin") {
-            return Ok(compare(self.value(&field, operator)?));
+        let mut values = Vec::new();
+        if matches!(operator_name, "in" | "iin") {
+            if !self.take(&["("]) {
+                return Err(self.expected("'(' and a list of values"));
+            }
+            values.push(self.value()?);
+            while self.take(&[","]) {
+                values.push(self.value()?);
+            }
+            if !self.take(&[")"]) {
+                return Err(self.expected("',' or ')'"));
+            }
+        } else {
+            values.push(self.value()?);
         }
-        if !self.take(&["("]) {
-            return Err(self.expected("'(' and a list of values"));
-        }
-        let mut values = vec![compare(self.value(&field, operator)?)];
-        while self.take(&[","]) {
-            values.push(compare(self.value(&field, operator)?));
-        }
-        if !self.take(&[")"]) {
-            return Err(self.expected("',' or ')'"));
-        }
-        Ok(Predicate::any_of(values))
+        Ok(Expression::Compare(FilterComparison {
+            name,
+            operator,
+            ignore_case,
+            operator_text: token.kind.describe().trim_matches('\'').to_owned(),
+            operator_column: token.column,
+            values,
+        }))
     }
 
-    fn value(&mut self, field: &Field, operator: Operator) -> Result<Literal, FilterError> {
+    fn value(&mut self) -> Result<FilterValue, FilterError> {
         let token = self.peek();
-        let (text, literal) = match &token.kind {
-            TokenKind::Word(word) => (*word, word_literal(word)),
-            TokenKind::Quoted(text) => (text.as_str(), Literal::Text(text.as_str().into())),
+        let (text, is_quoted) = match &token.kind {
+            TokenKind::Word(word) => (*word, false),
+            TokenKind::Quoted(text) => (text.as_str(), true),
             _ => return Err(self.expected("a value: a number, a word, or a text in quotes")),
         };
         self.advance();
-        field::check_value(field, operator, literal, text, token.column)
+        Ok(FilterValue { text: text.to_owned(), is_quoted, column: token.column })
     }
 }
 
@@ -196,28 +199,4 @@ impl<'t> Parser<'t> {
 fn is_reserved(word: &str) -> bool {
     let joins = ["and", "or", "not"].into_iter();
     joins.chain(WORD_OPERATORS.map(|(name, ..)| name)).any(|reserved| reserved.eq_ignore_ascii_case(word))
-}
-
-/// Returns the meaning of a bare word: a number, a GUID, a truth value, or else a text.
-fn word_literal(word: &str) -> Literal {
-    let (sign, digits) = match word.strip_prefix('-') {
-        Some(digits) => (-1, digits),
-        None => (1, word),
-    };
-    if digits.starts_with(|c: char| c.is_ascii_digit()) {
-        if let Some(number) = parse_number(digits) {
-            return Literal::Integer(sign * i128::from(number));
-        }
-        if let Ok(guid) = word.parse::<Guid>() {
-            return Literal::Guid(guid);
-        }
-        if let Ok(number) = word.parse::<f64>() {
-            return Literal::Float(number);
-        }
-    }
-    match word {
-        "true" => Literal::Boolean(true),
-        "false" => Literal::Boolean(false),
-        _ => word.parse().map_or_else(|_| Literal::Text(word.into()), Literal::Guid),
-    }
 }

@@ -5,8 +5,10 @@ use std::io::Seek;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use etw_event::Clock;
+
 use super::temporary::{self, CopyError};
-use super::{InputError, container};
+use super::{Converted, InputError, InputLimits, container, nettrace};
 
 /// The bytes of a pipe in a temporary file without a name, so that they can be read at several positions, and more than
 /// once. Clones share the file, which exists as long as one of them or an [`Input`](super::Input) of it.
@@ -41,6 +43,25 @@ impl Spooled {
             false => copy(name, pipe)?,
         };
         Ok(Spooled { name: name.to_owned(), file: Arc::new(file) })
+    }
+
+    /// Converts a trace of .NET to an `.etl` file whose times are the system time, so that it can be merged with a trace
+    /// that was recorded meanwhile. `clock` says when its readings were; a trace of its own states that only in whole
+    /// milliseconds.
+    ///
+    /// A trace that was cut off becomes a complete file with a lost event.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the bytes are not such a trace, or if the file cannot be written.
+    pub fn from_nettrace(
+        name: &str,
+        bytes: &[u8],
+        clock: &Clock,
+        limits: &InputLimits,
+    ) -> Result<(Spooled, Converted), InputError> {
+        let (file, converted) = nettrace::convert_on(name, bytes, limits.decompressed_bytes, Some(*clock))?;
+        Ok((Spooled { name: name.to_owned(), file: Arc::new(file) }, converted))
     }
 
     /// Returns the name used in messages.

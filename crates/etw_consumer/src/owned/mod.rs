@@ -84,7 +84,7 @@ impl From<&Event<'_>> for OwnedEvent {
             record: event.record.into(),
             properties: match &event.properties {
                 Ok(properties) => Ok(OwnedProperties {
-                    compiled: properties.compiled().clone(),
+                    compiled: properties.compiled().shared(),
                     values: owned_values(properties.iter()),
                 }),
                 Err(reason) => Err((*reason).clone()),

@@ -68,6 +68,11 @@ impl Predicate {
             Node::Any(inner) => decide(inner, scope, true),
             Node::Not(inner) => inner.evaluate(scope).map(|value| !value),
             Node::Custom(condition) => Some(condition(scope.event?)),
+            Node::Stack(comparison, functions) => {
+                // Finding a stack costs more than decoding an event.
+                let record = scope.event?.record;
+                Some(comparison.stack(|each| functions(record, each)))
+            }
         }
     }
 }
@@ -166,6 +171,7 @@ impl Comparison {
                 Literal::Guid(_) => Some(self.guid(scope.names()?.event_guid())),
                 _ => Some(self.parted_names(event_names(&scope.names()?))),
             },
+            HeaderField::Stack => Some(false),
             HeaderField::Channel => Some(self.name(scope.names()?.channel())),
             HeaderField::Opcode => Some(self.name(scope.names()?.opcode())),
             HeaderField::Task => Some(self.name(scope.names()?.task())),
@@ -244,6 +250,18 @@ impl Comparison {
             return found.next().is_some_and(matches) && found.all(matches);
         }
         found.any(matches)
+    }
+
+    /// As `names`, for the functions of a stack.
+    fn stack(&self, functions: impl FnOnce(&mut dyn FnMut(&str))) -> bool {
+        let Literal::Text(wanted) = &self.value else { return false };
+        let (mut one, mut other) = (false, false);
+        functions(&mut |function| {
+            let matches = text::matches(function.chars(), self.operator, wanted, true);
+            one |= matches;
+            other |= !matches;
+        });
+        if self.operator == Operator::NotEqual { one && !other } else { one }
     }
 
     /// Compares a property's value, or the elements of an array. `shown` returns the text of a value that is not a

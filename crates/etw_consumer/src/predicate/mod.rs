@@ -6,7 +6,7 @@ mod text;
 use std::fmt;
 use std::sync::Arc;
 
-use etw_event::{Guid, Level, Opcode};
+use etw_event::{Guid, Level, Opcode, Record};
 
 use crate::{Event, IdSet, ProviderSpec, TimePoint};
 
@@ -39,9 +39,14 @@ enum Node {
     Any(Vec<Predicate>),
     Not(Box<Predicate>),
     Custom(Arc<Custom>),
+    /// A comparison with the functions of the event's stack.
+    Stack(Comparison, Arc<Functions>),
 }
 
 type Custom = dyn Fn(&Event<'_>) -> bool + Send + Sync;
+
+/// Calls a function with the name of each function on the stack of a record.
+type Functions = dyn Fn(&Record<'_>, &mut dyn FnMut(&str)) + Send + Sync;
 
 /// A comparison of a field with a value.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,18 +85,29 @@ pub(crate) enum HeaderField {
     RelatedActivityId,
     User,
     PayloadSize,
+    Stack,
 }
 
+/// An operator of comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operator {
+pub enum Operator {
+    /// `==`
     Equal,
+    /// `!=`
     NotEqual,
+    /// `<`
     Less,
+    /// `<=`
     LessOrEqual,
+    /// `>`
     Greater,
+    /// `>=`
     GreaterOrEqual,
+    /// `contains`
     Contains,
+    /// `startswith`
     StartsWith,
+    /// `endswith`
     EndsWith,
 }
 
@@ -229,6 +245,54 @@ impl Predicate {
         Predicate(Node::Custom(Arc::new(condition)))
     }
 
+    /// Gives conditions on `stack` what they are compared with: `functions` calls its second argument with each function
+    /// on the stack of a record. Without it, such conditions are false.
+    ///
+    /// ```
+    /// use etw_consumer::Predicate;
+    ///
+    /// let closes: Predicate = r#"stack contains "!NtClose""#.parse()?;
+    /// let closes = closes.with_stacks(|record, function| {
+    ///     if record.process_id() == Some(4) {
+    ///         function("ntdll!NtClose");
+    ///     }
+    /// });
+    /// # let _ = closes;
+    /// # Ok::<(), etw_consumer::FilterError>(())
+    /// ```
+    #[must_use]
+    pub fn with_stacks(
+        self,
+        functions: impl Fn(&Record<'_>, &mut dyn FnMut(&str)) + Send + Sync + 'static,
+    ) -> Predicate {
+        let functions: Arc<Functions> = Arc::new(functions);
+        self.with_functions(&functions)
+    }
+
+    fn with_functions(self, functions: &Arc<Functions>) -> Predicate {
+        let all =
+            |inner: Vec<Predicate>| inner.into_iter().map(|one| one.with_functions(functions)).collect();
+        Predicate(match self.0 {
+            Node::Compare(comparison) if comparison.field == Field::Header(HeaderField::Stack) => {
+                Node::Stack(comparison, Arc::clone(functions))
+            }
+            Node::All(inner) => Node::All(all(inner)),
+            Node::Any(inner) => Node::Any(all(inner)),
+            Node::Not(inner) => Node::Not(Box::new(inner.with_functions(functions))),
+            other => other,
+        })
+    }
+
+    /// Whether there is a condition on `stack` that [`Predicate::with_stacks`] has given nothing to compare with.
+    pub fn needs_stacks(&self) -> bool {
+        match &self.0 {
+            Node::Compare(comparison) => comparison.field == Field::Header(HeaderField::Stack),
+            Node::All(inner) | Node::Any(inner) => inner.iter().any(Predicate::needs_stacks),
+            Node::Not(inner) => inner.needs_stacks(),
+            _ => false,
+        }
+    }
+
     /// Whether an event matches the predicate.
     pub fn matches(&self, event: &Event<'_>) -> bool {
         self.evaluate(&Scope::of_event(event)).unwrap_or(false)
@@ -284,13 +348,14 @@ impl Predicate {
             Node::Constant(_) => 0,
             Node::Provider(..) | Node::Ids(_) => 0,
             Node::Compare(Comparison { field: Field::Header(field), value, .. }) => match (field, value) {
+                (HeaderField::Stack, _) => 3,
                 (HeaderField::Process | HeaderField::Event, _) | (_, Literal::Text(_)) => 1,
                 _ => 0,
             },
             Node::Compare(_) | Node::Has(_) => 2,
             Node::All(inner) | Node::Any(inner) => inner.iter().map(Predicate::cost).max().unwrap_or(0),
             Node::Not(inner) => inner.cost(),
-            Node::Custom(_) => 3,
+            Node::Custom(_) | Node::Stack(..) => 3,
         }
     }
 
@@ -321,7 +386,8 @@ impl fmt::Display for Predicate {
         };
         match &self.0 {
             Node::Constant(value) => write!(f, "<{value}>"),
-            Node::Compare(Comparison { field, operator, ignore_case, value }) => {
+            Node::Compare(comparison) | Node::Stack(comparison, _) => {
+                let Comparison { field, operator, ignore_case, value } = comparison;
                 let case = if *ignore_case { "i" } else { "" };
                 match field {
                     Field::Header(field) => write!(f, "{field:?} {case}{operator:?} {value:?}"),

@@ -110,7 +110,7 @@ impl EventCopy {
             origin: *record.origin(),
             time: record.raw_time(),
             schema: match &event.properties {
-                Ok(properties) => Ok(properties.compiled().clone()),
+                Ok(properties) => Ok(properties.compiled().shared()),
                 Err(reason) => Err((*reason).clone()),
             },
         }

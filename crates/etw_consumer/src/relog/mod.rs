@@ -36,8 +36,10 @@ mod split;
 mod spool;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use etw_etl::DamageKind;
+use etw_etl::encode::RecordBuilder;
 use etw_event::{Guid, Record, Ticks};
 
 use crate::Trace;
@@ -99,6 +101,8 @@ pub struct Relogger {
     without_schemas: bool,
     redactions: Vec<Redaction>,
     allows_absent: bool,
+    appended: Arc<[RecordBuilder]>,
+    appended_bytes: u64,
 }
 
 /// A rewritten file.
@@ -113,6 +117,8 @@ pub struct Relogged {
     pub context: u64,
     /// Number of embedded event descriptions.
     pub schemas: u64,
+    /// Number of appended events ([`Relogger::append`]).
+    pub appended: u64,
     /// Number of lost events in the header: those that the input files have lost, and one for each damaged place
     /// in them and for each record that does not fit in a buffer.
     pub events_lost: u32,
@@ -170,6 +176,15 @@ impl Relogger {
     /// Sets whether a field to redact may be absent from all events. By default this is an error.
     pub fn allow_absent(mut self, wanted: bool) -> Relogger {
         self.allows_absent = wanted;
+        self
+    }
+
+    /// Adds new events at the end of each file, one tick of the clock after its last event. Those that do not fit in a buffer count
+    /// as lost events.
+    pub fn append(mut self, records: impl IntoIterator<Item = RecordBuilder>) -> Relogger {
+        self.appended = self.appended.iter().cloned().chain(records).collect();
+        let len_bytes = |record: &RecordBuilder| record.build().map_or(0, |bytes| bytes.len() as u64);
+        self.appended_bytes = self.appended.iter().map(len_bytes).sum();
         self
     }
 
@@ -417,6 +432,8 @@ struct Part {
     /// Descriptions of the events in it; `None` if nothing is embedded.
     embedded: Option<EmbeddedSchemas>,
     redactions: Redactions,
+    /// Events to write at the end.
+    appended: Arc<[RecordBuilder]>,
     events: u64,
     context: u64,
     /// Number of records that did not fit in a buffer.
@@ -428,7 +445,8 @@ impl Part {
         let output = Output::create(path, sources.options.clone())?;
         let embedded = (!relogger.without_schemas).then(EmbeddedSchemas::new);
         let redactions = Redactions::new(&relogger.redactions);
-        Ok(Part { output, embedded, redactions, events: 0, context: 0, too_large: 0 })
+        let appended = Arc::clone(&relogger.appended);
+        Ok(Part { output, embedded, redactions, appended, events: 0, context: 0, too_large: 0 })
     }
 
     /// Writes a record, after its description if it is the first of its kind.
@@ -475,6 +493,15 @@ impl Part {
 
     /// Completes the file; `damaged` is the number of damaged places in the input files.
     fn complete(mut self, damaged: u32, sources: &Sources) -> Result<(Complete, Relogged), RelogError> {
+        let mut appended = 0;
+        // Stacks belong to events by their times, so an own time keeps others' stacks away.
+        let last = self.output.with(|writer| Ok(writer.last_time()))?;
+        let time = Ticks(last.0.saturating_add(1));
+        for record in &*self.appended {
+            let is_written = self.output.append(record, time)?;
+            appended += u64::from(is_written);
+            self.too_large += u32::from(!is_written);
+        }
         let events_lost = sources.events_lost.saturating_add(damaged).saturating_add(self.too_large);
         let buffers_lost = sources.buffers_lost;
         self.output.with(|writer| {
@@ -489,6 +516,7 @@ impl Part {
             events,
             context,
             schemas: embedded.map_or(0, |embedded| embedded.count),
+            appended,
             events_lost,
             buffers_lost,
             redacted: redactions.counts,

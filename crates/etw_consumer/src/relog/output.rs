@@ -4,8 +4,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use etw_etl::encode::RecordBuilder;
 use etw_etl::{EtlWriter, WriteError, WriterOptions};
-use etw_event::{FileTime, Record};
+use etw_event::{FileTime, Record, Ticks};
 
 use super::RelogError;
 use super::behind::Behind;
@@ -48,6 +49,17 @@ impl Output {
             Some(Err(WriteError::RecordTooLarge { .. })) => Ok(false),
             Some(Err(source)) => Err(self.error(source)),
             None => Err(RelogError::Stopped),
+        }
+    }
+
+    /// Writes a new record, which is not earlier than the others. Returns whether it fit in a buffer.
+    pub(super) fn append(&mut self, record: &RecordBuilder, time: Ticks) -> Result<bool, RelogError> {
+        let Some(writer) = &mut self.writer else { return Err(RelogError::Stopped) };
+        let Ok(bytes) = record.clone().time(time).build() else { return Ok(false) };
+        match writer.write(0, &bytes) {
+            Ok(()) => Ok(true),
+            Err(WriteError::RecordTooLarge { .. }) => Ok(false),
+            Err(source) => Err(self.error(source)),
         }
     }
 

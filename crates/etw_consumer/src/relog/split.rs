@@ -307,7 +307,8 @@ impl Splitting<'_> {
 
     /// Whether a part has reached the size limit, including the context events it still needs.
     fn is_full(&self, open: &Open, size: u64) -> bool {
-        let needed = with_margin(self.spooled.len_bytes().saturating_sub(open.at as u64));
+        let context = self.spooled.len_bytes().saturating_sub(open.at as u64);
+        let needed = with_margin(context + self.relogger.appended_bytes);
         let buffer = u64::from(self.sources.options.header.buffer_size);
         open.part.output.len_bytes() + needed + 2 * buffer > size
     }

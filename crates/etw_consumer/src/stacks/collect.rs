@@ -218,8 +218,8 @@ impl Collector {
 
     pub(super) fn finish(mut self) -> io::Result<Stacks> {
         self.counts.undefined_keys += self.keys.len() as u64;
-        let (frames, sources) = self.spool.finish(self.definitions)?;
-        Ok(Stacks::new(frames, sources, self.counts))
+        let (frames, entries, sources) = self.spool.finish(self.definitions)?;
+        Ok(Stacks { frames, entries, sources, counts: self.counts })
     }
 }
 

@@ -9,14 +9,14 @@ mod collect;
 mod runs;
 
 use std::fmt;
-use std::iter::Peekable;
 
 use etw_event::{Fields, Record, StackTrace};
+use etw_sys::FileMap;
 
 use crate::trace::Verdict;
 use crate::{Trace, TraceError};
 use collect::Collector;
-use runs::{Entry, Frames, Merged};
+use runs::{Frames, Source};
 
 /// The stacks of a trace's events.
 ///
@@ -24,7 +24,7 @@ use runs::{Entry, Frames, Merged};
 /// use etw_consumer::Trace;
 ///
 /// let mut trace = Trace::open_file("trace.etl")?;
-/// let mut stacks = trace.stacks()?;
+/// let stacks = trace.stacks()?;
 /// trace.for_each_record(|record| {
 ///     for address in stacks.of(record).addresses() {
 ///         println!("{} {address:#x}", record.time());
@@ -34,6 +34,7 @@ use runs::{Entry, Frames, Merged};
 /// ```
 pub struct Stacks {
     frames: Frames,
+    entries: FileMap,
     /// By source.
     sources: Vec<Source>,
     counts: StackCounts,
@@ -56,19 +57,13 @@ pub struct StackCounts {
     pub damaged: u64,
 }
 
-/// The stacks of one source, read forwards.
-struct Source {
-    entries: Peekable<Merged>,
-    /// Those of the time that was asked for last, by thread.
-    current: Vec<Entry>,
-}
-
 /// The stack of an event.
 #[derive(Clone, Copy)]
 pub struct Stack<'a> {
     own: Option<StackTrace<'a>>,
-    joined: &'a [Entry],
-    frames: &'a Frames,
+    /// The numbers of its first entry, and of the one after its last.
+    joined: (usize, usize),
+    all: &'a Stacks,
 }
 
 impl fmt::Debug for Stack<'_> {
@@ -82,14 +77,15 @@ impl<'a> Stack<'a> {
     ///
     /// The first is that of the event, the others are return addresses, except where user mode was left.
     pub fn addresses(&self) -> impl Iterator<Item = u64> + use<'a> {
-        let frames = self.frames;
-        let own = self.own.into_iter().flat_map(|own| own.addresses());
-        own.chain(self.joined.iter().flat_map(|entry| frames.of(entry)))
+        let Stack { own, joined: (start, end), all } = *self;
+        let own = own.into_iter().flat_map(|own| own.addresses());
+        own.chain(runs::entries(&all.entries, start..end).flat_map(|entry| all.frames.of(&entry)))
     }
 
     /// Returns the thread that the stack is of, if it came in events of its own.
     pub fn thread(&self) -> Option<u32> {
-        self.joined.first().map(|entry| entry.thread)
+        let (start, end) = self.joined;
+        runs::entries(&self.all.entries, start..end).next().map(|entry| entry.thread)
     }
 
     /// Returns whether the event has no stack.
@@ -123,62 +119,26 @@ impl Trace {
 }
 
 impl Stacks {
-    fn new(frames: Frames, sources: Vec<Merged>, counts: StackCounts) -> Stacks {
-        let source = |entries: Merged| Source { entries: entries.peekable(), current: Vec::new() };
-        Stacks { frames, sources: sources.into_iter().map(source).collect(), counts }
-    }
-
     /// Returns what was found.
     pub fn counts(&self) -> StackCounts {
         self.counts
     }
 
-    /// Returns the stack of a record. Records of a file must be asked for in the order of their times, in which a pass
-    /// delivers them; those in between may be left out.
+    /// Returns the stack of a record. Asking in the order of times, in which a pass delivers records, is fastest.
     ///
     /// A stack belongs to the event of its thread with the time that it names. Of several such events each has it. The
     /// stack of a switch is that of the thread that it goes to, in traces of Windows, or of the one that it comes from, in
     /// traces of Linux: [`Stack::thread`] tells.
-    pub fn of<'a>(&'a mut self, record: &Record<'a>) -> Stack<'a> {
+    pub fn of<'a>(&'a self, record: &Record<'a>) -> Stack<'a> {
         let own = record.stack_trace();
-        let frames = &self.frames;
         // A whole stack in the event itself needs no other part.
         let is_whole = own.is_some_and(|own| own.match_id == 0);
-        let source = self.sources.get_mut(record.origin().source as usize);
+        let source = self.sources.get(record.origin().source as usize);
         let joined = match source.filter(|_| !is_whole && collect::stack_walk(record).is_none()) {
-            Some(source) => source.of(record.raw_time().0, threads_of(record)),
-            None => &[],
+            Some(source) => source.of(&self.entries, record.raw_time().0, threads_of(record)),
+            None => 0..0,
         };
-        Stack { own, joined, frames }
-    }
-}
-
-impl Source {
-    /// Returns the entries of the first thread that has any at a time.
-    fn of(&mut self, time: i64, threads: [Option<u32>; 2]) -> &[Entry] {
-        if self.current.first().is_none_or(|entry| entry.time < time) {
-            self.advance(time);
-        }
-        let Some(first) = self.current.first().filter(|entry| entry.time == time) else { return &[] };
-        let threads = if threads == [None; 2] { [Some(first.thread), None] } else { threads };
-        let of_thread = |thread: u32| {
-            let start = self.current.partition_point(|entry| entry.thread < thread);
-            let end = self.current.partition_point(|entry| entry.thread <= thread);
-            self.current.get(start..end).filter(|found| !found.is_empty())
-        };
-        threads.into_iter().flatten().find_map(of_thread).unwrap_or_default()
-    }
-
-    /// Moves on to the stacks of a time, or to those of the next time that has any.
-    #[inline]
-    fn advance(&mut self, time: i64) {
-        self.current.clear();
-        while self.entries.next_if(|entry| entry.time < time).is_some() {}
-        let Some(first) = self.entries.next() else { return };
-        self.current.push(first);
-        while let Some(same) = self.entries.next_if(|entry| entry.time == first.time) {
-            self.current.push(same);
-        }
+        Stack { own, joined: (joined.start, joined.end), all: self }
     }
 }
 

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::hash::BuildHasher;
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use etw_event::Fields;
 use etw_sys::FileMap;
@@ -162,20 +162,101 @@ impl Spool {
     }
 
     /// Returns the frames and, by source, the sorted entries.
-    pub(super) fn finish(mut self, definitions: Vec<Option<Place>>) -> io::Result<(Frames, Vec<Merged>)> {
+    pub(super) fn finish(
+        mut self,
+        definitions: Vec<Option<Place>>,
+    ) -> io::Result<(Frames, FileMap, Vec<Source>)> {
         self.sort()?;
-        let map =
-            |file: BufWriter<File>| FileMap::new(&file.into_inner().map_err(|error| error.into_error())?);
         let frames = Frames { file: map(self.frames)?, definitions };
-        let entries = Rc::new(map(self.entries)?);
-        let merged = self.runs.into_iter().map(|runs| Merged::new(entries.clone(), runs)).collect();
-        Ok((frames, merged))
+        let entries = map(self.entries)?;
+        if self.runs.iter().all(|runs| runs.len() <= 1) {
+            let all = |runs: Vec<Range<usize>>| Source::new(runs.into_iter().next().unwrap_or_default());
+            return Ok((frames, entries, self.runs.into_iter().map(all).collect()));
+        }
+        let mut sorted = BufWriter::new(tempfile::tempfile()?);
+        let (mut sources, mut count) = (Vec::with_capacity(self.runs.len()), 0);
+        for runs in self.runs {
+            let start = count;
+            for entry in Merged::new(&entries, runs) {
+                sorted.write_all(&entry.to_bytes())?;
+                count += 1;
+            }
+            sources.push(Source::new(start..count));
+        }
+        Ok((frames, map(sorted)?, sources))
     }
 }
 
+fn map(file: BufWriter<File>) -> io::Result<FileMap> {
+    FileMap::new(&file.into_inner().map_err(|error| error.into_error())?)
+}
+
+/// Returns an entry of a file by its number.
+fn entry(file: &FileMap, number: usize) -> Option<Entry> {
+    Entry::read(file.get(number.checked_mul(ENTRY_BYTES)?..)?)
+}
+
+/// The entries of one source, sorted by time and thread.
+pub(super) struct Source {
+    entries: Range<usize>,
+    /// The first entry that was not before the time that was asked for last: the next time is rarely far from it.
+    near: AtomicUsize,
+}
+
+impl Source {
+    fn new(entries: Range<usize>) -> Source {
+        Source { near: AtomicUsize::new(entries.start), entries }
+    }
+
+    /// Returns the entries of the first thread that has any at a time; without threads, those of any one thread.
+    pub(super) fn of(&self, file: &FileMap, time: i64, threads: [Option<u32>; 2]) -> Range<usize> {
+        let near = self.near.load(Ordering::Relaxed);
+        let is_after = |number: usize| entry(file, number).is_some_and(|entry| entry.time >= time);
+        let from = match near.checked_sub(1) {
+            Some(before) if self.entries.contains(&before) && is_after(before) => self.entries.start,
+            _ => near,
+        };
+        let first = self.skip(file, from, |entry| entry.time < time);
+        self.near.store(first, Ordering::Relaxed);
+        let found = entry(file, first).filter(|found| self.entries.contains(&first) && found.time == time);
+        let Some(found) = found else { return first..first };
+        let threads = if threads == [None; 2] { [Some(found.thread), None] } else { threads };
+        let of_thread = |thread: u32| {
+            let start = self.skip(file, first, |entry| (entry.time, entry.thread) < (time, thread));
+            let end = self.skip(file, start, |entry| (entry.time, entry.thread) <= (time, thread));
+            (start < end).then_some(start..end)
+        };
+        threads.into_iter().flatten().find_map(of_thread).unwrap_or(first..first)
+    }
+
+    /// Returns the first entry from a number on for which a condition does not hold. It holds for the ones before.
+    fn skip(&self, file: &FileMap, from: usize, holds: impl Fn(&Entry) -> bool) -> usize {
+        let holds = |number: usize| {
+            number < self.entries.end && entry(file, number).is_some_and(|entry| holds(&entry))
+        };
+        let (mut low, mut step) = (from, 1);
+        while holds(low + step - 1) {
+            low += step;
+            step *= 2;
+        }
+        // It holds before `low`, and not for the last one of the step.
+        let mut high = low + step - 1;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if holds(middle) { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+}
+
+/// Returns the entries with these numbers.
+pub(super) fn entries(file: &FileMap, numbers: Range<usize>) -> impl Iterator<Item = Entry> + use<'_> {
+    numbers.map_while(|number| entry(file, number))
+}
+
 /// The entries of several runs, sorted by time and thread. Halves of a stack keep their order.
-pub(super) struct Merged {
-    file: Rc<FileMap>,
+struct Merged<'f> {
+    file: &'f FileMap,
     /// The next entry of each run.
     heads: BinaryHeap<Reverse<Head>>,
 }
@@ -214,8 +295,8 @@ impl Ord for Head {
     }
 }
 
-impl Merged {
-    fn new(file: Rc<FileMap>, runs: Vec<Range<usize>>) -> Merged {
+impl<'f> Merged<'f> {
+    fn new(file: &'f FileMap, runs: Vec<Range<usize>>) -> Merged<'f> {
         let mut merged = Merged { file, heads: BinaryHeap::new() };
         for (run, mut rest) in runs.into_iter().enumerate() {
             if let Some(entry) = merged.read(&mut rest) {
@@ -226,12 +307,11 @@ impl Merged {
     }
 
     fn read(&self, rest: &mut Range<usize>) -> Option<Entry> {
-        let start = rest.next()?.checked_mul(ENTRY_BYTES)?;
-        Entry::read(self.file.get(start..)?)
+        entry(self.file, rest.next()?)
     }
 }
 
-impl Iterator for Merged {
+impl Iterator for Merged<'_> {
     type Item = Entry;
 
     fn next(&mut self) -> Option<Entry> {

@@ -15,17 +15,22 @@ const PROVIDER: Guid = Guid::from_u128(0x5e5bf9c8_1b0e_4a5c_8b0b_1f7b1c1d9e11);
 const DOTNET: Guid = Guid::from_u128(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4);
 const START: FileTime = FileTime(133_000_000_000_000_000);
 
-/// Returns the stacks of the events that are not stacks themselves, with the time of each, and what was found.
-fn stacks_of(records: &[RecordBuilder]) -> (Vec<(i64, Vec<u64>)>, StackCounts) {
+/// Returns the bytes of a trace with these records.
+fn bytes_of(records: &[RecordBuilder]) -> Vec<u8> {
     let clock = Clock::new(ClockType::Qpc, Ticks(0), START, 10_000_000);
     let mut writer = EtlWriter::new(Cursor::new(Vec::new()), WriterOptions::new(clock, 64 << 10, 1)).unwrap();
     for record in records {
         writer.write(0, &record.build().unwrap()).unwrap();
     }
-    let bytes = writer.finish(FileTime(START.0 + 100_000)).unwrap().out.into_inner();
+    writer.finish(FileTime(START.0 + 100_000)).unwrap().out.into_inner()
+}
+
+/// Returns the stacks of the events that are not stacks themselves, with the time of each, and what was found.
+fn stacks_of(records: &[RecordBuilder]) -> (Vec<(i64, Vec<u64>)>, StackCounts) {
+    let bytes = bytes_of(records);
     // A filter does not matter to what is collected.
     let mut trace = Trace::builder().bytes("made", bytes).limit(10_000_000).open().unwrap();
-    let mut stacks = trace.stacks().unwrap();
+    let stacks = trace.stacks().unwrap();
     let mut found = Vec::new();
     let of_stack = |record: &Record<'_>| {
         collect::stack_walk(record).is_some() || record.descriptor().id == 82 || record.raw_time().0 == 0
@@ -200,4 +205,51 @@ fn more_stacks_than_are_sorted_at_a_time() {
     assert_eq!(found.len() as u64, counts.apart);
     assert_eq!(counts.apart, count as u64);
     assert!(found.iter().all(|(time, stack)| *stack == [(time - 10) as u64 % 5000]));
+}
+
+#[test]
+fn records_in_any_order() {
+    let mut records = Vec::new();
+    for number in 0..1000 {
+        records.push(event(10 * number, 1 + number as u32 % 3));
+        // Two threads at one time; two halves; none.
+        match number % 4 {
+            0 => records.push(walk(
+                10 * number + 1,
+                32,
+                (10 * number, 1 + number as u32 % 3),
+                &[number as u64],
+            )),
+            1 => records.extend([
+                walk(10 * number + 1, 32, (10 * number, 7), &[1]),
+                walk(10 * number + 2, 32, (10 * number, 1 + number as u32 % 3), &[2]),
+                walk(10 * number + 3, 32, (10 * number, 1 + number as u32 % 3), &[3]),
+            ]),
+            _ => {}
+        }
+    }
+    let mut trace = Trace::builder().bytes("made", bytes_of(&records)).open().unwrap();
+    let stacks = trace.stacks().unwrap();
+    let mut events = Vec::new();
+    trace
+        .for_each_record(|record| {
+            if record.descriptor().id == 7 && record.kind().is_event_header() {
+                events.push(etw_event::OwnedRecord::from(record));
+            }
+        })
+        .unwrap();
+    assert_eq!(events.len(), 1000);
+    let check = |number: usize| {
+        let expected: &[u64] = match number % 4 {
+            0 => &[number as u64],
+            1 => &[2, 3],
+            _ => &[],
+        };
+        let stack: Vec<u64> = stacks.of(&events[number].record()).addresses().collect();
+        assert_eq!(stack, expected, "{number}");
+    };
+    (0..1000).for_each(check);
+    (0..1000).rev().for_each(check);
+    (0..1000).map(|number| number * 617 % 1000).for_each(check);
+    (0..1000).for_each(|number| (0..3).for_each(|_| check(number)));
 }

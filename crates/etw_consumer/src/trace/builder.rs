@@ -215,7 +215,7 @@ impl TraceBuilder {
     /// # Errors
     ///
     /// Fails if a file cannot be opened or is not a trace, if a session does not exist or is not a real-time session,
-    /// or if the filter has a keyword that its provider does not have.
+    /// or if the filter has a keyword that its provider does not have, or a condition on stacks without names for them.
     pub fn open(self) -> Result<Trace, TraceError> {
         self.open_with(Vec::new())
     }
@@ -223,6 +223,9 @@ impl TraceBuilder {
     /// Opens the files and sessions, in addition to sessions that are open already.
     pub(crate) fn open_with(self, mut sessions: Vec<Opened>) -> Result<Trace, TraceError> {
         let predicate = self.predicate()?;
+        if predicate.as_ref().is_some_and(Predicate::needs_stacks) {
+            return Err(TraceError::StackFilter);
+        }
         let (mut inputs, mut unreadable) = (Vec::new(), Vec::new());
         for source in self.sources {
             let found = match source {

@@ -89,6 +89,9 @@ pub enum TraceError {
     /// The temporary files with the stacks of events could not be written.
     #[error("the stacks cannot be written to temporary files: {0}")]
     Stacks(#[source] std::io::Error),
+    /// The filter has a condition on stacks, without names for them ([`EventFilter::with_stacks`](crate::EventFilter)).
+    #[error("a condition on `stack` needs the names of functions, which are not looked up here")]
+    StackFilter,
 }
 
 /// Callbacks while live sessions are read.

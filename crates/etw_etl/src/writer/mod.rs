@@ -146,6 +146,11 @@ impl<W: Write + Seek> EtlWriter<W> {
         &self.header
     }
 
+    /// Returns the latest time of all records so far; without records, that of the file's start.
+    pub fn last_time(&self) -> Ticks {
+        self.latest
+    }
+
     /// Adds one record, complete and without padding, to the buffer of a processor, and writes that buffer first if the
     /// record does not fit.
     ///

@@ -27,6 +27,13 @@ pub(super) struct Lost {
     pub(super) values: u64,
 }
 
+impl Lost {
+    pub(super) fn add(&mut self, other: Lost) {
+        self.times += other.times;
+        self.values += other.values;
+    }
+}
+
 /// The values of a column.
 #[derive(Debug)]
 pub(super) enum Builder {

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, SchemaRef};
+use arrow_select::concat::concat_batches;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
@@ -23,8 +24,8 @@ const AHEAD: usize = 8;
 pub(super) enum Job<W> {
     /// Begins a file.
     Open { table: usize, schema: SchemaRef, file: W },
-    /// Writes a row group.
-    Rows { table: usize, rows: RecordBatch },
+    /// Writes a row group, which is in pieces.
+    Rows { table: usize, pieces: Vec<RecordBatch> },
     /// Completes the file.
     Close { table: usize },
 }
@@ -138,15 +139,16 @@ impl<W: Write + Send> Files<W> {
                 };
                 self.open.insert(table, file);
             }
-            Job::Rows { table, rows } => {
+            Job::Rows { table, pieces } => {
+                let Some(first) = pieces.first() else { return Ok(()) };
                 // A file whose writing fails is not put back, so that later rows fail too.
                 let mut file = self.open.remove(&table).ok_or(EncodeError::Failed)?;
                 match &mut file {
                     File::Parquet(writer) => {
-                        writer.write(&rows)?;
+                        pieces.iter().try_for_each(|rows| writer.write(rows))?;
                         writer.flush()?;
                     }
-                    File::Arrow(writer) => writer.write(&rows)?,
+                    File::Arrow(writer) => writer.write(&concat_batches(&first.schema(), &pieces)?)?,
                 }
                 self.open.insert(table, file);
             }

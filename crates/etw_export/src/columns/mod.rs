@@ -8,6 +8,9 @@
 //! for any number of events. The number of open files is limited; a table written again after its file was closed
 //! continues in another file.
 //!
+//! Threads can divide the work: each fills a [`RowCollector`] with a piece of the trace, and the writer takes their
+//! [`Rows`] in the order of the pieces ([`ColumnsWriter::collector`]).
+//!
 //! ```
 //! use std::fs::File;
 //!
@@ -25,6 +28,7 @@
 //! ```
 
 mod builder;
+mod collect;
 mod encode;
 mod kind;
 mod table;
@@ -33,33 +37,28 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use etw_event::EventDescriptor;
-use etw_schema::EventSchema;
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
+use arrow_select::concat::concat_batches;
+use etw_schema::Event;
 
 use builder::Lost;
 use encode::{Encoders, Job};
-use etw_schema::Event;
-use table::Table;
+use table::TableKey;
 
+pub use collect::{RowCollector, Rows};
 pub use table::HEADER_COLUMNS;
 
-/// Limit of tables. Only a hostile file has more different events.
-const MAX_TABLES: usize = 1 << 14;
-/// Limit of columns in all tables. Beyond it, the fields of new events are one column of JSON.
-const MAX_COLUMNS: usize = 1 << 18;
-/// Limit of schemas distinguished by address, and of their properties.
-const MAX_SCHEMAS: usize = 1 << 14;
-const MAX_PROPERTIES: usize = 1 << 18;
 /// Limit of open files.
 const MAX_OPEN: usize = 256;
 /// Number of rows in a row group.
 const GROUP_ROWS: usize = 1 << 16;
 /// Limit of the approximate bytes held in all tables.
 const MAX_BYTES: usize = 64 << 20;
-/// Limit in characters of each part of a file name.
-const MAX_NAME: usize = 80;
-/// Name of the table of events without a schema.
-const UNDECODED: &str = "undecoded";
+/// Number of rows that [`ColumnsWriter::put`] collects before it distributes them to their tables.
+const OWN_ROWS: u64 = 1 << 12;
+/// Number of pieces of a table's rows that are joined to one, so that short pieces do not take much memory.
+const MAX_PIECES: usize = 64;
 
 /// The file format of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,18 +103,12 @@ pub struct ColumnsWriter<W: Write + Send + 'static, F> {
     encoders: Encoders<W>,
     /// Creates the file with a given name.
     create: F,
+    /// Collects the events of [`ColumnsWriter::put`].
+    own: RowCollector,
     tables: Vec<Table>,
-    /// Tables by schema address. The schemas are kept alive, so that addresses stay unique.
-    by_schema: HashMap<usize, (Arc<EventSchema>, usize)>,
-    /// Number of properties of these schemas.
-    properties: usize,
-    /// Number of columns in all tables.
-    columns: usize,
-    /// Tables by file name and shape.
-    by_shape: HashMap<(String, String), usize>,
+    by_key: HashMap<Arc<TableKey>, usize>,
     /// Number of tables with the same file name.
     by_name: HashMap<String, u32>,
-    undecoded: Option<usize>,
     summary: ColumnsSummary,
     lost: Lost,
     /// Approximate bytes held by the tables.
@@ -123,6 +116,21 @@ pub struct ColumnsWriter<W: Write + Send + 'static, F> {
     open: usize,
     /// Counts writes, to find the least recently written file.
     clock: u64,
+}
+
+/// A table's rows that are not written yet, and its file.
+struct Table {
+    key: Arc<TableKey>,
+    /// The file's name, without part and extension.
+    name: String,
+    pieces: Vec<RecordBatch>,
+    rows: usize,
+    bytes: usize,
+    is_open: bool,
+    /// Number of files begun.
+    files: u32,
+    /// Value of the write counter at the last write.
+    written: u64,
 }
 
 impl<W: Write + Send + 'static, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W, F> {
@@ -135,13 +143,10 @@ impl<W: Write + Send + 'static, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W
             format,
             encoders: Encoders::new(format, threads),
             create,
+            own: RowCollector::new(),
             tables: Vec::new(),
-            by_schema: HashMap::new(),
-            properties: 0,
-            columns: 0,
-            by_shape: HashMap::new(),
+            by_key: HashMap::new(),
             by_name: HashMap::new(),
-            undecoded: None,
             summary: ColumnsSummary::default(),
             lost: Lost::default(),
             bytes: 0,
@@ -157,21 +162,24 @@ impl<W: Write + Send + 'static, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W
     /// Fails if a file cannot be written, or the trace has more than 16,384 different events. A thread's error is
     /// returned by a later call.
     pub fn put(&mut self, event: &Event<'_>) -> io::Result<()> {
-        let index = match event.schema() {
-            Some(schema) => self.table_of(event, schema)?,
-            None => self.undecoded()?,
-        };
-        let Some(table) = self.tables.get_mut(index) else { return Ok(()) };
-        self.bytes += table.put(event, &mut self.lost);
-        self.summary.events += 1;
-        self.summary.undecoded += u64::from(event.properties.is_err());
-        if table.rows() >= GROUP_ROWS {
-            self.flush(index)?;
-        }
-        if self.bytes >= MAX_BYTES {
-            (0..self.tables.len()).try_for_each(|index| self.flush(index))?;
-        }
-        Ok(())
+        self.own.put(event)?;
+        if self.own.events() >= OWN_ROWS { self.put_own() } else { Ok(()) }
+    }
+
+    /// Returns a collector for events, which another thread may fill. Collectors of one writer share its limit of
+    /// columns.
+    pub fn collector(&self) -> RowCollector {
+        self.own.another()
+    }
+
+    /// Adds the rows of a collector after those that the writer has.
+    ///
+    /// # Errors
+    ///
+    /// As [`ColumnsWriter::put`].
+    pub fn put_rows(&mut self, rows: Rows) -> io::Result<()> {
+        self.put_own()?;
+        self.distribute(rows)
     }
 
     /// Writes the remaining rows and completes the files.
@@ -180,6 +188,7 @@ impl<W: Write + Send + 'static, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W
     ///
     /// Fails if a file cannot be written.
     pub fn finish(mut self) -> io::Result<ColumnsSummary> {
+        self.put_own()?;
         for index in 0..self.tables.len() {
             self.flush(index)?;
             self.close(index)?;
@@ -191,59 +200,68 @@ impl<W: Write + Send + 'static, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W
         Ok(self.summary)
     }
 
-    fn table_of(&mut self, event: &Event<'_>, schema: &Arc<EventSchema>) -> io::Result<usize> {
-        let address = Arc::as_ptr(schema) as usize;
-        if let Some((_, index)) = self.by_schema.get(&address) {
-            return Ok(*index);
+    fn put_own(&mut self) -> io::Result<()> {
+        if self.own.events() == 0 {
+            return Ok(());
         }
-        if self.by_schema.len() >= MAX_SCHEMAS || self.properties >= MAX_PROPERTIES {
-            self.by_schema.clear();
-            self.properties = 0;
-        }
-        self.properties += schema.properties.len();
-        let name = file_name(event);
-        let table = Table::of_schema(schema, MAX_COLUMNS.saturating_sub(self.columns));
-        let index = self.add(name, table)?;
-        self.by_schema.insert(address, (schema.clone(), index));
-        Ok(index)
+        let rows = self.own.take()?;
+        self.distribute(rows)
     }
 
-    fn undecoded(&mut self) -> io::Result<usize> {
-        if let Some(index) = self.undecoded {
-            return Ok(index);
+    /// Adds rows to their tables, and writes those of full tables.
+    fn distribute(&mut self, rows: Rows) -> io::Result<()> {
+        self.summary.events += rows.events;
+        self.summary.undecoded += rows.undecoded;
+        self.lost.add(rows.lost);
+        for piece in rows.pieces {
+            let index = self.table_of(piece.table)?;
+            let Some(table) = self.tables.get_mut(index) else { continue };
+            table.rows += piece.rows.num_rows();
+            table.bytes += piece.bytes;
+            self.bytes += piece.bytes;
+            table.pieces.push(piece.rows);
+            if table.rows >= GROUP_ROWS {
+                self.flush(index)?;
+            } else if table.pieces.len() >= MAX_PIECES {
+                table.join().map_err(io::Error::other)?;
+            }
         }
-        let index = self.add(UNDECODED.to_owned(), Table::undecoded())?;
-        self.undecoded = Some(index);
-        Ok(index)
+        if self.bytes >= MAX_BYTES {
+            (0..self.tables.len()).try_for_each(|index| self.flush(index))?;
+        }
+        Ok(())
     }
 
-    /// Returns the table of this name and shape. It may exist already, because schemas come from several sources.
-    fn add(&mut self, name: String, mut table: Table) -> io::Result<usize> {
-        let shape = (name, table.shape());
-        if let Some(known) = self.by_shape.get(&shape) {
+    /// Returns the table with a key.
+    fn table_of(&mut self, key: Arc<TableKey>) -> io::Result<usize> {
+        if let Some(known) = self.by_key.get(&key) {
             return Ok(*known);
         }
-        if self.tables.len() >= MAX_TABLES {
-            return Err(io::Error::other(format!(
-                "the trace has more than {MAX_TABLES} different events; --provider takes fewer"
-            )));
-        }
-        let same = self.by_name.entry(shape.0.to_ascii_lowercase()).or_insert(0);
+        collect::check_tables(self.tables.len())?;
+        let same = self.by_name.entry(key.name.to_ascii_lowercase()).or_insert(0);
         *same += 1;
-        table.name = match *same {
-            1 => shape.0.clone(),
-            number => format!("{}.{number}", shape.0),
+        let name = match *same {
+            1 => key.name.clone(),
+            number => format!("{}.{number}", key.name),
         };
-        self.columns += table.width();
-        self.tables.push(table);
-        self.by_shape.insert(shape, self.tables.len() - 1);
+        self.tables.push(Table {
+            key: key.clone(),
+            name,
+            pieces: Vec::new(),
+            rows: 0,
+            bytes: 0,
+            is_open: false,
+            files: 0,
+            written: 0,
+        });
+        self.by_key.insert(key, self.tables.len() - 1);
         Ok(self.tables.len() - 1)
     }
 
     /// Writes the rows held by a table.
     fn flush(&mut self, index: usize) -> io::Result<()> {
         self.clock += 1;
-        if self.tables[index].rows() == 0 {
+        if self.tables[index].rows == 0 {
             return Ok(());
         }
         if !self.tables[index].is_open {
@@ -253,7 +271,7 @@ impl<W: Write + Send + 'static, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W
             let table = &mut self.tables[index];
             let name = format!("{}.{}", table.next_file(), self.format.extension());
             let file = (self.create)(&name)?;
-            self.encoders.take(Job::Open { table: index, schema: table.schema.clone(), file })?;
+            self.encoders.take(Job::Open { table: index, schema: table.key.schema.clone(), file })?;
             table.is_open = true;
             table.files += 1;
             self.open += 1;
@@ -261,9 +279,10 @@ impl<W: Write + Send + 'static, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W
         }
         let table = &mut self.tables[index];
         table.written = self.clock;
-        let (rows, bytes) = table.take_rows().map_err(io::Error::other)?;
-        self.bytes -= bytes;
-        self.encoders.take(Job::Rows { table: index, rows })
+        table.rows = 0;
+        self.bytes -= std::mem::take(&mut table.bytes);
+        let pieces = std::mem::take(&mut table.pieces);
+        self.encoders.take(Job::Rows { table: index, pieces })
     }
 
     fn close_oldest(&mut self) -> io::Result<()> {
@@ -284,22 +303,17 @@ impl<W: Write + Send + 'static, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W
     }
 }
 
-/// Returns `Provider/Event.1.v0`: the event's name and id, or a classic event's type, and its version.
-fn file_name(event: &Event<'_>) -> String {
-    let record = event.record;
-    let descriptor: EventDescriptor = record.descriptor();
-    let names = event.names();
-    let provider = names.provider().map_or_else(|| names.provider_guid().to_string(), str::to_owned);
-    let name = names.event();
-    let id = if record.kind().is_classic() { descriptor.opcode.0.into() } else { descriptor.id };
-    format!("{}/{}.{id}.v{}", plain(&provider), plain(&name), descriptor.version)
-}
+impl Table {
+    /// Returns the name of the next file, without its extension.
+    fn next_file(&self) -> String {
+        if self.files == 0 { self.name.clone() } else { format!("{}.part{}", self.name, self.files + 1) }
+    }
 
-/// Replaces characters that are not valid in file names on every system.
-fn plain(name: &str) -> String {
-    let taken = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
-    let name: String = name.chars().take(MAX_NAME).map(taken).collect();
-    if name.is_empty() { "_".to_owned() } else { name }
+    /// Joins the pieces to one.
+    fn join(&mut self) -> Result<(), ArrowError> {
+        self.pieces = vec![concat_batches(&self.key.schema, &self.pieces)?];
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! One table: its columns, the rows not yet written, and its file.
+//! The rows of one table.
 
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -33,6 +34,8 @@ pub const HEADER_COLUMNS: [&str; 13] = [
 ];
 /// Approximate bytes of a row's header.
 const HEADER_BYTES: usize = 128;
+/// Approximate bytes of a column with a few rows.
+const MIN_COLUMN_BYTES: usize = 256;
 
 /// The columns after those of the header.
 #[derive(Debug)]
@@ -47,24 +50,45 @@ enum Payload {
     Undecoded,
 }
 
-pub(super) struct Table {
+/// What identifies a table.
+#[derive(Debug)]
+pub(super) struct TableKey {
+    /// The name of the file, which tables of other columns may have too.
     pub(super) name: String,
     pub(super) schema: SchemaRef,
+}
+
+impl PartialEq for TableKey {
+    fn eq(&self, other: &TableKey) -> bool {
+        let fields = || self.schema.fields().iter().zip(other.schema.fields());
+        Arc::ptr_eq(&self.schema, &other.schema)
+            || self.name == other.name
+                && self.schema.fields().len() == other.schema.fields().len()
+                && fields().all(|(a, b)| a.name() == b.name() && a.data_type() == b.data_type())
+    }
+}
+
+impl Eq for TableKey {}
+
+impl Hash for TableKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+/// Rows of a table, and how events become rows.
+pub(super) struct TableRows {
+    pub(super) key: Arc<TableKey>,
     builders: Vec<Builder>,
     payload: Payload,
     times: TimeWriter,
     rows: usize,
     bytes: usize,
-    pub(super) is_open: bool,
-    /// Number of files begun.
-    pub(super) files: u32,
-    /// Value of the write counter at the last write.
-    pub(super) written: u64,
 }
 
-impl Table {
+impl TableRows {
     /// Creates a table with a column for each field, if there is room for them.
-    pub(super) fn of_schema(schema: &EventSchema, room: usize) -> Table {
+    pub(super) fn of_schema(name: String, schema: &EventSchema, room: usize) -> TableRows {
         let columns = kind::of_schema(schema, &HEADER_COLUMNS, room);
         let (columns, payload) = match columns {
             Some(mut columns) if schema.decoding == Decoding::Wpp => {
@@ -81,10 +105,10 @@ impl Table {
             ("event_version".to_owned(), schema.descriptor.version.to_string()),
             ("event_opcode".to_owned(), schema.descriptor.opcode.0.to_string()),
         ]);
-        Table::new(columns, payload, metadata)
+        TableRows::new(name, columns, payload, metadata)
     }
 
-    pub(super) fn undecoded() -> Table {
+    pub(super) fn undecoded(name: String) -> TableRows {
         let columns = vec![
             Column::new("Provider", Kind::Text),
             Column::new("EventId", Kind::U16),
@@ -92,10 +116,15 @@ impl Table {
             Column::new("Reason", Kind::Text),
             Column::new("Payload", Kind::Binary),
         ];
-        Table::new(columns, Payload::Undecoded, HashMap::new())
+        TableRows::new(name, columns, Payload::Undecoded, HashMap::new())
     }
 
-    fn new(columns: Vec<Column>, payload: Payload, metadata: HashMap<String, String>) -> Table {
+    fn new(
+        name: String,
+        columns: Vec<Column>,
+        payload: Payload,
+        metadata: HashMap<String, String>,
+    ) -> TableRows {
         let kinds = [
             Kind::Time,
             Kind::U16,
@@ -114,24 +143,15 @@ impl Table {
         let header = HEADER_COLUMNS.iter().zip(kinds).map(|(name, kind)| Column::new(name, kind));
         let columns: Vec<Column> = header.chain(columns).collect();
         let fields: Vec<_> = columns.iter().map(Column::field).collect();
-        Table {
-            name: String::new(),
-            schema: Arc::new(Schema::new_with_metadata(fields, metadata)),
+        let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
+        TableRows {
+            key: Arc::new(TableKey { name, schema }),
             builders: columns.iter().map(|column| Builder::new(&column.kind)).collect(),
             payload,
             times: TimeWriter::new(),
             rows: 0,
             bytes: 0,
-            is_open: false,
-            files: 0,
-            written: 0,
         }
-    }
-
-    /// Returns the text that distinguishes tables of equal names.
-    pub(super) fn shape(&self) -> String {
-        let fields = self.schema.fields().iter();
-        fields.map(|field| format!("{}:{};", field.name(), field.data_type())).collect()
     }
 
     /// Returns the number of columns, including nested ones.
@@ -139,18 +159,13 @@ impl Table {
         self.builders.iter().map(Builder::width).sum()
     }
 
-    pub(super) fn rows(&self) -> usize {
-        self.rows
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows == 0
     }
 
-    /// Returns the name of the next file, without its extension.
-    pub(super) fn next_file(&self) -> String {
-        if self.files == 0 { self.name.clone() } else { format!("{}.part{}", self.name, self.files + 1) }
-    }
-
-    /// Adds an event. Returns the approximate number of bytes it takes.
-    pub(super) fn put(&mut self, event: &Event<'_>, lost: &mut Lost) -> usize {
-        let Table { builders, payload, times, .. } = self;
+    /// Adds an event.
+    pub(super) fn put(&mut self, event: &Event<'_>, lost: &mut Lost) {
+        let TableRows { builders, payload, times, .. } = self;
         let (header, fields) = builders.split_at_mut(HEADER_COLUMNS.len());
         let mut bytes = HEADER_BYTES + put_header(header, event, lost);
         match (&event.properties, payload) {
@@ -175,7 +190,6 @@ impl Table {
         }
         self.rows += 1;
         self.bytes += bytes;
-        bytes
     }
 
     /// Takes the rows, and the approximate number of bytes they hold.
@@ -185,9 +199,11 @@ impl Table {
     /// Fails if a list has more elements than its offsets can count.
     pub(super) fn take_rows(&mut self) -> Result<(RecordBatch, usize), ArrowError> {
         let columns = self.builders.iter_mut().map(Builder::finish).collect::<Result<Vec<_>, _>>()?;
-        let rows = RecordBatch::try_new(self.schema.clone(), columns)?;
+        let rows = RecordBatch::try_new(self.key.schema.clone(), columns)?;
         self.rows = 0;
-        Ok((rows, std::mem::take(&mut self.bytes)))
+        // Buffers have a minimum size, which counts where rows are few.
+        let bytes = std::mem::take(&mut self.bytes).max(rows.num_columns() * MIN_COLUMN_BYTES);
+        Ok((rows, bytes))
     }
 }
 

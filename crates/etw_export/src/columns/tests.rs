@@ -8,6 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_ipc::reader::FileReader;
 use arrow_schema::DataType;
+use etw_schema::EventSchema;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::*;
@@ -155,6 +156,7 @@ fn tables_go_on_in_other_files_when_too_many_are_open() {
         for schema in &schemas {
             with_event(&payload, Some(schema), |event| writer.put(event).unwrap());
         }
+        writer.put_own().unwrap();
         (0..writer.tables.len()).for_each(|index| writer.flush(index).unwrap());
         assert_eq!((writer.open, writer.bytes), (MAX_OPEN, 0));
     }
@@ -205,14 +207,64 @@ fn the_error_of_an_encoding_thread_is_returned() {
             let (schema, payload) = rich();
             let mut failed = Ok(());
             with_event(&payload, Some(&schema), |event| failed = writer.put(event));
-            let flushed = failed.and_then(|()| writer.flush(0));
+            let flushed = failed.and_then(|()| writer.put_own()).and_then(|()| writer.flush(0));
             if flushed.is_err() {
                 // Rows after an error are not dropped without a word.
                 with_event(&payload, Some(&schema), |event| writer.put(event).unwrap());
+                writer.put_own().unwrap();
                 assert!(writer.flush(0).is_err());
             }
             let error = flushed.and_then(|()| writer.finish().map(drop)).unwrap_err();
             assert!(error.to_string().contains("no space left"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn rows_of_collectors_are_those_of_one_writer() {
+    let (schema, payload) = rich();
+    let mut other = EventSchema::clone(&schema.schema);
+    other.task_name = Some("Other".into());
+    let other = etw_schema::CompiledSchema::new(Arc::new(other));
+    // Every third event has the other schema, and some have none. Lengths tell the events apart.
+    let each = |put: &mut dyn FnMut(usize, &Event<'_>)| {
+        for index in 0..300 {
+            let schema = [Some(&schema), Some(&schema), Some(&other), None][index % 4];
+            with_event(&payload[..index % payload.len()], schema, |event| put(index, event));
+        }
+    };
+    for format in [ColumnFormat::Parquet, ColumnFormat::Arrow] {
+        let (one, many) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mut alone = writer(one.path(), format, 0);
+        each(&mut |_, event| alone.put(event).unwrap());
+        let mut divided = writer(many.path(), format, 2);
+        let mut collectors = [divided.collector(), divided.collector(), divided.collector()];
+        each(&mut |index, event| collectors[index / 100].put(event).unwrap());
+        for collector in &mut collectors {
+            assert_eq!(collector.events(), 100);
+            divided.put_rows(collector.take().unwrap()).unwrap();
+        }
+        // What comes after the collectors' rows stays after them.
+        each(&mut |index, event| {
+            if index == 0 {
+                divided.put(event).unwrap()
+            }
+        });
+        each(&mut |index, event| {
+            if index == 0 {
+                alone.put(event).unwrap()
+            }
+        });
+        let (alone, divided) = (alone.finish().unwrap(), divided.finish().unwrap());
+        assert_eq!(alone, divided);
+        assert_eq!((alone.events, alone.tables), (301, 3));
+        for name in [
+            "undecoded".to_owned(),
+            "Contoso__Quoted_/ProcessStart_Start.1.v4".to_owned(),
+            "Contoso__Quoted_/Other_Start.1.v4".to_owned(),
+        ] {
+            let name = format!("{name}.{}", format.extension());
+            assert_eq!(read(one.path(), format, &name), read(many.path(), format, &name), "{name}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The buffer that records are written to.
 
-use etw_event::{Guid, HeaderKind, HookId, Record, Ticks};
+use etw_event::{ExtendedType, Guid, HeaderKind, HookId, Record, Ticks};
 
 use super::field::Field;
 use super::{KernelEvent, ManifestEvent};
@@ -86,6 +86,16 @@ pub struct RecordBuffer {
 /// Maximum size of a record in bytes, by the header's size field.
 const MAX_RECORD_BYTES: usize = u16::MAX as usize;
 
+/// Words of the header of a manifest event (`EVENT_HEADER`).
+const MANIFEST_HEADER_WORDS: usize = 10;
+
+/// Bytes of the header of an extended item.
+const ITEM_HEADER_BYTES: usize = 8;
+
+/// Flag of a manifest event: extended items follow the header. In an item's header, the same bit says that another item
+/// follows.
+const EXTENDED_INFO: u64 = 1;
+
 /// The fourth byte of a record's header, without the kind.
 const MARK: u64 = 0xC0 << 24;
 
@@ -124,13 +134,18 @@ impl RecordBuffer {
     pub fn set_time(&mut self, time: Ticks) {
         let mut rest = &mut self.words[..];
         while let Some(first) = rest.first().copied() {
-            let at = if first >> 16 & 0xFF == HeaderKind::PerfInfo64 as u64 { 1 } else { 2 };
             let Some((record, behind)) = rest.split_at_mut_checked(len_words(first)) else { return };
-            if let Some(word) = record.get_mut(at) {
+            if let Some(word) = record.get_mut(time_at(first)) {
                 *word = time.0 as u64;
             }
             rest = behind;
         }
+    }
+
+    /// Returns the time of a record of a buffer, which may be another one.
+    pub fn time_of(record: &[u64]) -> Ticks {
+        let time = record.first().and_then(|first| record.get(time_at(*first)));
+        Ticks(time.map_or(0, |time| *time as i64))
     }
 
     /// Returns the words of each record from a word on, at which a record starts: an earlier length of
@@ -215,6 +230,29 @@ impl RecordBuffer {
         self.put_payload(start, 0, |payload| event.put_payload(payload))
     }
 
+    /// Adds a copy of a record.
+    pub fn copy(&mut self, record: &[u64]) {
+        self.words.extend_from_slice(record);
+    }
+
+    /// Adds an extended item of `len_bytes` to the last record, which starts at `word` and is one of a manifest event.
+    /// Returns `false` if the record would be too long.
+    pub fn add_item(&mut self, word: usize, ext_type: ExtendedType, data: &[u64], len_bytes: u16) -> bool {
+        let Some(first) = self.words.get_mut(word) else { return false };
+        let added = ITEM_HEADER_BYTES + size_of_val(data);
+        let size = usize::from(*first as u16) + added;
+        if size > MAX_RECORD_BYTES {
+            return false;
+        }
+        let has_others = *first >> 32 & EXTENDED_INFO;
+        *first = *first & !0xFFFF | size as u64 | EXTENDED_INFO << 32;
+        let header =
+            added as u64 | u64::from(ext_type.0) << 16 | has_others << 32 | u64::from(len_bytes) << 48;
+        let at = (word + MANIFEST_HEADER_WORDS).min(self.words.len());
+        self.words.splice(at..at, [header].into_iter().chain(data.iter().copied()));
+        true
+    }
+
     /// Adds the payload of the record at `start`, and sets its size there.
     #[inline(always)]
     fn put_payload(&mut self, start: usize, size_at: u32, put: impl FnOnce(&mut Payload<'_>)) -> bool {
@@ -235,6 +273,11 @@ impl RecordBuffer {
 fn is_by_guid(first: u64) -> bool {
     let kind = first >> 16 & 0xFF;
     kind == HeaderKind::Full64 as u64 || kind == HeaderKind::Event64 as u64
+}
+
+/// Returns which word of the record with this first word is its time.
+fn time_at(first: u64) -> usize {
+    if first >> 16 & 0xFF == HeaderKind::PerfInfo64 as u64 { 1 } else { 2 }
 }
 
 /// Returns the number of words of the record with this first word.
@@ -384,7 +427,9 @@ mod tests {
             buffer
         };
         let mut other = buffer(3);
+        assert!(other.records().all(|record| RecordBuffer::time_of(record) == Ticks(3)));
         other.set_time(Ticks(-5));
+        assert!(other.records().all(|record| RecordBuffer::time_of(record) == Ticks(-5)));
         assert_eq!(other.words(), buffer(-5).words());
     }
 }

@@ -1,9 +1,7 @@
 //! Mappings as listed in `/proc/PID/maps`.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead};
 use std::ops::Range;
-use std::path::Path;
 
 /// Related mappings of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,15 +19,6 @@ pub(super) struct Mapped<'a> {
     pub(super) inode: u64,
     /// Path in the process's view.
     pub(super) path: &'a [u8],
-}
-
-/// Passes the images of the process with this directory to `each`.
-///
-/// # Errors
-///
-/// Returns the system's error if the mappings cannot be read.
-pub(super) fn for_each(directory: &Path, each: impl FnMut(&Mapped<'_>)) -> io::Result<()> {
-    of_maps(BufReader::new(File::open(directory.join("maps"))?), each)
 }
 
 /// The mappings collected so far.
@@ -59,7 +48,11 @@ impl Group {
 /// executable.
 ///
 /// Memory without a file may lie between them. A file that is mapped again is another image.
-fn of_maps(mut maps: impl BufRead, mut each: impl FnMut(&Mapped<'_>)) -> io::Result<()> {
+///
+/// # Errors
+///
+/// Returns the error of reading the lines.
+pub(super) fn of_maps(mut maps: impl BufRead, mut each: impl FnMut(&Mapped<'_>)) -> io::Result<()> {
     let mut group = Group::default();
     let mut line = Vec::new();
     loop {

@@ -16,7 +16,8 @@ mod files;
 mod maps;
 mod processes;
 
-use std::io;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -60,9 +61,25 @@ impl LoadedImage {
     pub fn for_each(
         directory: &Path,
         files: &mut ImageFiles,
+        each: impl FnMut(LoadedImage),
+    ) -> io::Result<()> {
+        let maps = BufReader::new(File::open(directory.join("maps"))?);
+        LoadedImage::for_each_in(maps, directory, files, each)
+    }
+
+    /// Passes the images in a list of mappings (`/proc/PID/maps`) to `each`. Files are opened in the process's view if it
+    /// still exists, otherwise in this program's.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of reading the list.
+    pub fn for_each_in(
+        maps: impl BufRead,
+        directory: &Path,
+        files: &mut ImageFiles,
         mut each: impl FnMut(LoadedImage),
     ) -> io::Result<()> {
-        maps::for_each(directory, |mapped| {
+        maps::of_maps(maps, |mapped| {
             let identity = FileIdentity::Inode { device: mapped.device, inode: mapped.inode };
             let mapping = mapped.start..mapped.first_end;
             let is_vdso = mapped.path == VDSO && mapped.start > u32::MAX.into();

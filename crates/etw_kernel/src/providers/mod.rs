@@ -29,7 +29,11 @@ pub use crate::classes::ManifestEvent;
 pub use disk::{Disk, DiskEvent, DiskFlush, PROVIDER as DISK_PROVIDER};
 pub use file::{NAME_CREATE as FILE_NAME_CREATE, PROVIDER as FILE_PROVIDER};
 pub use memory::{MemInfo, PRIORITY_LEVELS};
-pub use process::{ImageMap, ImageMapEvent, Process, ProcessEvent, ProcessStop, Thread, ThreadEvent};
+pub use network::PROVIDER as NETWORK_PROVIDER;
+pub use process::{
+    ImageMap, ImageMapEvent, PROVIDER as PROCESS_PROVIDER, Process, ProcessEvent, ProcessStop, Thread,
+    ThreadEvent,
+};
 pub use same::SameFields;
 
 /// A provider of the kernel, and the events of it that Linux supports.

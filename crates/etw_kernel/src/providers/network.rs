@@ -6,7 +6,8 @@ use etw_event::{EventDescriptor, Guid};
 
 use super::analytic;
 
-pub(super) const PROVIDER: Guid = Guid::from_u128(0x7dd42a49_5329_4832_8dfd_43d979153a88);
+/// The provider.
+pub const PROVIDER: Guid = Guid::from_u128(0x7dd42a49_5329_4832_8dfd_43d979153a88);
 
 const TASK_TCP: u16 = 10;
 const TASK_UDP: u16 = 11;

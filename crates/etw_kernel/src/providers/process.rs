@@ -5,7 +5,8 @@ use etw_event::{EventDescriptor, FileTime, Guid};
 use super::{analytic, manifest_event};
 use crate::classes::field::{MandatoryLabel, Narrow, Wide};
 
-pub(super) const PROVIDER: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
+/// The provider.
+pub const PROVIDER: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
 
 const KEYWORD_PROCESS: u64 = 0x10;
 const KEYWORD_THREAD: u64 = 0x20;

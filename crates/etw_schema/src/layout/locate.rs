@@ -120,8 +120,9 @@ impl Located {
 #[inline]
 pub(super) fn locate(plan: &Plan, payload: &[u8], pointer: PointerSize, located: &mut Located) {
     locate_all(plan, payload, pointer, located);
-    if let Some(stated) = &plan.stated
-        && (located.error.is_some() || located.end as usize != payload.len())
+    // In this order, since most payloads end where their properties end.
+    if (located.end as usize != payload.len() || located.error.is_some())
+        && let Some(stated) = &plan.stated
     {
         locate_stated(stated, payload, pointer, located);
     }

@@ -19,7 +19,7 @@ fn compile(properties: Vec<Property>, top_level: u16) -> Arc<CompiledSchema> {
 }
 
 /// Returns `name=text` for each located property, `!` and the error, and `+n` for the bytes left.
-fn show(compiled: &Arc<CompiledSchema>, payload: &[u8], pointer: PointerSize) -> String {
+fn show(compiled: &CompiledSchema, payload: &[u8], pointer: PointerSize) -> String {
     let mut located = Located::new();
     located.clock = Clock::system_time();
     compiled.layout.locate(payload, pointer, &mut located);

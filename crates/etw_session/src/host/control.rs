@@ -22,6 +22,7 @@ use super::properties::{check_path, complete, invalid};
 use super::registry::Registration;
 use super::run::Host;
 use super::sessions::{Done, Outcome, Session, config_of, failure_of};
+use super::system::write_description;
 
 /// Size of a consumer's ring in bytes.
 const RING_BYTES: usize = 128 << 20;
@@ -122,26 +123,33 @@ impl Host {
             }
             Request::Disable { session, provider } => {
                 let slot = self.find(peer, &session, Right::Control)?;
+                let had_stacks = self.session(slot)?.has_stacks();
                 if !self.session_mut(slot)?.disable(provider) {
                     let text = format!("session '{session}' has not enabled provider {provider}");
                     return Err(Failure::new(ErrorKind::NotFound, text));
                 }
                 self.tell_all(slot, provider);
-                if self.system_provider(provider).is_some() {
-                    self.tell_system(slot)?;
+                let lost_stacks = had_stacks && !self.session(slot)?.has_stacks();
+                if self.system_provider(provider).is_some() || lost_stacks {
+                    self.tell_system(slot, false)?;
                 }
                 Ok(Answer::Now(Response::Done))
             }
             Request::CaptureState { session, provider, level, any } => {
                 let slot = self.find(peer, &session, Right::Control)?;
-                let properties = &self.session(slot)?.properties;
-                let is_of_flags = provider == classes::SYSTEM_TRACE && properties.enable_flags != 0;
-                if !is_of_flags && !self.session(slot)?.has_enabled(provider) {
+                let found = self.session(slot)?;
+                let is_system = provider == classes::SYSTEM_TRACE;
+                let has_system = found.system_region.is_some() || found.has_stacks();
+                if !(is_system && has_system || found.has_enabled(provider)) {
                     let text = format!("session '{session}' has not enabled provider {provider}");
                     return Err(Failure::new(ErrorKind::NotFound, text));
                 }
                 self.capture_state(slot, provider, level, any);
                 self.capture_system_state(slot, provider, level, any);
+                if is_system {
+                    let writers = self.writers(self.session(slot)?);
+                    self.describe(slot, &writers, true);
+                }
                 Ok(Answer::Now(Response::Done))
             }
             Request::Providers => {
@@ -232,14 +240,20 @@ impl Host {
 
     /// Stops a session; the requester receives the reply once that is done.
     pub(crate) fn stop_session(&mut self, slot: u8, asker: Option<u64>) {
-        let Some(Some(session)) = self.sessions.get_mut(usize::from(slot)) else { return };
+        let Ok(session) = self.session(slot) else { return };
+        let described = self.describer(session).map(|system| (system, self.writers(session)));
+        let Ok(session) = self.session_mut(slot) else { return };
         let is_new = session.stop_askers.is_none();
         session.stop_askers.get_or_insert_default().extend(asker);
         if is_new {
             let logger = session.logger.clone();
-            let system = self.system.clone().filter(|_| session.system_region.is_some());
             let serial = session.serial;
+            let has_system = session.system_region.is_some();
+            let system = self.system.clone().filter(|_| has_system);
             let work = move || {
+                if let Some((system, writers)) = described {
+                    write_description(system.describe(&writers, true), &logger);
+                }
                 let in_part = system.map(|system| system.detach(serial)).unwrap_or_default();
                 // Failures are in the statistics, which are read after the stop.
                 let _ = logger.stop();
@@ -329,9 +343,20 @@ impl Host {
                 return Err(Failure::new(ErrorKind::NoSystemResources, text));
             }
         }
-        self.session_mut(slot)?.enable(provider, enable);
+        let session = self.session_mut(slot)?;
+        let had_stacks = session.has_stacks();
+        session.enable(provider, enable);
+        let has_new_stacks = session.has_stacks() && !had_stacks;
+        let is_of_system = self.system_provider(provider).is_some();
+        // Before the first event that needs it.
+        let told =
+            if is_of_system || has_new_stacks { self.tell_system(slot, has_new_stacks) } else { Ok(()) };
+        if has_new_stacks {
+            let writers = self.writers(self.session(slot)?);
+            self.describe(slot, &writers, false);
+        }
         self.tell_all(slot, provider);
-        if self.system_provider(provider).is_some() { self.tell_system(slot) } else { Ok(()) }
+        told
     }
 
     fn enables(&self, slot: u8) -> Result<Vec<EnableStatus>, Failure> {

@@ -31,5 +31,5 @@ mod system;
 pub use access::{Access, Right};
 pub use autologger::{Autologger, AutologgerProvider, read_autologgers};
 pub use error::HostError;
-pub use options::{HostLimits, HostOptions, SystemProvider, SystemWants};
+pub use options::{Description, HostLimits, HostOptions, SystemProvider, SystemWants};
 pub use run::{Host, HostThread};

@@ -50,7 +50,16 @@ pub trait SystemProvider: Debug + Send + Sync {
 
     /// Writes the events up to now and stops. Returns what the session has only in part, one line each.
     fn detach(&self, session: u64) -> Vec<String>;
+
+    /// Looks at the names and images of these processes, as far as they are readable for this program. Returns a function
+    /// that writes them to a region, which may take longer; `at_end` is whether the session stops or saves its memory.
+    ///
+    /// For sessions with [`SystemWants::names`] that [`SystemProvider::want`] refuses.
+    fn describe(&self, process_ids: &[u32], at_end: bool) -> Description;
 }
+
+/// Writes what was seen of processes to a region.
+pub type Description = Box<dyn FnOnce(&SystemRegion) + Send>;
 
 /// The system events that a session wants.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -63,12 +72,14 @@ pub struct SystemWants {
     pub sample_interval: u32,
     /// The system's providers that it has enabled.
     pub enables: Vec<(Guid, Enable)>,
+    /// Whether it has stacks of providers, so that their addresses need the processes and their images.
+    pub names: bool,
 }
 
 impl SystemWants {
     /// Returns whether nothing is wanted.
     pub fn is_empty(&self) -> bool {
-        self.flags == 0 && self.enables.is_empty()
+        self.flags == 0 && self.enables.is_empty() && !self.names
     }
 }
 

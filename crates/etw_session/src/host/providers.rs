@@ -133,6 +133,7 @@ impl Host {
         session.regions.insert(token, region.id);
         session.remember(&provider.description);
         provider.regions.insert(slot, region.epoch);
+        self.describe(slot, &[pid], false);
         self.send(token, &ToProvider::Region { slot, epoch: region.epoch }, vec![region.file]);
         Some(region.epoch)
     }

@@ -4,14 +4,19 @@ use std::sync::Arc;
 
 use etw_event::{Guid, Keyword, Level, classes};
 use etw_protocol::limits::MAX_MISSING;
-use etw_protocol::{ErrorKind, Failure, SessionProperties};
+use etw_protocol::{EnableProperties, ErrorKind, Failure, SessionProperties};
 use etw_sys::credentials::Peer;
+
+use crate::logger::Logger;
 
 use super::access::Right;
 use super::control::denied;
-use super::options::{SystemProvider, SystemWants};
+use super::options::{Description, SystemProvider, SystemWants};
 use super::run::Host;
-use super::sessions::{Session, failure_of};
+use super::sessions::{Outcome, Session, failure_of};
+
+/// The `EnableFlags` of processes and images (`EVENT_TRACE_FLAG_PROCESS`, `EVENT_TRACE_FLAG_IMAGE_LOAD`).
+const NAMING_FLAGS: u32 = 0x1 | 0x4;
 
 /// Maximum length in characters of a line about missing events.
 const LINE_CHARS: usize = 250;
@@ -78,8 +83,8 @@ impl Host {
     ) -> Result<(), Failure> {
         let session = self.session(slot)?;
         let system = self.system_for(peer, session.name())?;
-        let enables = session.system_wants(&*system).enables;
-        let wants = SystemWants { enables, ..SystemWants::of(properties) };
+        let SystemWants { enables, names, .. } = session.system_wants(&*system);
+        let wants = SystemWants { enables, names, ..SystemWants::of(properties) };
         let missing = system.want(session.serial, wants)?;
         let session = self.session_mut(slot)?;
         session.system_missing = lines(missing);
@@ -87,12 +92,16 @@ impl Host {
         Ok(())
     }
 
-    /// Informs the system provider of the providers that a session has enabled. Unsupported ones are recorded; the
-    /// session continues without them.
-    pub(super) fn tell_system(&mut self, slot: u8) -> Result<(), Failure> {
+    /// Informs the system provider of the providers that a session has enabled, and of whether it `has_new_stacks`.
+    /// Unsupported providers are recorded; the session continues without them.
+    pub(super) fn tell_system(&mut self, slot: u8, has_new_stacks: bool) -> Result<(), Failure> {
         let Some(system) = self.system.clone() else { return Ok(()) };
+        let session = self.session(slot)?;
+        // Others would learn of all processes.
+        let may_name = self.system_for(&session.owner, session.name()).is_ok();
         let session = self.session_mut(slot)?;
-        let wants = session.system_wants(&*system);
+        let mut wants = session.system_wants(&*system);
+        wants.names &= may_name;
         if wants.is_empty() {
             session.system_missing.clear();
             if let Some(region) = session.system_region.take() {
@@ -101,16 +110,56 @@ impl Host {
             }
             return Ok(());
         }
+        let is_for_names = wants.flags == 0 && wants.enables.is_empty();
         match system.want(session.serial, wants) {
             Ok(missing) => {
                 session.system_missing = lines(missing);
+                let lacks_names = session.properties.enable_flags & NAMING_FLAGS != NAMING_FLAGS;
+                if may_name && has_new_stacks && lacks_names && session.system_region.is_some() {
+                    // Its system events began without the processes and images that existed then.
+                    system.capture_state(session.serial, classes::SYSTEM_TRACE, Level(0), Keyword(0));
+                }
                 session.begin_system(&*system)
             }
+            // Processes that write to the session are described one by one.
+            Err(_) if is_for_names => Ok(()),
             Err(failure) => {
                 session.system_missing = lines(vec![failure.text]);
                 Ok(())
             }
         }
+    }
+
+    /// Returns the system provider if it must describe the processes of a session one by one: the session has stacks of
+    /// providers, but not the system's events.
+    pub(super) fn describer(&self, session: &Session) -> Option<Arc<dyn SystemProvider>> {
+        let is_needed = session.has_stacks() && session.system_region.is_none();
+        self.system.clone().filter(|_| is_needed)
+    }
+
+    /// Writes the names and images of processes to a session, if that is needed for its stacks.
+    ///
+    /// A process may be short, so it is looked at before it can go on. Its files are opened on another thread, since they
+    /// may be on a file system that blocks.
+    pub(super) fn describe(&mut self, slot: u8, process_ids: &[u32], at_end: bool) {
+        let Ok(session) = self.session(slot) else { return };
+        let Some(system) = self.describer(session) else { return };
+        let description = system.describe(process_ids, at_end);
+        let logger = session.logger.clone();
+        // If no thread can be started, addresses of these processes have no names.
+        self.work(slot, None, move || {
+            write_description(description, &logger);
+            Outcome::Asked(Ok(()))
+        });
+    }
+
+    /// Returns the processes that write to a session.
+    pub(super) fn writers(&self, session: &Session) -> Vec<u32> {
+        let connections = session.regions.keys().filter_map(|token| self.connections.get(token));
+        let mut ids: Vec<u32> = connections.map(|connection| connection.peer.pid).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
     }
 
     /// Requests the state of one of the system's providers, or of the system events enabled by flags.
@@ -122,13 +171,27 @@ impl Host {
     }
 }
 
+/// Writes what was seen of processes to a session, in a region of its own.
+pub(super) fn write_description(description: Description, logger: &Logger) {
+    if let Ok(region) = logger.add_system_region() {
+        description(&region);
+        region.set_complete(region.clock().now());
+        logger.close_region(region.id());
+    }
+}
+
 impl Session {
     fn system_wants(&self, system: &dyn SystemProvider) -> SystemWants {
         let providers = system.providers();
         let is_ours = |guid: Guid| providers.iter().any(|(other, _)| *other == guid);
         let ours = self.enables().filter(|(guid, _)| is_ours(*guid));
         let enables = ours.map(|(guid, enable)| (guid, enable.clone())).collect();
-        SystemWants { enables, ..SystemWants::of(&self.properties) }
+        SystemWants { enables, names: self.has_stacks(), ..SystemWants::of(&self.properties) }
+    }
+
+    /// Returns whether events of providers have stacks.
+    pub(super) fn has_stacks(&self) -> bool {
+        self.enables().any(|(_, enable)| enable.properties.contains(EnableProperties::STACK_TRACE))
     }
 
     /// Records missing or incomplete system events.
@@ -156,6 +219,7 @@ impl SystemWants {
             stack_tracing: properties.stack_tracing.clone(),
             sample_interval: properties.sample_interval,
             enables: Vec::new(),
+            names: false,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::elf::MappedFile;
 use crate::file_bytes::FileBytes;
 use crate::guard::guarded;
-use crate::windows::{PdbId, WindowsImage, pdb, pe};
+use crate::windows::{PdbId, WindowsImage, pdb_identity, pe};
 
 /// Maximum length in bytes of a symbol file, compressed or not.
 pub(crate) const MAX_LEN_BYTES: u64 = 8 << 30;
@@ -74,7 +74,7 @@ impl StoredFile {
     /// Returns the reason if it is not.
     pub(crate) fn check(&self, bytes: &FileBytes) -> Result<(), String> {
         let found: Cow<'static, str> = match self {
-            StoredFile::Pdb(wanted) => match pdb::id(bytes)? {
+            StoredFile::Pdb(wanted) => match pdb_identity(bytes)? {
                 found if found == (wanted.guid, wanted.age) => return Ok(()),
                 (guid, age) => format!("{:032X}{age:x}", guid.to_u128()).into(),
             },

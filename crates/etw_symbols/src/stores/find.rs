@@ -28,7 +28,10 @@ pub(crate) fn in_directory(directory: &Path, file: &StoredFile) -> Option<Mapped
 
 /// Finds a file in a store.
 pub(crate) fn in_store(store: &Path, file: &StoredFile) -> Option<MappedFile> {
-    let directories = [place(store, file), place(store, file).with_file_name(file.key().to_lowercase())];
+    // File names of Windows have no case, and tools write keys in either.
+    let directory = place(store, file);
+    let [lower, upper] = [file.key().to_lowercase(), file.key().to_uppercase()];
+    let directories = [directory.clone(), directory.with_file_name(lower), directory.with_file_name(upper)];
     directories.iter().find_map(|directory| in_key(directory, file))
 }
 

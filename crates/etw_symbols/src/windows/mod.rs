@@ -2,10 +2,13 @@
 
 pub(crate) mod pdb;
 pub(crate) mod pe;
+pub(crate) mod portable;
 
 use std::fmt;
 
 use etw_event::Guid;
+
+use crate::file_bytes::FileBytes;
 
 /// Maximum length in bytes of the name of a PDB.
 const MAX_NAME_LEN_BYTES: usize = 255;
@@ -35,11 +38,32 @@ pub struct PdbId {
     name: String,
     /// GUID of the build.
     pub guid: Guid,
-    /// How often the linker changed the file.
+    /// How often the linker changed the file; [`PdbId::PORTABLE`] for a portable PDB.
     pub age: u32,
 }
 
+/// Returns the GUID and age by which symbol stores know a PDB of any format.
+///
+/// # Errors
+///
+/// Returns the reason if the file is not a PDB, or is damaged.
+pub(crate) fn pdb_identity(bytes: &FileBytes) -> Result<(Guid, u32), String> {
+    match portable::is_portable(bytes) {
+        true => Ok((portable::id(bytes)?, PdbId::PORTABLE)),
+        false => pdb::id(bytes),
+    }
+}
+
 impl PdbId {
+    /// The age of portable PDBs in symbol stores. Images and traces have 1.
+    pub const PORTABLE: u32 = u32::MAX;
+
+    /// Returns the identity of a portable PDB with the same name and GUID.
+    #[must_use]
+    pub fn portable(&self) -> PdbId {
+        PdbId { age: PdbId::PORTABLE, ..self.clone() }
+    }
+
     /// Returns the identity of a PDB, of whose path only the file name counts. `None` if that is not the name of a file.
     pub fn new(path: &str, guid: Guid, age: u32) -> Option<PdbId> {
         let name = path.rsplit(['/', '\\']).next()?;

@@ -1,10 +1,13 @@
-//! Names of addresses from a PE file: its exports, within the bounds of functions that `.pdata` lists.
+//! PE files: their identity, the portable PDB in an assembly, and names of addresses from exports, within the bounds of
+//! functions that `.pdata` lists.
 //!
 //! Source: Microsoft, "PE Format" and "x64 exception handling".
 
 use std::collections::{BTreeSet, HashMap};
+use std::io::Read;
 
 use etw_event::Guid;
+use flate2::read::DeflateDecoder;
 use object::LittleEndian as LE;
 use object::pe;
 use object::read::pe::{ImageNtHeaders, ImageOptionalHeader, PeFile, PeFile32, PeFile64, SectionTable};
@@ -13,6 +16,12 @@ use object::{FileKind, Object};
 use super::{PdbId, WindowsImage};
 use crate::frame::{Frame, Symbol};
 
+/// Length in bytes of an entry of the debug directory.
+const DEBUG_ENTRY_LEN_BYTES: usize = 28;
+/// Type of the entry for an embedded portable PDB.
+const EMBEDDED_PDB: u32 = 17;
+/// Maximum length in bytes of an embedded PDB.
+const MAX_EMBEDDED_LEN_BYTES: u64 = 256 << 20;
 /// Length in bytes of an entry of `.pdata` on x64: start, end and unwind information.
 const ENTRY_LEN_BYTES: usize = 12;
 /// Flag of unwind information: the entry continues another one.
@@ -36,6 +45,32 @@ pub(crate) fn id(bytes: &[u8]) -> Result<WindowsImage, String> {
     }
 }
 
+/// Returns the portable PDB that an assembly contains, unpacked. Source: "PE/COFF Specification" in dotnet/runtime.
+pub(crate) fn embedded_pdb(bytes: &[u8]) -> Option<Vec<u8>> {
+    let data = match FileKind::parse(bytes).ok()? {
+        FileKind::Pe32 => debug_data(&PeFile32::parse(bytes).ok()?, EMBEDDED_PDB)?,
+        FileKind::Pe64 => debug_data(&PeFile64::parse(bytes).ok()?, EMBEDDED_PDB)?,
+        _ => return None,
+    };
+    let (len, packed) = data.strip_prefix(b"MPDB")?.split_first_chunk()?;
+    let len = u64::from(u32::from_le_bytes(*len)).min(MAX_EMBEDDED_LEN_BYTES);
+    let mut unpacked = Vec::new();
+    DeflateDecoder::new(packed).take(len).read_to_end(&mut unpacked).ok()?;
+    Some(unpacked)
+}
+
+/// Returns the data of the first entry of a type in the debug directory.
+fn debug_data<'d, Pe: ImageNtHeaders>(file: &PeFile<'d, Pe>, kind: u32) -> Option<&'d [u8]> {
+    let directory = file.data_directory(pe::IMAGE_DIRECTORY_ENTRY_DEBUG)?;
+    let entries = directory.data(file.data(), &file.section_table()).ok()?;
+    entries.chunks_exact(DEBUG_ENTRY_LEN_BYTES).find_map(|entry| {
+        // Flags, time, version, type, length, address, offset.
+        let word = |at: usize| entry.get(at * 4..)?.first_chunk().map(|word| u32::from_le_bytes(*word));
+        let (len, at) = (word(4)? as usize, word(6)? as usize);
+        file.data().get(at..at.checked_add(len)?).filter(|_| word(3) == Some(kind))
+    })
+}
+
 /// Resolves offsets from the image's base, in their order; `None` where no export is known.
 ///
 /// # Errors
@@ -56,11 +91,13 @@ pub(crate) fn resolve(bytes: &[u8], offsets: &[u32]) -> Result<Vec<Option<Symbol
     let functions = Functions::of(&file);
     let starts: Vec<Option<u32>> = offsets.iter().map(|offset| functions.start(*offset)).collect();
     let exports = exports(&file, &starts.iter().flatten().copied().collect())?;
-    let symbol = |start: Option<u32>| {
-        let function = exports.get(&start?)?.clone();
-        Some(Symbol { frames: vec![Frame { function, file: None, line: None }] })
+    let symbol = |(start, offset): (Option<u32>, &u32)| {
+        let start = start?;
+        let function = exports.get(&start)?.clone();
+        let frames = vec![Frame { function, file: None, line: None }];
+        Some(Symbol { frames, offset: offset.checked_sub(start).map(u64::from) })
     };
-    Ok(starts.into_iter().map(symbol).collect())
+    Ok(starts.into_iter().zip(offsets).map(symbol).collect())
 }
 
 /// Returns the names of the exports at these addresses.

@@ -4,7 +4,9 @@
 
 mod built;
 mod cpp_con;
+mod imports;
 mod llvm;
+mod managed;
 mod server;
 mod shapes;
 mod stores;

@@ -340,7 +340,7 @@ fn debug_files_of_elf_by_build_id() {
     let fetch = |server: &Server| {
         let debuginfod = Debuginfod::new(&format!(" {}/ ", server.url), cache.path().to_owned());
         let symbolizer = Symbolizer::new().debuginfod(debuginfod);
-        let module = Module { path: "/no/such/file", build_id: &id, windows: None };
+        let module = Module { path: "/no/such/file", build_id: &id, ..Module::default() };
         symbolizer.fetch(&[module], LIMITS, &|_| ()).remove(0)
     };
     let liar = Server::start(&[(&path, Answer::File(pdb(GUID, 0)))]);

@@ -1,5 +1,6 @@
 //! Copying events from the kernel's rings to the sessions' regions.
 
+mod items;
 mod pass;
 mod session;
 
@@ -301,8 +302,8 @@ impl Feed {
     fn set_hooks(&mut self) {
         let wanted = self.wanted.values();
         let hooks = wanted.fold(needed(), |all, wants| all | wants.hooks | wants.hooks_of_stacks());
-        let walks = self.wanted.values().map(|wants| wants.walks.kinds().0);
-        let kinds = StackKinds(walks.fold(0, |all, kinds| all | kinds));
+        let kinds = self.wanted.values().map(|wants| wants.kinds().0);
+        let kinds = StackKinds(kinds.fold(0, |all, kinds| all | kinds));
         self.set_interval();
         let hidden = hooks.iter().filter(|hook| self.is_hidden(*hook));
         self.hooks = hidden.fold(hooks, Hooks::without);

@@ -48,13 +48,13 @@ impl Feed {
                         return;
                     }
                     for session in sessions.values_mut() {
-                        if let Some(queue) = session.queues.get_mut(processor) {
-                            let (wants, clock) = (&session.wants, &session.clock);
-                            let before = queue.records.words().len();
-                            queue.new += put(translator, &event, wants, clock, &mut queue.records);
-                            if queue.records.hooks_from(before).any(|hook| wants.walks.has(hook)) {
-                                queue.awaited = Some((event.time, Ticks(clock.of(event.time) as i64)));
-                            }
+                        let Some(queue) = session.queues.get_mut(processor) else { continue };
+                        let (wants, clock) = (&session.wants, &session.clock);
+                        let before = queue.records.words().len();
+                        queue.new += put(translator, &event, wants, clock, &mut queue.records);
+                        let time = || Ticks(clock.of(event.time) as i64);
+                        if let Some(of) = wants.awaits(&queue.records, before, time) {
+                            queue.awaited = Some((event.time, of));
                         }
                     }
                     translator.forget(&event);
@@ -95,14 +95,17 @@ impl Feed {
             .map(|session| session.queues.iter().map(|queue| queue.records.records()).collect())
             .collect();
         let mut records = RecordBuffer::new();
-        let mut awaited: Vec<Awaited> = vec![None; sessions.len()];
+        // The last event of each processor that waits for its stack, by session.
+        let processors = self.capture.processors();
+        let mut awaited: Vec<Vec<Awaited>> = vec![vec![None; processors]; sessions.len()];
         for (rare, mut places) in self.rare.drain(..) {
             let event = rare.event();
             self.changed.values_mut().for_each(|changed| changed.extend(changed_by(&event)));
             if let Body::Stack(stack) = event.body {
                 for (place, awaited) in places.iter_mut().zip(&awaited) {
-                    let is_of = |(time, _): &(u64, Ticks)| *time == stack.event_time;
-                    place.stack_of = place.stack_of.or(awaited.filter(is_of).map(|(_, ticks)| ticks));
+                    let awaited = awaited.get(event.processor as usize).copied().flatten();
+                    let of = awaited.filter(|(time, _)| *time == stack.event_time).map(|(_, of)| of);
+                    place.stack_of = place.stack_of.or(of);
                 }
             }
             self.translator.processes.follow(&event);
@@ -114,21 +117,30 @@ impl Feed {
                 let queue = queue.take(place.records);
                 let wanted =
                     queue.filter(|record| session.wants_of(record, &programs, &self.translator.processes));
-                wanted.for_each(|record| session.write(event.processor, record));
+                let processes = &self.translator.processes;
+                wanted.for_each(|record| session.write_event(event.processor, record, processes));
                 records.clear();
                 let time = Ticks(session.clock.of(event.time) as i64);
                 let stamp = Stamp::new(time, event.process_id, event.thread_id);
                 session.put_images(&self.translator, &steps, false, &stamp, &mut records);
                 put(&mut self.translator, &event, &session.wants, &session.clock, &mut records);
                 session.put_images(&self.translator, &steps, true, &stamp, &mut records);
-                if let Some(event_time) = place.stack_of {
-                    let (process_id, thread_id) = (event.process_id, event.thread_id);
+                if let Some(of) = place.stack_of {
                     let frames = self.stacks.frames();
-                    records.put(&stamp, &StackWalk { event_time, process_id, thread_id, frames });
-                } else if records.hooks_from(0).any(|hook| session.wants.walks.has(hook)) {
-                    *awaited = Some((event.time, time));
+                    let is_in_event = session.write_with_stack(event.processor, of.time, frames);
+                    if of.is_classic || is_in_event == Some(false) {
+                        let (process_id, thread_id) = (event.process_id, event.thread_id);
+                        let event_time = of.time;
+                        records.put(&stamp, &StackWalk { event_time, process_id, thread_id, frames });
+                    }
+                } else if let Some(of) = session.wants.awaits(&records, 0, || time)
+                    && let Some(awaited) = awaited.get_mut(event.processor as usize)
+                {
+                    *awaited = Some((event.time, of));
                 }
-                records.records().for_each(|record| session.write(event.processor, record));
+                let processes = &self.translator.processes;
+                let written = records.records();
+                written.for_each(|record| session.write_event(event.processor, record, processes));
                 if let Body::Exit { process_code: Some(code), .. } = event.body {
                     session.note_end(&self.translator.processes, &event, code);
                 }
@@ -139,8 +151,11 @@ impl Feed {
             for (queue, processor) in queues.into_iter().zip(0..) {
                 let wanted =
                     queue.filter(|record| session.wants_of(record, &programs, &self.translator.processes));
-                wanted.for_each(|record| session.write(processor, record));
+                wanted.for_each(|record| {
+                    session.write_event(processor, record, &self.translator.processes);
+                });
             }
+            session.write_all_waiting();
         }
     }
 

@@ -16,10 +16,11 @@ use etw_kernel::rundown::Inventory;
 use etw_kernel::unwind::UnwindCounts;
 use etw_session::logger::SystemRegion;
 
+use super::items::Waiting;
 use crate::clock::SessionClock;
 use crate::programs::Programs;
 use crate::translate::{Files, Processes, Translator, image, manifest};
-use crate::wants::{Doer, Enabled, Wants, names_files};
+use crate::wants::{Doer, Enabled, StackOf, Wants, names_files};
 
 /// Maximum size in bytes of a burst of file names.
 const BURST_BYTES: usize = 128 << 10;
@@ -29,8 +30,8 @@ const BURST_BYTES: usize = 128 << 10;
 pub(super) struct Place {
     /// Records queued before it, and after the previous place.
     pub(super) records: usize,
-    /// The time of the event that this stack belongs to, if the session wants the stack.
-    pub(super) stack_of: Option<Ticks>,
+    /// The event that this stack belongs to, if the session wants the stack.
+    pub(super) stack_of: Option<StackOf>,
 }
 
 /// A session that receives system events.
@@ -51,6 +52,8 @@ pub(super) struct Session {
     ended: RefCell<VecDeque<Ended>>,
     /// The keys of files whose names are still to be written, and the event to use.
     untold: (NameEvent, std::vec::IntoIter<u64>),
+    /// The events of each processor that wait for their stack.
+    pub(super) waiting: RefCell<Vec<Waiting>>,
 }
 
 /// Queued records of one processor.
@@ -62,8 +65,8 @@ pub(super) struct Queue {
     pub(super) awaited: Awaited,
 }
 
-/// The last event whose stack is wanted: its time on the capture's clock and on the session's.
-pub(super) type Awaited = Option<(u64, Ticks)>;
+/// The last event whose stack is wanted, and its time on the capture's clock.
+pub(super) type Awaited = Option<(u64, StackOf)>;
 
 impl Queue {
     /// Creates an empty queue that reuses another one's memory and awaits the same stack.
@@ -80,8 +83,8 @@ impl Session {
         let untold = (NameEvent::Name, Vec::new().into_iter());
         let names_processes = wants.needs_names_of_processes();
         let seen = RefCell::default();
-        let (queues, ended) = (Vec::new(), RefCell::default());
-        Session { wants, region, clock, queues, unwound, names_processes, seen, ended, untold }
+        let (queues, ended, waiting) = (Vec::new(), RefCell::default(), RefCell::default());
+        Session { wants, region, clock, queues, unwound, names_processes, seen, ended, untold, waiting }
     }
 
     /// Returns whether file names are still to be written.
@@ -96,7 +99,7 @@ impl Session {
         };
         let records = std::mem::take(&mut queue.new);
         let stack_of = match (event.body, queue.awaited) {
-            (Body::Stack(stack), Some((time, ticks))) if stack.event_time == time => Some(ticks),
+            (Body::Stack(stack), Some((time, of))) if stack.event_time == time => Some(of),
             _ => None,
         };
         Place { records, stack_of }

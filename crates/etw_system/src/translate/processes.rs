@@ -70,6 +70,11 @@ impl Processes {
         self.get(process_id).map(|known| &*known.image)
     }
 
+    /// Returns the user and the start key of a process.
+    pub(crate) fn identity(&self, process_id: u32) -> Option<(u32, u64)> {
+        self.get(process_id).map(|known| (known.uid, known.key))
+    }
+
     /// Adds a record of a process, if it is known.
     pub(crate) fn put(
         &self,

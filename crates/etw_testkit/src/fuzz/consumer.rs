@@ -10,6 +10,7 @@ use etw_consumer::{
     Event, IdSet, Input, InputLimits, OwnedEvent, Predicate, ProviderSpec, TimePoint, Trace, TraceError,
 };
 use etw_event::Guid;
+use etw_nettrace::ipc::{self, HEADER_LEN_BYTES, ProviderConfig};
 use etw_nettrace::{Item, TraceFile};
 
 use super::output::Writers;
@@ -22,11 +23,12 @@ const LIMITS: InputLimits = InputLimits { decompressed_bytes: 1 << 20 };
 const MAX_EVENTS: u64 = 2000;
 
 /// Filters to read a trace with; its length selects one.
-const FILTERS: [&str; 4] = [
+const FILTERS: [&str; 5] = [
     "pid > 0",
     "not provider == x",
     "ImageName icontains e or data.Length > 4",
     "process startswith n or level < 5",
+    "stack contains 0 or stack != '0xff'",
 ];
 
 /// Opens a trace with process names and a limit on events.
@@ -37,6 +39,21 @@ pub(super) fn open(bytes: &[u8]) -> Result<Trace, TraceError> {
 /// Calls a function with each event of a trace.
 pub(super) fn each_event(trace: &mut Trace, mut each: impl FnMut(&Event<'_>)) {
     black_box(trace.for_each_layout(|event| each(event))).ok();
+}
+
+/// The answer of a .NET runtime to a request; as text, the description of a provider for one.
+pub fn dotnet_ipc(bytes: &[u8]) {
+    if let Some((header, payload)) = bytes.split_first_chunk::<HEADER_LEN_BYTES>() {
+        if let Err(error) = ipc::payload_len(header) {
+            check_line(&error);
+        }
+        if let Err(error) = ipc::session(header, payload) {
+            check_line(&error);
+        }
+    }
+    if let Ok(provider) = String::from_utf8_lossy(bytes).parse::<ProviderConfig>() {
+        black_box(ipc::collect_tracing(1, &[provider]));
+    }
 }
 
 /// Reads a whole trace: merges, decodes with embedded schemas, filters, and writes every format.
@@ -63,9 +80,9 @@ pub fn decoded_file(bytes: &[u8]) {
         check_line(damage);
     }
     // Stacks are collected from all records, whatever the limit is.
-    if statistics.records < MAX_EVENTS
-        && let Ok(mut stacks) = trace.stacks()
-    {
+    let is_small = statistics.records < MAX_EVENTS;
+    let stacks = Arc::new(if is_small { trace.stacks().ok() } else { None });
+    if let Some(stacks) = &*stacks {
         let read = trace.for_each_record(|record| {
             black_box(stacks.of(record).addresses().fold(0, u64::wrapping_add));
         });
@@ -74,6 +91,10 @@ pub fn decoded_file(bytes: &[u8]) {
     black_box(trace.processes()).ok();
     let filter = FILTERS[bytes.len() % FILTERS.len()];
     let predicate: Predicate = filter.parse().unwrap_or_else(|error| panic!("{filter}: {error}"));
+    let predicate = predicate.with_stacks(move |record, each| {
+        let addresses = stacks.iter().flat_map(|stacks| stacks.of(record).addresses());
+        addresses.for_each(|address| each(&format!("{address:#x}")));
+    });
     let filtered =
         Trace::builder().bytes("fuzz", bytes).limits(LIMITS).only(predicate).limit(MAX_EVENTS).open();
     if let Ok(mut trace) = filtered {
@@ -126,6 +147,7 @@ pub fn nettrace(bytes: &[u8]) {
 pub fn filter(bytes: &[u8]) {
     let Some(predicate) = parse::<Predicate>(bytes) else { return };
     black_box(predicate.to_string());
+    let predicate = predicate.with_stacks(|_, each| each("module!function"));
     let mut trace = Trace::builder().bytes("small", small_trace()).only(predicate).process_names(true).open();
     if let Ok(trace) = &mut trace {
         black_box(trace.for_each_record(|record| _ = black_box(record.provider_id()))).ok();

@@ -8,6 +8,7 @@ mod consumer;
 mod decoder;
 mod export;
 mod file;
+mod index;
 mod output;
 mod profile;
 mod runtime;
@@ -15,6 +16,7 @@ mod shared;
 mod sources;
 mod store;
 mod symbols;
+mod tags;
 
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -24,10 +26,11 @@ use etw_event::{Clock, Origin, Record, Sid, Ticks};
 use crate::data::workspace_root;
 use crate::seeds::{self, Seed};
 
-pub use consumer::{container, decoded_file, filter, nettrace, provider_string};
+pub use consumer::{container, decoded_file, dotnet_ipc, filter, nettrace, provider_string};
 pub use decoder::{built_in, decoder, message};
 pub use export::{columns, evtx, timeline};
 pub use file::{context_switches, etl_file, xpress};
+pub use index::column_index;
 pub use profile::profile;
 pub use runtime::{logger, protocol, region};
 pub use shared::ring;
@@ -36,7 +39,10 @@ pub use sources::{
     trace_logging,
 };
 pub use store::store;
-pub use symbols::{pdb_symbols, pe_symbols, symbol_path, symbol_server};
+pub use symbols::{
+    image_code, jit_dump, pdb_symbols, pe_symbols, perf_map, portable_pdb, symbol_path, symbol_server,
+};
+pub use tags::stack_tags;
 
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]
@@ -52,18 +58,22 @@ pub struct Target {
 /// All targets.
 pub const TARGETS: &[Target] = &[
     Target { name: "built_in", body: built_in, seeds: seeds::built_in },
+    Target { name: "column_index", body: column_index, seeds: seeds::column_index },
     Target { name: "columns", body: columns, seeds: seeds::columns },
     Target { name: "compiled_manifest", body: compiled_manifest, seeds: seeds::compiled_manifest },
     Target { name: "container", body: container, seeds: seeds::container },
     Target { name: "context_switches", body: context_switches, seeds: seeds::context_switches },
     Target { name: "decoded_file", body: decoded_file, seeds: seeds::etl_file },
     Target { name: "decoder", body: decoder, seeds: seeds::decoder },
+    Target { name: "dotnet_ipc", body: dotnet_ipc, seeds: seeds::dotnet_ipc },
     Target { name: "etl_file", body: etl_file, seeds: seeds::etl_file },
     Target { name: "event_map", body: event_map, seeds: seeds::event_map },
     Target { name: "event_metadata", body: event_metadata, seeds: seeds::event_metadata },
     Target { name: "event_source", body: event_source, seeds: seeds::event_source },
     Target { name: "evtx", body: evtx, seeds: seeds::etl_file },
     Target { name: "filter", body: filter, seeds: seeds::filter },
+    Target { name: "image_code", body: image_code, seeds: seeds::image_code },
+    Target { name: "jit_dump", body: jit_dump, seeds: seeds::jit_dump },
     Target { name: "logger", body: logger, seeds: seeds::logger },
     Target { name: "manifest", body: manifest, seeds: seeds::manifest },
     Target { name: "message", body: message, seeds: seeds::message },
@@ -72,6 +82,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "pdb", body: pdb, seeds: seeds::pdb },
     Target { name: "pdb_symbols", body: pdb_symbols, seeds: seeds::pdb_symbols },
     Target { name: "pe_symbols", body: pe_symbols, seeds: seeds::pe_symbols },
+    Target { name: "perf_map", body: perf_map, seeds: seeds::perf_map },
+    Target { name: "portable_pdb", body: portable_pdb, seeds: seeds::portable_pdb },
     Target { name: "profile", body: profile, seeds: seeds::profile },
     Target { name: "protocol", body: protocol, seeds: seeds::protocol },
     Target { name: "provider_string", body: provider_string, seeds: seeds::provider_string },
@@ -79,6 +91,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "record", body: record, seeds: seeds::record },
     Target { name: "region", body: region, seeds: seeds::region },
     Target { name: "ring", body: ring, seeds: seeds::ring },
+    Target { name: "stack_tags", body: stack_tags, seeds: seeds::stack_tags },
     Target { name: "store", body: store, seeds: seeds::store },
     Target { name: "symbol_path", body: symbol_path, seeds: seeds::symbol_path },
     Target { name: "symbol_server", body: symbol_server, seeds: seeds::symbol_server },

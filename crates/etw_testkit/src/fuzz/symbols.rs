@@ -1,10 +1,15 @@
-//! Fuzz bodies for symbols: PDB and PE files, symbol paths, and what symbol servers send.
+//! Fuzz bodies for symbols: PDB and PE files, files of JIT compilers, symbol paths, and what symbol servers send.
 
 use std::hint::black_box;
 use std::panic;
 use std::sync::Once;
 
-use etw_symbols::{SymbolPath, demangle, memory};
+use etw_analysis::{Analysis, StackNames, Window};
+use etw_consumer::{EventFilter, Trace};
+use etw_symbols::jit::{JitDump, PerfMap};
+use etw_symbols::{IlPlace, SymbolPath, Symbolizer, demangle, memory};
+
+use crate::seeds::shapes_trace;
 
 /// Offsets that seeds have code at, and others.
 fn offsets() -> Vec<u32> {
@@ -36,6 +41,56 @@ pub fn pdb_symbols(bytes: &[u8]) {
 pub fn pe_symbols(bytes: &[u8]) {
     let _ = black_box(memory::pe_identity(bytes));
     let _ = black_box(memory::pe_symbols(bytes, &offsets()));
+    black_box(memory::embedded_pdb(bytes));
+}
+
+/// Lines of IL code by a portable PDB.
+pub fn portable_pdb(bytes: &[u8]) {
+    let offsets = [0, 1, 7, 100, u32::MAX];
+    let tokens = (0..40).chain([0xFF_FFFF]).map(|row| 0x600_0000 | row);
+    let places = tokens.flat_map(|token| offsets.map(|offset| IlPlace { token, offset }));
+    let _ = black_box(memory::portable_pdb_lines(bytes, &places.collect::<Vec<_>>()));
+}
+
+/// A record with names of code in an image, embedded in a trace that needs them.
+pub fn image_code(bytes: &[u8]) {
+    let Some(trace) = shapes_trace(Some(bytes)) else { return };
+    let trace = Trace::builder().bytes("fuzz", trace);
+    let filter = EventFilter::default();
+    let Ok(names) = StackNames::of(trace.clone(), &filter, &Symbolizer::new()) else { return };
+    let Ok(mut opened) = trace.open() else { return };
+    let mut analysis = Analysis::new(Window::ALL);
+    let read = opened.for_each_layout(|event| {
+        black_box(names.of_record(event.record).map(|frame| frame.to_string().len()).sum::<usize>());
+        analysis.add(event);
+    });
+    black_box(read).ok();
+    for module in analysis.modules() {
+        assert!(module.named_addresses <= module.addresses && module.addresses > 0);
+    }
+}
+
+/// A perf map.
+pub fn perf_map(bytes: &[u8]) {
+    for code in PerfMap::new(bytes) {
+        assert!(code.address < code.end() && !code.name.is_empty());
+    }
+}
+
+/// A jitdump file, with the lines of its functions.
+pub fn jit_dump(bytes: &[u8]) {
+    let Ok(dump) = JitDump::parse(bytes) else { return };
+    black_box((dump.process_id(), dump.has_counter_times()));
+    let (mut functions, mut lines) = (0, 0);
+    for code in dump {
+        assert!(code.address < code.end() && !code.name.is_empty());
+        functions += 1;
+        // A function that moves often has its lines each time.
+        if lines <= bytes.len() {
+            lines += code.lines.iter().map(black_box).count();
+        }
+    }
+    assert!(functions <= bytes.len());
 }
 
 /// A symbol path, and a name that Visual C++ decorated, as text.

@@ -2,7 +2,8 @@
 //!
 //! `cargo xtask seeds` writes them to `fuzz/seeds`; a test checks that the files are current.
 
-use etw_event::Guid;
+use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, TableSchema};
+use etw_event::{FileTime, Guid};
 
 use crate::pe::ResourceType;
 use crate::traces::{self, Kind, Recipe};
@@ -36,6 +37,19 @@ pub fn ring() -> Vec<Seed> {
 /// Seeds of `nettrace`: a trace of each format.
 pub fn nettrace() -> Vec<Seed> {
     crate::nettrace::samples()
+}
+
+/// Seeds of `dotnet_ipc`: a successful and a failed answer, and a provider.
+pub fn dotnet_ipc() -> Vec<Seed> {
+    let answer = |command: u8, payload: &[u8]| {
+        let len = (20 + payload.len()) as u8;
+        [b"DOTNET_IPC_V1\0", &[len, 0, 0xFF, command, 0, 0][..], payload].concat()
+    };
+    vec![
+        ("started", answer(0, &[7; 8])),
+        ("refused", answer(0xFF, &0x8013_1385_u32.to_le_bytes())),
+        ("provider", b"Microsoft-Windows-DotNETRuntime:0x100003C019:5:a=b".to_vec()),
+    ]
 }
 
 /// Seeds of `record`: a record of each kind of header.
@@ -217,11 +231,57 @@ pub fn manifest() -> Vec<Seed> {
     vec![("full.xml", full), ("event_source.xml", event_source), ("cut.xml", cut)]
 }
 
+/// Seeds of `stack_tags`: a file with every element and attribute, and a truncated one.
+pub fn stack_tags() -> Vec<Seed> {
+    let full = include_str!("tags.stacktags").as_bytes().to_vec();
+    let cut = full[..full.len() / 2].to_vec();
+    vec![("full.stacktags", full), ("cut.stacktags", cut)]
+}
+
 /// Seeds of `profile`: a file with most features, and a truncated one.
 pub fn profile() -> Vec<Seed> {
     let full = include_str!("profile.wprp").as_bytes().to_vec();
     let cut = full[..full.len() / 2].to_vec();
     vec![("full.wprp", full), ("cut.wprp", cut)]
+}
+
+/// Seeds of `column_index`: an index with every type of column and missing values.
+///
+/// # Panics
+///
+/// Panics if no temporary file can be written.
+#[expect(clippy::expect_used, reason = "without a temporary directory there are no seeds")]
+pub fn column_index() -> Vec<Seed> {
+    const COLUMNS: &[Column] = &[
+        Column::new("time", ColumnType::Time, ""),
+        Column::new("size", ColumnType::U64, ""),
+        Column::new("id", ColumnType::U32, ""),
+        Column::new("part", ColumnType::F64, ""),
+        Column::new("flag", ColumnType::Bool, ""),
+        Column::new("text", ColumnType::Text, ""),
+        Column::new("guid", ColumnType::Guid, ""),
+        Column::new("stack", ColumnType::Stack, ""),
+        Column::row_of("rows", "row", ""),
+    ];
+    let write = || -> Result<Vec<u8>, ColumnsError> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("index");
+        let mut writer = IndexWriter::create(&path, b"")?;
+        let table = writer.table(&TableSchema::new("rows", "", "", COLUMNS))?;
+        for number in 0..20_u32 {
+            let stack = writer.stack(number.checked_sub(1), number.into())?;
+            let mut row = writer.row(table)?;
+            row.time(0, FileTime(number.into())).u64(1, u64::MAX >> number).u32(2, number * 300);
+            row.f64(3, 1.5).code(7, stack).code(8, number);
+            if number % 3 == 0 {
+                row.bool(4, true).text(5, &number.to_string()).guid(6, Guid::ZERO);
+            }
+            row.end()?;
+        }
+        writer.finish()?;
+        Ok(std::fs::read(&path)?)
+    };
+    vec![("every_type", write().expect("a temporary file"))]
 }
 
 /// Concatenates the parts, and writes their length as a 16-bit field at `size_at`.

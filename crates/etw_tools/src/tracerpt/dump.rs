@@ -165,14 +165,14 @@ impl Work for Formatter {
 
 /// The writer of a text format.
 enum Writer {
-    Csv(TracerptCsvWriter),
+    Csv(Box<TracerptCsvWriter>),
     Xml(Box<XmlWriter>),
 }
 
 impl Writer {
     fn new(format: DumpFormat, options: &export::Options) -> Writer {
         match format {
-            DumpFormat::Csv => Writer::Csv(TracerptCsvWriter::new(options)),
+            DumpFormat::Csv => Writer::Csv(Box::new(TracerptCsvWriter::new(options))),
             _ => Writer::Xml(Box::new(XmlWriter::new(options))),
         }
     }

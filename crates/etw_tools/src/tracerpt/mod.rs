@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use etw_app::description::{self, Described};
-use etw_app::input::{self, Filters, Opened};
+use etw_app::input::{self, Filters, Opened, StackOptions};
 use etw_app::output;
 use etw_app::schemas::{SchemaOptions, Schemas};
 use etw_app::status::{Failed, code};
@@ -150,7 +150,8 @@ struct Outcome {
 
 /// Reads files; on all processors if each event is only formatted by itself.
 fn of_files(options: &Options, schemas: &Schemas, page: PageWriter) -> Result<Outcome> {
-    let mut opened = Opened::open(&options.files, &Filters::default(), None, schemas, output::threads(0))?;
+    let (filters, stacks) = (Filters::default(), StackOptions::default());
+    let mut opened = Opened::open(&options.files, &filters, None, schemas, output::threads(0), &stacks)?;
     if opened.trace.inputs().is_empty() {
         // A warning has already named the problem of the only file.
         input::check_read(&opened.trace)?;

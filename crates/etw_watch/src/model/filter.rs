@@ -28,6 +28,9 @@ impl Wanted {
             return Ok(Some(Wanted::Text(printable(text).to_lowercase())));
         }
         let predicate = line.parse::<Predicate>().map_err(|error| error.to_string())?;
+        if predicate.needs_stacks() {
+            return Err("stacks are not known here".to_owned());
+        }
         Ok(Some(Wanted::Expression(predicate)))
     }
 }

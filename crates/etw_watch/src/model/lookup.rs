@@ -176,7 +176,7 @@ fn program_functions(process_id: u32, places: &[u64]) -> Vec<Option<String>> {
         let file = path.rsplit('/').next().unwrap_or_default();
         let build_id = image.build_id();
         let build_id = build_id.as_ref().map_or(&[][..], |id| id.as_bytes());
-        let module = Module { path: &path, build_id, windows: None };
+        let module = Module { path: &path, build_id, ..Module::default() };
         let symbols = Symbolizer::new().resolve(&module, &offsets);
         let symbols = symbols.unwrap_or_else(|_| vec![None; offsets.len()]);
         for ((index, offset), symbol) in indexes.into_iter().zip(offsets).zip(symbols) {

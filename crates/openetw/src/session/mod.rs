@@ -28,7 +28,8 @@ pub use etw_controller::{
     SessionUpdate,
 };
 pub use etw_session::host::{
-    Access, Host, HostError, HostLimits, HostOptions, HostThread, Right, SystemProvider, SystemWants,
+    Access, Description, Host, HostError, HostLimits, HostOptions, HostThread, Right, SystemProvider,
+    SystemWants,
 };
 
 #[cfg(all(feature = "read", feature = "kernel"))]

@@ -7,8 +7,8 @@ use etw_session::logger::SystemRegion;
 use openetw::etl::encode::RecordBuilder;
 use openetw::kernel::EnableFlags;
 use openetw::session::{
-    ControllerError, EnableBuilder, ErrorKind, Failure, KernelTrace, LiveTraceError, LogFileMode,
-    SessionBuilder, SessionUpdate, SystemProvider, SystemWants, TracedProvider, UserTrace,
+    ControllerError, Description, EnableBuilder, ErrorKind, Failure, KernelTrace, LiveTraceError,
+    LogFileMode, SessionBuilder, SessionUpdate, SystemProvider, SystemWants, TracedProvider, UserTrace,
 };
 use openetw::{Guid, HookId, Keyword, Level, Opcode, PointerSize, Predicate, Subscription, Ticks};
 
@@ -54,6 +54,10 @@ impl SystemProvider for Silent {
         self.wanted.lock().unwrap().remove(&session);
         self.regions.lock().unwrap().remove(&session);
         vec!["stacks are cut".to_owned()]
+    }
+
+    fn describe(&self, _: &[u32], _: bool) -> Description {
+        Box::new(|_| {})
     }
 }
 
@@ -185,6 +189,10 @@ impl SystemProvider for Starts {
     fn detach(&self, session: u64) -> Vec<String> {
         self.0.lock().unwrap().remove(&session);
         Vec::new()
+    }
+
+    fn describe(&self, _: &[u32], _: bool) -> Description {
+        Box::new(|_| {})
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use etw_event::FileTime;
 
 use super::heap::Heap;
+use crate::facts::Collected;
 use crate::managed::{ClrEvent, ClrProvider};
 use crate::processes::{ProcessIndex, ThreadIndex};
 use crate::{Duration, Window};
@@ -94,6 +95,27 @@ impl Collections {
     pub(super) fn all(&self) -> impl Iterator<Item = &Collection> {
         let all = self.runtimes.values().flat_map(|runtime| &runtime.collections);
         all.filter(|collection| collection.is_in_window)
+    }
+}
+
+impl Collection {
+    /// Returns the cells of the collection's row.
+    pub(super) fn fact(&self) -> Collected<'_> {
+        let details = self.heap.details.iter();
+        Collected {
+            process: self.process,
+            number: self.number,
+            generation: self.generation,
+            kind: self.kind.as_deref(),
+            reason: self.reason.as_deref(),
+            start: self.start,
+            end: self.end,
+            pause: self.pause,
+            suspension: self.suspension,
+            before: Heap::sum(details.map(|part| part.map(|part| part.before))),
+            after: Heap::sum(self.heap.after),
+            promoted: Heap::sum(self.heap.promoted),
+        }
     }
 }
 

@@ -11,7 +11,6 @@ use crate::payload::{KERNEL_64, Payload};
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::stacks::{Node, NodeIndex, StackTree};
 use crate::tables::context::Context;
-use crate::tables::functions;
 use crate::tables::table::Cell;
 
 /// Maximum number of frames in a stack.
@@ -48,7 +47,7 @@ impl EventStacks {
     /// Returns the addresses of all stacks.
     pub(crate) fn addresses(&self, processes: &Processes) -> impl Iterator<Item = (Space, u64)> {
         let nodes = self.tree.nodes();
-        let threads = functions::threads(nodes);
+        let threads = self.tree.threads();
         nodes.iter().zip(threads).map(|(node, thread)| (space(node, thread, processes), node.address))
     }
 

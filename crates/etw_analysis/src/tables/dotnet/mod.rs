@@ -23,6 +23,7 @@ use thread_pool::ThreadPools;
 use super::context::Context;
 use super::table::{Table, TableKind};
 use crate::Window;
+use crate::facts::Collected;
 use crate::managed::{ClrEvent, ClrProvider, CodeVersions, MethodIndex, Methods};
 use crate::names::Space;
 use crate::processes::{Processes, ThreadIndex};
@@ -107,6 +108,13 @@ impl DotNet {
     /// Returns the addresses of the stacks in tables.
     pub(crate) fn addresses(&self, processes: &Processes) -> impl Iterator<Item = (Space, u64)> {
         self.stacks.addresses(processes)
+    }
+
+    /// Returns the garbage collections in the order of their starts.
+    pub(crate) fn collected(&self) -> Vec<Collected<'_>> {
+        let mut all: Vec<_> = self.collections.all().map(collections::Collection::fact).collect();
+        all.sort_by_key(|collected| (collected.start, collected.process, collected.number));
+        all
     }
 
     pub(crate) fn gc(&self, context: &Context<'_>) -> Table {

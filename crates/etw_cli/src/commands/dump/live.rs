@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Result;
 use etw_app::input::Filters;
 use etw_app::schemas::Schemas;
-use etw_app::{input, output};
+use etw_app::{UsageError, input, output};
 use openetw::LossReport;
 use openetw::etl::Loss;
 use openetw::export::Options;
@@ -22,6 +22,12 @@ const OUTPUT_BYTES: usize = 1 << 16;
 /// Runs the command.
 pub(super) fn run(args: &DumpArgs, options: Options, schemas: &Schemas) -> Result<()> {
     let mut filter = input::compile(&args.filter.filters(), schemas)?;
+    input::refuse_stacks(&filter)?;
+    if args.stacks {
+        let text = "--stacks needs whole files, since stacks and the names of their functions come after their \
+                    events; it does not work with -s and --no-look-ahead";
+        return Err(UsageError(text.to_owned()).into());
+    }
     filter.limit = args.limit;
     let out = BufWriter::with_capacity(OUTPUT_BYTES, output::open(args.output.as_deref())?);
     let out = Arc::new(Mutex::new(out));
@@ -49,7 +55,7 @@ pub(super) fn run(args: &DumpArgs, options: Options, schemas: &Schemas) -> Resul
     let mut missing = Missing::new(&options.fields);
     let mut writer = Writer::new(args.format, &options);
     let write = |text: &[u8]| out.lock().unwrap_or_else(PoisonError::into_inner).write_all(text);
-    write(&head(args.format, &options))?;
+    write(&head(args, &options))?;
     let (mut text, mut failed) = (Vec::new(), None);
     let read = trace.for_each_layout(|event| {
         text.clear();

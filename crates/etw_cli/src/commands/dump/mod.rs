@@ -10,11 +10,12 @@ use std::sync::Arc;
 use anyhow::Result;
 use etw_app::batch::{self, Batch, SpareTexts, Work};
 use etw_app::input::Opened;
-use etw_app::output;
 use etw_app::schemas::Schemas;
+use etw_app::{UsageError, output};
+use openetw::analysis::StackNames;
 use openetw::export::{CsvWriter, JsonWriter, Options, TextWriter, XmlWriter, xml};
 use openetw::schema::{Located, Resolver};
-use openetw::{Event, ProcessTable};
+use openetw::{Event, ProcessTable, StackFrame};
 
 use self::fields::Missing;
 use crate::args::{Color, DumpArgs, DumpFormat};
@@ -27,10 +28,11 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
         return live::run(args, options, &schemas);
     }
     let threads = output::threads(args.input.threads);
-    let mut opened = Opened::open(&args.input.files, &args.filter.filters(), args.limit, &schemas, threads)?;
+    let (filters, stacks) = (args.filter.filters(), args.symbols.stacks(args.stacks));
+    let mut opened = Opened::open(&args.input.files, &filters, args.limit, &schemas, threads, &stacks)?;
     let options = Options { sources: opened.sources.clone(), ..options };
     let mut out = BufWriter::with_capacity(1 << 16, output::open(args.output.as_deref())?);
-    out.write_all(&head(args.format, &options))?;
+    out.write_all(&head(args, &options))?;
     let spare = SpareTexts::default();
     let mut workers: Vec<_> = (0..threads.get())
         .map(|_| Formatter {
@@ -38,6 +40,7 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
             located: Located::new(),
             writer: Writer::new(args.format, &options),
             processes: opened.processes.clone(),
+            stacks: opened.stacks.clone(),
             spare: spare.clone(),
             missing: Missing::new(&options.fields),
         })
@@ -63,6 +66,11 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
 
 /// Returns the options of the event writers, without the sources.
 fn options(args: &DumpArgs) -> Result<Options> {
+    if args.stacks && args.format == DumpFormat::Xml {
+        let text =
+            "--stacks is not available with --format xml, which has no elements for names of functions";
+        return Err(UsageError(text.to_owned()).into());
+    }
     Ok(Options {
         raw_time: args.raw_time,
         fields: fields::selection(args)?,
@@ -79,9 +87,10 @@ fn options(args: &DumpArgs) -> Result<Options> {
 }
 
 /// Returns the text before the first event.
-fn head(format: DumpFormat, options: &Options) -> Vec<u8> {
+fn head(args: &DumpArgs, options: &Options) -> Vec<u8> {
     let mut head = Vec::new();
-    match format {
+    match args.format {
+        DumpFormat::Csv if args.stacks => CsvWriter::new(options).put_header_with_stack(&mut head),
         DumpFormat::Csv => CsvWriter::new(options).put_header(&mut head),
         DumpFormat::Xml => head.extend_from_slice(xml::XML_HEADER.as_bytes()),
         DumpFormat::Text | DumpFormat::Json => {}
@@ -99,6 +108,7 @@ struct Formatter {
     resolver: Resolver,
     located: Located,
     processes: Arc<ProcessTable>,
+    stacks: Option<Arc<StackNames>>,
     writer: Writer,
     spare: SpareTexts,
     missing: Missing,
@@ -113,7 +123,14 @@ impl Work for Formatter {
             let process = self.processes.name_of(&record);
             let event = self.resolver.decode(&record, &mut self.located);
             self.missing.see(&event);
-            self.writer.put(&mut out, &Event { process, ..event });
+            let event = Event { process, ..event };
+            match &self.stacks {
+                None => self.writer.put(&mut out, &event),
+                Some(stacks) => {
+                    let stack: Vec<_> = stacks.of_record(&record).collect();
+                    self.writer.put_with_stack(&mut out, &event, &stack);
+                }
+            }
         }
         out
     }
@@ -145,6 +162,19 @@ impl Writer {
                 out.push(b'\n');
             }
             Writer::Csv(writer) => writer.put(out, event),
+            Writer::Xml(writer) => writer.put(out, event),
+        }
+    }
+
+    /// Writes an event with its stack; XML has no stacks with names.
+    fn put_with_stack(&mut self, out: &mut Vec<u8>, event: &Event<'_>, stack: &[StackFrame<'_>]) {
+        match self {
+            Writer::Text(writer) => writer.put_with_stack(out, event, stack),
+            Writer::Json(writer) => {
+                writer.put_with_stack(out, event, stack);
+                out.push(b'\n');
+            }
+            Writer::Csv(writer) => writer.put_with_stack(out, event, stack),
             Writer::Xml(writer) => writer.put(out, event),
         }
     }

@@ -1,14 +1,19 @@
 //! Export of events as Parquet or Arrow tables.
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter};
+use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use etw_app::batch::{self, Batch, Work};
 use etw_app::output;
-use openetw::export::{ColumnFormat, ColumnsWriter};
+use openetw::export::{ColumnFormat, ColumnsWriter, RowCollector, Rows};
+use openetw::schema::{Located, Resolver};
+use openetw::{Event, ProcessTable};
 
-use super::{for_each, open, say};
+use super::{open, say};
 use crate::args::export::ExportArgs;
 
 /// Maximum number of threads that encode files.
@@ -17,8 +22,10 @@ const MAX_ENCODERS: usize = 8;
 pub(super) fn run(args: &ExportArgs, format: ColumnFormat) -> Result<()> {
     let mut opened = open(args)?;
     prepare(&args.output)?;
-    let beside = output::threads(args.input.threads).get().min(MAX_ENCODERS + 1) - 1;
-    let mut writer = ColumnsWriter::new(format, beside, |name| {
+    let threads = output::threads(args.input.threads).get();
+    // With several threads, decoding and encoding take about as long as each other.
+    let encoders = if threads == 1 { 0 } else { threads.min(MAX_ENCODERS) };
+    let mut writer = ColumnsWriter::new(format, encoders, |name| {
         let path = args.output.join(name);
         if let Some(directory) = path.parent() {
             std::fs::create_dir_all(directory)?;
@@ -26,7 +33,20 @@ pub(super) fn run(args: &ExportArgs, format: ColumnFormat) -> Result<()> {
         Ok(BufWriter::new(File::create_new(path)?))
     });
     let failed = || format!("{}: cannot be written", args.output.display());
-    for_each(&mut opened, |event| writer.put(event).with_context(failed))?;
+    let mut workers: Vec<_> = (0..threads)
+        .map(|_| Collector {
+            resolver: opened.resolver.clone(),
+            located: Located::new(),
+            processes: opened.processes.clone(),
+            rows: writer.collector(),
+        })
+        .collect();
+    let progress = opened.progress(true);
+    batch::run(&mut opened.trace, &mut workers, &progress, |rows| {
+        writer.put_rows(rows?).with_context(failed)?;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    progress.finish();
     let summary = writer.finish().with_context(failed)?;
     say(
         &args.output,
@@ -49,6 +69,31 @@ pub(super) fn run(args: &ExportArgs, format: ColumnFormat) -> Result<()> {
         }
     }
     opened.close()
+}
+
+/// Worker that collects the rows of batches of events.
+struct Collector {
+    resolver: Resolver,
+    located: Located,
+    processes: Arc<ProcessTable>,
+    rows: RowCollector,
+}
+
+impl Work for Collector {
+    type Output = io::Result<Rows>;
+
+    // Each kind of event in a batch costs as much as some rows of it.
+    const BATCH_BYTES: usize = 2 << 20;
+    const BATCH_RECORDS: usize = 1 << 14;
+
+    fn work(&mut self, batch: &Batch) -> io::Result<Rows> {
+        for record in batch.records() {
+            let process = self.processes.name_of(&record);
+            let event = self.resolver.decode(&record, &mut self.located);
+            self.rows.put(&Event { process, ..event })?;
+        }
+        self.rows.take()
+    }
 }
 
 /// Creates the output directory, which must be empty, so that tables of different traces are not mixed.

@@ -71,6 +71,8 @@ fn as_dump(args: ExportArgs) -> DumpArgs {
         raw_time: false,
         no_look_ahead: false,
         color: Color::Never,
+        stacks: false,
+        symbols: args.symbols,
     }
 }
 
@@ -80,7 +82,8 @@ const PROGRESS_EVERY: u64 = 1 << 12;
 fn open(args: &ExportArgs) -> Result<Opened> {
     let schemas = Schemas::load(&args.input.schemas.options())?;
     let threads = output::threads(args.input.threads);
-    Opened::open(&args.input.files, &args.filter.filters(), args.limit, &schemas, threads)
+    let (filters, stacks) = (args.filter.filters(), args.symbols.stacks(false));
+    Opened::open(&args.input.files, &filters, args.limit, &schemas, threads, &stacks)
 }
 
 /// Calls `put` with each event that passes the filters, until it fails.

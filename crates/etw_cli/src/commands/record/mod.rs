@@ -10,12 +10,13 @@ use anyhow::{Context, Result, anyhow};
 use etw_app::enabling::{kernel_flags, stack_tracing, wanted};
 use etw_app::profiles;
 use etw_app::providers::Known;
+use etw_app::recording::dotnet::DotNet;
 use etw_app::recording::embed::{self, Contents, Processes};
 use etw_app::recording::wait::{Event, Waiting};
 use etw_app::recording::{self, begin, buffer_size_kib, check_writable, serve};
 use etw_app::schemas::Schemas;
 use etw_app::text::grouped;
-use etw_app::{UsageError, output};
+use etw_app::{UsageError, input, output};
 use openetw::kernel::EnableFlags;
 use openetw::profile::{CaptureState, EventProvider};
 use openetw::session::{
@@ -54,12 +55,22 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
         schemas: &schemas,
         processes: Processes::new(),
         missing: Vec::new(),
+        dotnet: None,
     };
     begin(builder, &recording.name, &enables, recording.controller)?;
     let status = recording.controller.query(&recording.name)?;
     recording.warn_of_missing(status.system_missing);
     if let Some(expression) = &args.trigger {
         recording.watch_for(expression, &enables, &waiting)?;
+    }
+    if !args.dotnet.is_empty() {
+        match DotNet::start(&args.dotnet, &args.dotnet_provider, &recording.path) {
+            Ok(dotnet) => recording.dotnet = Some(dotnet),
+            Err(error) => {
+                recording.abandon();
+                return Err(error);
+            }
+        }
     }
     let start = Instant::now();
     waiting.end_at(args.duration.and_then(|duration| start.checked_add(duration)));
@@ -73,11 +84,15 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     }
     let end = recording.run(&mut waiting, start)?;
     let took = start.elapsed();
-    let error = recording.finish(end.is_over);
+    let mut error = recording.finish(end.is_over);
+    if let Some(Err(failure)) = recording.dotnet.take().map(|dotnet| dotnet.finish(&recording.path)) {
+        error.get_or_insert(format!("{failure:#}"));
+    }
     let is_whole = error.is_none();
     let contents = recording.complete(&recording.path)?;
     let asked = args.provider.iter().chain(&args.kernel).chain(&args.profile);
-    let asked: Vec<&str> = asked.map(String::as_str).collect();
+    let dotnet = (!args.dotnet.is_empty()).then_some(".NET");
+    let asked: Vec<&str> = asked.map(String::as_str).chain(dotnet).collect();
     let is_of_kernel = !kernel.is_empty();
     Summary { contents: &contents, took, path: &args.output, error, asked: &asked, is_of_kernel }.print();
     if runtime.is_host() {
@@ -130,6 +145,8 @@ struct Recording<'r> {
     processes: Processes,
     /// Missing kernel events that have been reported.
     missing: Vec<String>,
+    /// Sessions in .NET programs.
+    dotnet: Option<DotNet>,
 }
 
 /// Reason for the end of a recording.
@@ -168,6 +185,9 @@ impl Recording<'_> {
                     Ok(status) => {
                         // Once the session stops by itself, its processes cannot be queried.
                         self.ask_for_processes();
+                        if let Some(dotnet) = &mut self.dotnet {
+                            dotnet.look_for_new();
+                        }
                         status_line.show(&status, start);
                         let fails = status.state == SessionState::Failing;
                         if fails && !is_failing {
@@ -268,6 +288,7 @@ impl Recording<'_> {
     fn watch_for(&mut self, expression: &str, enables: &[EnableBuilder], waiting: &Waiting) -> Result<()> {
         let filter = EventFilter::default().expression(expression);
         let filter = filter.map_err(|error| UsageError(error.to_string()))?;
+        input::refuse_stacks(&filter)?;
         let session = self.trigger_session();
         begin(SessionBuilder::new(&session).real_time().leased(), &session, enables, self.controller)?;
         let builder = Trace::builder().session(&session).filter(&filter).schemas(&self.schemas.sources());

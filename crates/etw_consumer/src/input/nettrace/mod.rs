@@ -9,10 +9,11 @@ mod order;
 mod payload;
 mod records;
 
+use std::fs::File;
 use std::io;
 
 use etw_etl::{BufferFlags, Damage, DamageKind, EtlWriter, LogFileHeader, WriteError, WriterOptions};
-use etw_event::{FileTime, Ticks};
+use etw_event::{Clock, ClockType, FileTime, Ticks};
 use etw_nettrace::{Event, Item, Items, TraceFile, TraceHeader};
 use etw_sys::FileMap;
 use tempfile::tempfile;
@@ -47,6 +48,19 @@ pub struct Converted {
 
 /// Converts a trace into a temporary file of at most `limit` bytes.
 pub(super) fn convert(name: &str, bytes: &[u8], limit: u64) -> Result<(FileMap, Converted), InputError> {
+    let (file, converted) = convert_on(name, bytes, limit, None)?;
+    let temporary = |source| InputError::Temporary { name: name.to_owned(), source };
+    Ok((FileMap::new(&file).map_err(temporary)?, converted))
+}
+
+/// Converts a trace into a temporary file of at most `limit` bytes. With a clock, its times are readings of that clock,
+/// and those of the file are the system time; the file is complete even if the trace is not.
+pub(super) fn convert_on(
+    name: &str,
+    bytes: &[u8],
+    limit: u64,
+    clock: Option<Clock>,
+) -> Result<(File, Converted), InputError> {
     let file = TraceFile::open(bytes)
         .map_err(|error| InputError::Convert { name: name.to_owned(), reason: error.to_string() })?;
     let temporary = |source| InputError::Temporary { name: name.to_owned(), source };
@@ -58,8 +72,8 @@ pub(super) fn convert(name: &str, bytes: &[u8], limit: u64) -> Result<(FileMap, 
         WriteError::Io(error) => temporary(error),
         error => temporary(io::Error::other(error)),
     };
-    let (out, converted) = Conversion::run(&file, bytes.len() as u64, out).map_err(failed)?;
-    Ok((FileMap::new(&out.into_file()).map_err(temporary)?, converted))
+    let (out, converted) = Conversion::run(&file, bytes.len() as u64, out, clock).map_err(failed)?;
+    Ok((out.into_file(), converted))
 }
 
 /// A running conversion.
@@ -70,19 +84,27 @@ struct Conversion<'a> {
     encoder: Encoder,
     /// Number of events that no record can hold.
     left_out: u64,
+    /// Whether the trace becomes a part of another one, which is complete without it.
+    is_part: bool,
     converted: Converted,
 }
 
 impl<'a> Conversion<'a> {
-    fn run(file: &TraceFile<'a>, len_bytes: u64, out: Limited) -> Result<(Limited, Converted), WriteError> {
+    fn run(
+        file: &TraceFile<'a>,
+        len_bytes: u64,
+        out: Limited,
+        clock: Option<Clock>,
+    ) -> Result<(Limited, Converted), WriteError> {
         let header = file.header();
         let processors = processors(file);
         let format = format!("nettrace {}", header.version);
         let mut conversion = Conversion {
-            writer: EtlWriter::new(out, options(header, processors))?,
+            writer: EtlWriter::new(out, options(header, clock, processors))?,
             order: Order::default(),
             kinds: Kinds::default(),
-            encoder: Encoder::new(header.pointer_size, processors),
+            encoder: Encoder::new(header.pointer_size, processors, clock),
+            is_part: clock.is_some(),
             left_out: 0,
             converted: Converted { format, len_bytes, damage: Vec::new(), damage_count: 0 },
         };
@@ -156,9 +178,11 @@ impl<'a> Conversion<'a> {
         if !items.knows_all_losses() {
             self.add_damage(0, "too many threads to know the losses of all", 0);
         }
-        let lost = items.lost().saturating_add(self.left_out);
+        // At least the events that describe the rest are missing at the end of a part that was cut off.
+        let cut_off = u64::from(self.is_part && !items.is_ended());
+        let lost = items.lost().saturating_add(self.left_out).saturating_add(cut_off);
         self.writer.set_losses(u32::try_from(lost).unwrap_or(u32::MAX), 0);
-        let written = match items.is_ended() {
+        let written = match items.is_ended() || self.is_part {
             true => self.writer.finish(FileTime(0)),
             false => self.writer.finish_unclosed(),
         };
@@ -177,8 +201,13 @@ fn processors(file: &TraceFile<'_>) -> u32 {
 }
 
 /// Returns the properties of the `.etl` file. What the trace does not state stays zero.
-fn options(header: &TraceHeader, processors: u32) -> WriterOptions {
-    let mut options = WriterOptions::new(header.clock(), BUFFER_BYTES, processors);
+fn options(header: &TraceHeader, clock: Option<Clock>, processors: u32) -> WriterOptions {
+    let system_time = |clock: Clock| {
+        let start = clock.to_filetime(header.start_ticks);
+        Clock::new(ClockType::SystemTime, Ticks(start.0), start, FileTime::PER_SECOND)
+    };
+    let clock = clock.map_or(header.clock(), system_time);
+    let mut options = WriterOptions::new(clock, BUFFER_BYTES, processors);
     options.process_id = header.process_id.unwrap_or(0);
     options.records.partition_info = false;
     options.header = LogFileHeader {

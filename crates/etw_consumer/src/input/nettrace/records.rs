@@ -2,7 +2,9 @@
 
 use etw_etl::encode::{EventMetadata, RecordBuilder};
 use etw_etl::{EtlWriter, WriteError};
-use etw_event::{EventDescriptor, ExtendedType, Keyword, Level, Opcode, Origin, PointerSize, Record, Ticks};
+use etw_event::{
+    Clock, EventDescriptor, ExtendedType, Keyword, Level, Opcode, Origin, PointerSize, Record, Ticks,
+};
 use etw_nettrace::{Event, Label};
 use etw_schema::InType;
 
@@ -23,6 +25,8 @@ const MAX_LABELS: usize = 127;
 pub(super) struct Encoder {
     pointer_size: PointerSize,
     processors: u32,
+    /// The clock of the events' times, if those of records are the system time.
+    clock: Option<Clock>,
     /// The last record.
     record: Vec<u8>,
     payload: Vec<u8>,
@@ -38,9 +42,9 @@ struct Fields {
 }
 
 impl Encoder {
-    pub(super) fn new(pointer_size: PointerSize, processors: u32) -> Encoder {
+    pub(super) fn new(pointer_size: PointerSize, processors: u32, clock: Option<Clock>) -> Encoder {
         let (record, payload, stack) = (Vec::new(), Vec::new(), Vec::new());
-        Encoder { pointer_size, processors, record, payload, stack, defect: None }
+        Encoder { pointer_size, processors, clock, record, payload, stack, defect: None }
     }
 
     /// Returns the processor of an event; 0 if it is not known.
@@ -60,7 +64,7 @@ impl Encoder {
         let id = |id: Option<u64>| id.and_then(|id| u32::try_from(id).ok()).unwrap_or(u32::MAX);
         let mut builder = RecordBuilder::event(self.pointer_size, kind.provider, &descriptor)
             .flags(flags)
-            .time(event.time)
+            .time(self.clock.map_or(event.time, |clock| Ticks(clock.to_filetime(event.time).0)))
             .process(id(event.process_id), id(event.thread_id))
             .activity_id(event.activity_id);
         if !event.related_activity_id.is_zero() {

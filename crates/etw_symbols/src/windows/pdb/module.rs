@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use pdb2::{
-    FallibleIterator, FileIndex, IdIndex, InlineSiteSymbol, Inlinee, LineProgram, ModuleInfo,
-    PdbInternalSectionOffset, RawString, StringTable, SymbolData,
+    CrossModuleImports, FallibleIterator, FileIndex, IdIndex, InlineSiteSymbol, Inlinee, LineProgram,
+    ModuleInfo, PdbInternalSectionOffset, RawString, StringTable, SymbolData,
 };
+
+use super::imports::Import;
 
 /// Maximum number of code ranges of inlined functions in one procedure; further ones are not resolved.
 const MAX_RANGES: usize = 1 << 18;
@@ -23,6 +25,8 @@ pub(super) struct Frames {
     /// The procedure's name as the compiler wrote it.
     pub(super) procedure: String,
     pub(super) position: Position,
+    /// Offset of the address from the procedure's start.
+    pub(super) offset: u32,
 }
 
 /// A position in source text.
@@ -39,6 +43,7 @@ pub(super) struct ModuleCode<'m, 's> {
     inlinees: HashMap<IdIndex, Inlinee<'m>>,
     program: Option<LineProgram<'m>>,
     strings: Option<&'m StringTable<'s>>,
+    imports: CrossModuleImports<'m>,
     last: Option<Details>,
 }
 
@@ -95,7 +100,13 @@ impl<'m, 's> ModuleCode<'m, 's> {
             }
         }
         let (procedures, sites) = procedures(info);
-        ModuleCode { procedures, sites, inlinees, program: info.line_program().ok(), strings, last: None }
+        let (program, imports) = (info.line_program().ok(), info.imports().unwrap_or_default());
+        ModuleCode { procedures, sites, inlinees, program, strings, imports, last: None }
+    }
+
+    /// Returns the function of another module that a number stands for; `None` if it is not of another module.
+    pub(super) fn import(&self, id: IdIndex) -> Option<Import> {
+        Import::of(id, &self.imports, self.strings)
     }
 
     /// Returns the frames at an address, or `None` if no procedure contains it.
@@ -119,7 +130,8 @@ impl<'m, 's> ModuleCode<'m, 's> {
         let after = details.lines.partition_point(|line| line.start <= at.1);
         let line = after.checked_sub(1).and_then(|line| details.lines.get(line));
         let position = line.map(|line| self.position(line.file, line.number)).unwrap_or_default();
-        let frames = Frames { inlined: self.inlined(&details.ranges, at.1), procedure: name, position };
+        let inlined = self.inlined(&details.ranges, at.1);
+        let frames = Frames { inlined, procedure: name, position, offset: at.1 - start };
         self.last = Some(details);
         Some(frames)
     }

@@ -1,0 +1,12 @@
+//! Names of code in images that a trace contains, for machines without symbol files.
+//!
+//! They are events of the provider for symbols: [`form`] has their layout, [`index`] finds names in them, and
+//! [`source`] asks the files of this machine for the rest.
+
+mod form;
+mod identity;
+mod index;
+mod source;
+
+pub(crate) use identity::ModuleId;
+pub(crate) use source::{Kept, KeptModule, ModuleNames, key};

@@ -1,0 +1,173 @@
+//! What rows refer to by numbers of the system: types of kernel objects, and contexts of the graphics kernel.
+//!
+//! The events that describe them may come at the end of a trace, so their tables are written last.
+
+use std::collections::HashMap;
+
+use etw_columns::{ColumnsError, IndexWriter, TableId};
+use etw_event::{Guid, classes};
+
+use super::seen::Seen;
+use crate::processes::Processes;
+
+/// Microsoft-Windows-DxgKrnl.
+pub(super) const DXG_KRNL: Guid = Guid::from_u128(0x802ec45a_1e99_4b83_9920_87c98277ba9d);
+/// Maximum number of types and of contexts; further ones share the last row.
+const MAX_OBJECTS: usize = 1 << 16;
+
+/// Types of objects, and contexts of the graphics kernel.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    machine: u32,
+    types: Numbers<u32>,
+    names: Vec<Option<String>>,
+    contexts: Numbers<u64>,
+    described: Vec<Context>,
+    devices: HashMap<(u32, u64), Device>,
+}
+
+/// Row numbers by machine and id.
+#[derive(Debug)]
+struct Numbers<K> {
+    rows: HashMap<(u32, K), u32>,
+    ids: Vec<K>,
+}
+
+impl<K> Default for Numbers<K> {
+    fn default() -> Numbers<K> {
+        Numbers { rows: HashMap::new(), ids: Vec::new() }
+    }
+}
+
+impl<K: Copy + Eq + std::hash::Hash> Numbers<K> {
+    fn of(&mut self, machine: u32, id: K) -> u32 {
+        match self.rows.get(&(machine, id)) {
+            Some(row) => *row,
+            None => self.add(machine, id),
+        }
+    }
+
+    /// Adds a row for an id that is used again.
+    fn add(&mut self, machine: u32, id: K) -> u32 {
+        if self.ids.len() < MAX_OBJECTS {
+            self.ids.push(id);
+        }
+        let row = self.ids.len() as u32 - 1;
+        self.rows.insert((machine, id), row);
+        row
+    }
+}
+
+/// A context of the graphics kernel: a queue of one process to one engine.
+#[derive(Debug, Clone, Copy, Default)]
+struct Context {
+    device: Option<u64>,
+    process: Option<u32>,
+    adapter: Option<u64>,
+    node: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Device {
+    process: Option<u32>,
+    adapter: Option<u64>,
+}
+
+impl Objects {
+    /// Adds what an event says of objects.
+    pub(super) fn event(&mut self, seen: &Seen<'_, '_>, processes: &mut Processes) {
+        self.machine = processes.machine();
+        let record = seen.record();
+        let (provider, descriptor) = (record.provider_id(), record.descriptor());
+        if provider == classes::OBJECT && matches!(descriptor.opcode.0, 36 | 37) {
+            if let (Some(id), Some(name)) = (seen.get(&["ObjectType"]), seen.get(&["TypeName"])) {
+                let row = self.object_type(id) as usize;
+                self.names[row].get_or_insert(name);
+            }
+        } else if provider == DXG_KRNL {
+            match descriptor.id {
+                27 | 29 => self.device(seen, processes),
+                30 | 32 => self.context(seen, descriptor.id == 30),
+                _ => {}
+            }
+        }
+    }
+
+    fn device(&mut self, seen: &Seen<'_, '_>, processes: &mut Processes) {
+        let Some(device) = seen.get::<u64>(&["hDevice"]) else { return };
+        let id = seen.get::<u32>(&["hProcessId"]);
+        let process = id.map(|id| processes.at(id).0).or(seen.process);
+        let device_of = Device { process, adapter: seen.get(&["pDxgAdapter"]) };
+        if self.devices.len() < MAX_OBJECTS {
+            self.devices.insert((self.machine, device), device_of);
+        }
+        for context in self.described.iter_mut().filter(|context| context.device == Some(device)) {
+            context.process = context.process.or(process);
+            context.adapter = context.adapter.or(device_of.adapter);
+        }
+    }
+
+    fn context(&mut self, seen: &Seen<'_, '_>, is_new: bool) {
+        let Some(address) = seen.get::<u64>(&["hContext"]) else { return };
+        let row = self.gpu_context(address) as usize;
+        let known = self.described.get(row).is_some_and(|context| context.device.is_some());
+        let row = if is_new && known {
+            let row = self.contexts.add(self.machine, address) as usize;
+            self.described.resize(self.contexts.ids.len(), Context::default());
+            row
+        } else {
+            row
+        };
+        let device = seen.get::<u64>(&["hDevice"]);
+        let of_device = device.and_then(|device| self.devices.get(&(self.machine, device)));
+        self.described[row] = Context {
+            device,
+            process: of_device.and_then(|device| device.process),
+            adapter: of_device.and_then(|device| device.adapter),
+            node: seen.get(&["NodeOrdinal"]),
+        };
+    }
+
+    /// Returns the row of a type of objects.
+    pub(super) fn object_type(&mut self, id: u32) -> u32 {
+        let row = self.types.of(self.machine, id);
+        self.names.resize(self.types.ids.len(), None);
+        row
+    }
+
+    /// Returns the row of the context at an address.
+    pub(super) fn gpu_context(&mut self, address: u64) -> u32 {
+        let row = self.contexts.of(self.machine, address);
+        self.described.resize(self.contexts.ids.len(), Context::default());
+        row
+    }
+
+    /// Writes the tables.
+    pub(super) fn write(
+        &self,
+        (types, contexts): (TableId, TableId),
+        writer: &mut IndexWriter,
+    ) -> Result<(), ColumnsError> {
+        for (id, name) in self.types.ids.iter().zip(&self.names) {
+            let shown = name.clone().unwrap_or_else(|| id.to_string());
+            writer.row(types)?.text(0, &shown).u32(1, *id).end()?;
+        }
+        for (address, context) in self.contexts.ids.iter().zip(&self.described) {
+            let mut row = writer.row(contexts)?;
+            row.u64(0, *address);
+            if let Some(process) = context.process {
+                row.code(1, process);
+            }
+            for (column, value) in [(2, context.device), (3, context.adapter)] {
+                if let Some(value) = value {
+                    row.u64(column, value);
+                }
+            }
+            if let Some(node) = context.node {
+                row.u32(4, node);
+            }
+            row.end()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! The addresses of programs in a trace, and the files that their JIT compilers list functions in.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use etw_event::{Fields, Record};
+
+use crate::class::{Group, class};
+use crate::payload::{KERNEL_64, Payload};
+
+/// Maximum number of addresses of all processes.
+const MAX_ADDRESSES: usize = 1 << 20;
+/// Maximum number of jitdump files.
+const MAX_DUMPS: usize = 1 << 12;
+/// Number of addresses seen last, most of which come again; a power of two.
+const RECENT: usize = 1 << 12;
+
+/// The addresses in stacks of the processes of a Linux trace.
+#[derive(Debug, Clone, Default)]
+pub struct UserAddresses {
+    addresses: BTreeMap<u32, BTreeSet<u64>>,
+    count: usize,
+    recent: Vec<(u32, u64)>,
+    dumps: BTreeSet<(u32, String)>,
+}
+
+impl UserAddresses {
+    /// Adds the addresses of an event's stack; of an image on Linux, its file if that is a jitdump file.
+    pub fn add(&mut self, record: &Record<'_>) {
+        match class(record) {
+            Some((Group::Stack, 32)) => {
+                let mut payload = Payload::of(record);
+                if let (Some(_time), Some(process), Some(_thread)) =
+                    (payload.u64(), payload.u32(), payload.u32())
+                {
+                    payload.pointers().for_each(|address| self.insert(process, address));
+                }
+            }
+            Some((Group::Image, 3 | 4 | 10)) => self.add_image(record.payload()),
+            _ => {
+                if let (Some(stack), Some(process)) = (record.stack_trace(), record.process_id()) {
+                    stack.addresses().for_each(|address| self.insert(process, address));
+                }
+            }
+        }
+    }
+
+    /// Adds the file of an image (`Image_Load`, version 3, with pointers of 8 bytes).
+    fn add_image(&mut self, payload: &[u8]) {
+        let (Some(process), Some(path)) = (payload.u32_at(16), payload.get(56..)) else { return };
+        let (units, _) = path.as_chunks::<2>();
+        let units = units.iter().map(|unit| u16::from_le_bytes(*unit)).take_while(|unit| *unit != 0);
+        let path: String =
+            char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+        if is_dump(&path) && self.dumps.len() < MAX_DUMPS {
+            self.dumps.insert((process, path));
+        }
+    }
+
+    /// Adds an address of a process, unless it is one of the kernel.
+    #[inline]
+    pub fn insert(&mut self, process: u32, address: u64) {
+        if address >= KERNEL_64 || self.count >= MAX_ADDRESSES {
+            return;
+        }
+        self.recent.resize(RECENT, (0, 0));
+        let hash = (address ^ u64::from(process) << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let slot = &mut self.recent[(hash >> 52) as usize & (RECENT - 1)];
+        if *slot == (process, address) {
+            return;
+        }
+        *slot = (process, address);
+        self.count += usize::from(self.addresses.entry(process).or_default().insert(address));
+    }
+
+    /// Returns the processes that have addresses.
+    pub fn processes(&self) -> impl Iterator<Item = u32> {
+        self.addresses.keys().copied()
+    }
+
+    /// Returns whether a process has an address in this range.
+    pub fn has(&self, process: u32, start: u64, end: u64) -> bool {
+        let addresses = self.addresses.get(&process);
+        start < end && addresses.is_some_and(|addresses| addresses.range(start..end).next().is_some())
+    }
+
+    /// Returns the paths of jitdump files that a process has mapped.
+    pub fn dumps(&self, process: u32) -> impl Iterator<Item = &str> {
+        let of_process = self.dumps.range((process, String::new())..);
+        of_process.take_while(move |(id, _)| *id == process).map(|(_, path)| &**path)
+    }
+}
+
+/// Returns whether a path is that of a jitdump file: `jit-PID.dump`.
+fn is_dump(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let number = name.strip_prefix("jit-").and_then(|rest| rest.strip_suffix(".dump"));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jitdump_files_are_known_by_their_names() {
+        let check = |path: &str, expected| assert_eq!(is_dump(path), expected, "{path}");
+        check("/tmp/jit-77.dump", true);
+        check("jit-77.dump", true);
+        check("/root/.debug/jit/x/jit-1.dump", true);
+        check("/tmp/jit-.dump", false);
+        check("/tmp/jit-77.dump (deleted)", false);
+        check("/tmp/jit-7x.dump", false);
+        check("/tmp/ajit-7.dump", false);
+    }
+
+    #[test]
+    fn addresses_are_kept_by_process() {
+        let mut all = UserAddresses::default();
+        for address in [0x1000, 0x1000, KERNEL_64, 0x2000] {
+            all.insert(7, address);
+        }
+        all.insert(8, 0x3000);
+        assert_eq!((all.count, all.processes().collect::<Vec<_>>()), (3, vec![7, 8]));
+        assert!(all.has(7, 0x1000, 0x1001) && !all.has(7, 0x1001, 0x2000) && !all.has(8, 0x1000, 0x2000));
+        assert!(!all.has(7, 9, 9) && !all.has(7, 0x2000, 0x1000));
+        let mut image = vec![0; 56];
+        image[16] = 7;
+        image.extend("/a/jit-7.dump\0".encode_utf16().flat_map(u16::to_le_bytes));
+        all.add_image(&image);
+        all.add_image(&image[..20]);
+        assert_eq!(all.dumps(7).collect::<Vec<_>>(), ["/a/jit-7.dump"]);
+        assert_eq!(all.dumps(8).count(), 0);
+    }
+}

@@ -1,0 +1,299 @@
+//! `etw tables`, and rows and groups of rows by `etw report`.
+
+use serde_json::Value;
+
+use crate::{Etw, csv_rows, json_lines};
+
+/// The path of a trace of Windows with samples, disk requests and files.
+fn trace() -> Option<String> {
+    let find = |trace: &etw_testkit::data::TraceFile| trace.name == "microsoft-perfview/net.4.5.2.x64.etl";
+    let trace = etw_testkit::data::traces()?.into_iter().find(find)?;
+    Some(trace.path.to_str().unwrap().to_owned())
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value}"))
+}
+
+#[test]
+fn tables_and_their_columns_are_listed() {
+    let etw = Etw::new();
+    let list = etw.ok(&["tables"]);
+    for name in ["events", "processes", "cpu_sampled", "cpu_precise", "disk", "file_io", "network"] {
+        assert!(list.lines().any(|line| line.starts_with(name)), "{name}: {list}");
+    }
+    let disk = etw.ok(&["tables", "disk"]);
+    assert!(disk.starts_with("Disk Usage: "), "{disk}");
+    assert!(disk.contains("row of threads") && disk.contains("integer, bytes"), "{disk}");
+    for table in json_lines(&etw.ok(&["tables", "--format", "json"])) {
+        for column in table["columns"].as_array().unwrap() {
+            assert!(column["summary"].as_str().unwrap().ends_with('.'), "{column}");
+        }
+    }
+    // Those of the events of a trace.
+    if let Some(trace) = trace() {
+        let list = etw.ok(&["tables", &trace]);
+        assert!(list.lines().any(|line| line.trim() == "1208  DiskIo/Read"), "{list}");
+        let columns = etw.ok(&["tables", &trace, "DiskIo/Read"]);
+        assert!(columns.contains("TransferSize") && columns.contains("activity"), "{columns}");
+        let (code, text) = etw.fails(&["tables", &trace, "DiskIo/None"]);
+        assert!(code == 2 && text.contains("no events 'DiskIo/None'"), "{text}");
+    }
+    let (code, text) = etw.fails(&["tables", "disks"]);
+    assert!(code == 2 && text.contains("there are: events, "), "{text}");
+}
+
+#[test]
+fn groups_add_up_to_the_tables_of_reports() {
+    let Some(trace) = trace() else { return };
+    let etw = Etw::new();
+    let json = |args: &[&str]| {
+        json_lines(&etw.ok(&[&["report", &trace, "--format", "json"], args].concat())).remove(0)
+    };
+    // CPU by process.
+    let report = json(&["--table", "cpu"]);
+    let args = ["--table", "cpu_sampled", "--group-by", "process_id", "--sum", "weight,count"];
+    let groups = json(&args);
+    let groups = groups["rows"].as_array().unwrap();
+    let expected = report["tables"]["cpu"]["rows"].as_array().unwrap();
+    for row in expected.iter().filter(|row| row["samples"].as_u64().unwrap_or(0) > 0) {
+        let group = groups.iter().find(|group| group["process_id"] == row["process_id"]);
+        let group = group.unwrap_or_else(|| panic!("{row}"));
+        assert_eq!((&group["sum(weight)"], &group["sum(count)"]), (&row["weight_ns"], &row["samples"]));
+    }
+    assert!(groups.is_sorted_by_key(|group| std::cmp::Reverse(number(&group["sum(weight)"]))));
+    // The stacks of samples are those of folded stacks.
+    let stacks = json(&["--table", "cpu_sampled", "--group-by", "stack", "--sum", "count"]);
+    let sum: u64 = stacks["rows"].as_array().unwrap().iter().map(|row| number(&row["sum(count)"])).sum();
+    assert_eq!(sum, groups.iter().map(|group| number(&group["sum(count)"])).sum::<u64>());
+    let managed = stacks["rows"].as_array().unwrap().iter();
+    let managed = managed
+        .filter(|row| row["stack"].as_str().is_some_and(|stack| stack.to_lowercase().contains("!system.")));
+    assert!(managed.count() > 10);
+    // Disk by file, as CSV and sorted by name.
+    let report = json(&["--table", "disk"]);
+    let bytes = report["tables"]["disk"]["rows"].as_array().unwrap().iter();
+    let bytes: u64 = bytes.map(|row| number(&row["bytes"])).sum();
+    let args =
+        ["--table", "disk", "--group-by", "path,operation", "--sum", "size", "--values", "p95(duration)"];
+    let csv = etw.ok(&[&["report", &trace, "--format", "csv", "--sort", "path"], &args[..]].concat());
+    let rows = csv_rows(&csv);
+    assert_eq!(rows[0], ["path", "operation", "rows", "sum(size)", "p95(duration)"]);
+    assert_eq!(rows[1..].iter().map(|row| row[3].parse::<u64>().unwrap()).sum::<u64>(), bytes);
+    assert!(rows.len() > 5 && rows[1..].is_sorted_by_key(|row| (row[0].is_empty(), row[0].clone())));
+    let text = etw.ok(&[&["report", &trace, "--top", "2"], &args[..]].concat());
+    assert!(text.starts_with("Disk Usage\n") && text.contains(" more"), "{text}");
+}
+
+#[test]
+fn rows_are_shown_with_what_they_refer_to() {
+    let Some(trace) = trace() else { return };
+    let etw = Etw::new();
+    let columns = "time,thread.process.name,thread,function,stack";
+    let args = ["report", &trace, "--table", "cpu_sampled", "--columns", columns, "--format", "json"];
+    let period = ["--from", "4", "--to", "4.1"];
+    let found = json_lines(&etw.ok(&[&args[..], &period].concat())).remove(0);
+    let rows = found["rows"].as_array().unwrap();
+    assert!(rows.len() > 50, "{}", rows.len());
+    for row in rows {
+        let time = number(&row["time"]);
+        assert!((4_000_000_000..4_100_000_000).contains(&time), "{row}");
+        if let Some(name) = row["thread.process.name"].as_str() {
+            assert!(row["thread"].as_str().unwrap().starts_with(name), "{row}");
+        }
+        assert!(row["function"].is_string(), "{row}");
+    }
+    let samples = json_lines(
+        &etw.ok(&[
+            &["dump", &trace, "--where"],
+            &["event == PerfInfo/SampleProfile"][..],
+            &period,
+            &["--format", "json"],
+        ]
+        .concat()),
+    );
+    assert_eq!(rows.len(), samples.len());
+    let events = json_lines(&etw.ok(&[
+        "report",
+        &trace,
+        "--table",
+        "events",
+        "--group-by",
+        "kind",
+        "--format",
+        "json",
+    ]))
+    .remove(0);
+    let events: u64 = events["rows"].as_array().unwrap().iter().map(|row| number(&row["rows"])).sum();
+    let stats = json_lines(&etw.ok(&["stats", &trace, "--format", "json"]));
+    let is_stack = |row: &&Value| row["event"].as_str().is_some_and(|name| name.starts_with("StackWalk/"));
+    let counted = stats.iter().filter(|row| !is_stack(row));
+    assert_eq!(events, counted.map(|row| number(&row["events"])).sum::<u64>());
+}
+
+#[test]
+fn rows_and_groups_meet_a_condition() {
+    let Some(trace) = trace() else { return };
+    let etw = Etw::new();
+    let json = |args: &[&str]| {
+        let found = etw.ok(&[&["report", &trace, "--format", "json"], args].concat());
+        let mut found = json_lines(&found).remove(0);
+        assert_eq!(found["more"], 0);
+        found["rows"].take().as_array().unwrap().clone()
+    };
+    let columns = "time,thread,thread.process.name,operation,path,size,duration,irp_flags";
+    let all = json(&["--table", "disk", "--columns", columns]);
+    let check = |condition: &str, holds: &dyn Fn(&Value) -> bool| {
+        let expected: Vec<&Value> = all.iter().filter(|row| holds(row)).collect();
+        assert!(!expected.is_empty() && expected.len() < all.len(), "{condition}: {}", expected.len());
+        let rows = json(&["--table", "disk", "--columns", columns, "--where", condition]);
+        assert!(rows.iter().eq(expected.iter().copied()), "{condition}");
+        let groups = json(&["--table", "disk", "--group-by", "path", "--sum", "size", "--where", condition]);
+        let sum = |rows: &[Value], key: &str| rows.iter().map(|row| number(&row[key])).sum::<u64>();
+        assert_eq!(sum(&groups, "rows"), expected.len() as u64, "{condition}");
+        assert_eq!(sum(&groups, "sum(size)"), sum(&rows, "size"), "{condition}");
+    };
+    let ends =
+        |row: &Value, end: &str| row["path"].as_str().is_some_and(|path| path.to_lowercase().ends_with(end));
+    check("size >= 0x4000", &|row| number(&row["size"]) >= 0x4000);
+    check("size < 1000000000 and size != 4096", &|row| number(&row["size"]) != 4096);
+    check("duration > 5ms", &|row| number(&row["duration"]) > 5_000_000);
+    check("duration <= 500000ns or duration > 0.1s", &|row| {
+        !(500_001..=100_000_000).contains(&number(&row["duration"]))
+    });
+    check("time >= 5 and time < 7.5s", &|row| (5_000_000_000..7_500_000_000).contains(&number(&row["time"])));
+    check("path iendswith .DLL", &|row| ends(row, ".dll"));
+    check("not path iendswith .dll", &|row| !ends(row, ".dll"));
+    check("operation in (Write, Flush)", &|row| row["operation"] != "Read");
+    check("operation != Read", &|row| row["operation"] != "Read");
+    check("operation =~ read && size > 0x2000", &|row| {
+        row["operation"] == "Read" && number(&row["size"]) > 0x2000
+    });
+    check("thread.process.name != MsMpEng.exe", &|row| row["thread.process.name"] != "MsMpEng.exe");
+    check("thread.process.name == svchost.exe or process startswith System", &|row| {
+        let name = row["thread.process.name"].as_str().unwrap_or_default();
+        name == "svchost.exe" || name.starts_with("System")
+    });
+    check("irp_flags == 0x60043", &|row| row["irp_flags"] == "0x60043");
+    // Stacks by the functions on them.
+    let all = json(&["--table", "cpu_sampled", "--columns", "time,stack"]);
+    let is_on =
+        |row: &Value| row["stack"].as_str().is_some_and(|stack| stack.to_lowercase().contains("!system."));
+    let condition =
+        ["--table", "cpu_sampled", "--columns", "time,stack", "--where", "stack contains '!System.'"];
+    let rows = json(&condition);
+    assert!(rows.len() > 10 && rows.iter().eq(all.iter().filter(|row| is_on(row))), "{}", rows.len());
+    let page = etw.ok(&[
+        "report",
+        &trace,
+        "--table",
+        "disk",
+        "--group-by",
+        "path",
+        "--sum",
+        "size",
+        "--where",
+        "size > 8192",
+        "--format",
+        "html",
+        "--top",
+        "3",
+    ]);
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"), "{page}");
+    assert!(page.contains("<h1>Disk Usage</h1>") && page.contains("size &gt; 8192"), "{page}");
+    assert!(page.matches("<rect").count() == 3 && page.contains(" more</p>"), "{page}");
+}
+
+#[test]
+fn events_are_rows_with_their_fields() {
+    let Some(trace) = trace() else { return };
+    let etw = Etw::new();
+    let rows = |table: &str, columns: &str| {
+        let args = ["report", &trace, "--table", table, "--columns", columns, "--format", "json"];
+        json_lines(&etw.ok(&args)).remove(0)["rows"].take().as_array().unwrap().clone()
+    };
+    // The values of a classic event, and of one with a manifest in the trace, are those of the dump.
+    for (table, condition, fields) in [
+        ("DiskIo/Read", "event == DiskIo/Read", ["DiskNumber", "TransferSize", "IrpFlags"]),
+        (
+            "Microsoft-Windows-DotNETRuntime/GarbageCollection/GCHeapStats",
+            "provider == Microsoft-Windows-DotNETRuntime and id == 4",
+            ["GenerationSize0", "FinalizationPromotedCount", "GCHandleCount"],
+        ),
+    ] {
+        let rows = rows(table, &fields.join(","));
+        let dump = json_lines(&etw.ok(&["dump", &trace, "--format", "json", "--where", condition]));
+        assert!(rows.len() > 100 && rows.len() == dump.len(), "{table}: {} {}", rows.len(), dump.len());
+        let number = |value: &Value| match value.as_str() {
+            Some(text) => {
+                u64::from_str_radix(text.strip_prefix("0x").unwrap_or_else(|| panic!("{text}")), 16).unwrap()
+            }
+            None => number(value),
+        };
+        for (row, event) in rows.iter().zip(&dump) {
+            let data = event.get("EventData").or_else(|| event.get("UserData")).unwrap();
+            for field in fields {
+                assert_eq!(number(&row[field]), number(&data[field]), "{field}: {row} {data}");
+            }
+        }
+    }
+    let groups = etw.ok(&[
+        "report",
+        &trace,
+        "--table",
+        "diskio/read",
+        "--group-by",
+        "process",
+        "--sum",
+        "TransferSize",
+        "--where",
+        "TransferSize > 0x1000",
+        "--format",
+        "json",
+    ]);
+    let groups = json_lines(&groups).remove(0);
+    let sum = |rows: &[Value], key: &str| rows.iter().map(|row| number(&row[key])).sum::<u64>();
+    let large: Vec<Value> = rows("DiskIo/Read", "TransferSize")
+        .into_iter()
+        .filter(|row| number(&row["TransferSize"]) > 0x1000)
+        .collect();
+    assert_eq!(sum(groups["rows"].as_array().unwrap(), "sum(TransferSize)"), sum(&large, "TransferSize"));
+    let (code, text) = etw.fails(&["report", &trace, "--table", "No/Such", "--columns", "time"]);
+    assert!(code == 2 && text.contains("has no events 'No/Such'"), "{text}");
+}
+
+#[test]
+fn what_a_table_cannot_do_is_told() {
+    let etw = Etw::new();
+    crate::generated::write_trace(&etw.path("a.etl"), 10, 0);
+    let check = |args: &[&str], part: &str| {
+        let (code, text) = etw.fails(&[&["report", "a.etl"], args].concat());
+        assert!(code == 2 && text.contains(part), "{args:?}: {code} {text}");
+    };
+    check(&["--table", "disk", "--group-by", "colour"], "it has: time, thread");
+    check(&["--table", "disk", "--sum", "operation"], "not a column of numbers");
+    check(&["--table", "disk", "--values", "half(size)"], "use sum, min");
+    check(&["--table", "disk", "--values", "size"], "sum(COLUMN)");
+    check(&["--table", "disk", "--sum", "size", "--sort", "time"], "neither a column");
+    check(&["--table", "disk", "--columns", "size", "--sort", "size"], "--group-by");
+    check(&["--table", "waits", "--group-by", "thread"], "no table 'waits'");
+    check(&["--table", "cpu_precise"], "--columns or --group-by");
+    check(&["--group-by", "process"], "one --table");
+    check(&["--table", "disk", "--group-by", "process", "--pid", "4"], "cannot be combined");
+    check(&["--table", "disk", "--sum", "size", "--format", "folded"], "text, json, csv or html");
+    let check_where = |condition: &str, part: &str| check(&["--table", "disk", "--where", condition], part);
+    check_where("colour == red", "character 1: table disk has no column 'colour'; it has: time, thread");
+    check_where("size > 1 and thread == 4", "character 14: thread refers to a row of threads");
+    check_where("size contains 4", "character 6: 'contains' does not apply to size, which has numbers");
+    check_where("operation < Read", "'<' does not apply to operation, which has texts");
+    check_where("size == many", "size is compared with whole numbers, not with 'many'");
+    check_where("duration > 1.5", "durations (1.5s, 300ms, 40us, or nanoseconds), not with '1.5'");
+    check_where("time > noon", "time is compared with times");
+    check_where("size ==", "column 8: expected a value");
+    check(&["--where", "size == 1"], "one --table");
+    check(&["--format", "csv"], "--columns or --group-by");
+    let events =
+        json_lines(&etw.ok(&["report", "a.etl", "--table", "events", "--sum", "size", "--format", "json"]));
+    assert!(number(&events[0]["rows"][0]["rows"]) >= 10, "{events:?}");
+    assert!(etw.ok(&["report", "a.etl", "--table", "disk", "--columns", "size"]).starts_with("Disk Usage"));
+}

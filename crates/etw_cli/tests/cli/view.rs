@@ -1,0 +1,28 @@
+//! `etw view`, which runs the program beside `etw`.
+
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn the_viewer_is_found_beside_etw_or_said_to_be_missing() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let etw = folder.path().join(format!("etw{}", std::env::consts::EXE_SUFFIX));
+    std::fs::hard_link(env!("CARGO_BIN_EXE_etw"), &etw).unwrap();
+    let run =
+        |program: &Path| Command::new(program).args(["view", "--port", "1", "none.etl"]).output().unwrap();
+    let output = run(&etw);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.contains("build it with: cargo build --release --package etw_viewer"), "{text}");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let viewer = folder.path().join("etw-view");
+        std::fs::write(&viewer, "#!/bin/sh\necho \"$@\"\nexit 7\n").unwrap();
+        std::fs::set_permissions(&viewer, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let output = run(&etw);
+        assert_eq!(output.status.code(), Some(7));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "--port 1 none.etl\n");
+    }
+}

@@ -1,0 +1,484 @@
+//! Rows of the tables of single events, requests and switches, and pivots over them.
+
+use std::io::Write;
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use etw_app::input::{self, check_read, report_unreadable};
+use etw_app::symbols::SymbolOptions;
+use etw_app::table::{WIDTH, cell_value, put_cells};
+use etw_app::{UsageError, output};
+use openetw::analysis::{Cell, Duration, Machines, Window};
+use openetw::tables::{
+    Aggregate, ColumnType, ColumnsError, EventKinds, EventTable, Filter, Index, IndexWriter, Order, OrderBy,
+    Pivot, PivotResult, RowFilterError, RowTables, Table, Unit, Value, column_path, row_filter,
+};
+use openetw::{FileTime, TimePoint, Trace};
+use serde_json::json;
+
+use super::html;
+
+/// Default number of rows.
+const TOP: usize = 20;
+/// Default number of rows on a page.
+const TOP_OF_PAGE: usize = 1000;
+
+/// What to show of a table.
+#[derive(Debug, Clone)]
+pub struct RowsRequest {
+    /// Traces; those of several machines share the tables.
+    pub files: Vec<PathBuf>,
+    /// Name of the table.
+    pub table: String,
+    /// Columns to show, or to group by if `values` or `is_grouped` says so; empty for those of the table.
+    pub columns: Vec<String>,
+    /// Whether rows are grouped by the columns.
+    pub is_grouped: bool,
+    /// What to count of each group: `sum(COLUMN)`, `p95(COLUMN)` and others.
+    pub values: Vec<String>,
+    /// Condition on the rows, in the filter language; `None` for all rows.
+    pub condition: Option<String>,
+    /// One of `values`, or a column to group by, that groups are sorted by; `None` for the first value.
+    pub sort: Option<String>,
+    /// Maximum number of rows or groups; `None` for the default of the format.
+    pub top: Option<usize>,
+    /// Start of the period; `None` for the start of the trace.
+    pub from: Option<TimePoint>,
+    /// End of the period; `None` for the end of the trace.
+    pub to: Option<TimePoint>,
+    /// Where symbols are looked for.
+    pub symbols: SymbolOptions,
+    /// Output format.
+    pub format: RowsFormat,
+    /// File to write; `None` for standard output.
+    pub output: Option<PathBuf>,
+}
+
+/// Output formats of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowsFormat {
+    /// For people.
+    Text,
+    /// One JSON object.
+    Json,
+    /// Comma-separated values with a header line (RFC 4180).
+    Csv,
+    /// A page, in one file.
+    Html,
+}
+
+impl RowsRequest {
+    /// Returns true for groups of rows, and false for single rows.
+    pub(super) fn is_pivot(&self) -> bool {
+        self.is_grouped || !self.values.is_empty()
+    }
+}
+
+/// Reads the traces and writes rows of a table, or groups of them.
+///
+/// # Errors
+///
+/// Fails if a trace cannot be read, if the table has no such column ([`UsageError`]), or if the output cannot be written.
+pub fn run(request: &RowsRequest) -> Result<()> {
+    let is_known = openetw::tables::row_tables().any(|schema| schema.name == request.table);
+    if !is_known && !request.table.contains('/') {
+        let names: Vec<&str> = openetw::tables::row_tables().map(|schema| &*schema.name).collect();
+        let names = names.join(", ");
+        return usage(&format!(
+            "no table '{}' with rows; there are: {names}, and PROVIDER/EVENT of the trace",
+            request.table
+        ));
+    }
+    let builder = input::builder(&request.files)?;
+    // The kernel's classes are built in.
+    let mut trace = builder.skip_unreadable(true).open()?;
+    report_unreadable(&trace);
+    let start = trace.start_time();
+    let resolve = |time: Option<TimePoint>, default| time.map_or(default, |time| time.resolve(start));
+    let window =
+        Window { from: resolve(request.from, Window::ALL.from), to: resolve(request.to, Window::ALL.to) };
+    if window.from >= window.to {
+        return usage("--from is not before --to");
+    }
+    let of_events = match is_known {
+        true => None,
+        false => Some(event_table(&mut trace, &request.table)?),
+    };
+    let name = of_events.as_ref().map_or(&*request.table, |table| &table.schema().name).to_owned();
+    let stacks = trace.stacks()?;
+    let tables = RowTables::new(IndexWriter::in_memory())?.of_machines(Machines::of(&trace));
+    let mut tables = tables.of_events(of_events)?;
+    trace.for_each_layout(|event| tables.add(event, &stacks.of(event.record)))?;
+    tables.add_losses(trace.statistics());
+    let index = tables.finish(&request.symbols.symbolizer()?)?;
+    let table = index.table(&name).context("the table is missing")?;
+    let shown = Shown { index: &index, table, start };
+    let mut conditions = Conditions { filter: shown.period(window), through: Vec::new() };
+    if let Some(text) = &request.condition {
+        let filter = row_filter(text, table, start, &mut conditions.through).map_err(wrong_condition)?;
+        conditions.filter = Filter::All(vec![conditions.filter, filter]);
+    }
+    let (headings, rows, more) = match request.is_pivot() {
+        true => shown.groups(request, conditions)?,
+        false => shown.rows(request, &conditions)?,
+    };
+    let mut out = Vec::new();
+    match request.format {
+        RowsFormat::Text => {
+            let is_terminal = output::is_terminal(request.output.as_deref());
+            let width = if is_terminal { WIDTH } else { usize::MAX };
+            writeln!(out, "{}", table.schema().title)?;
+            put_cells(&mut out, &headings, &rows, width)?;
+            if more > 0 {
+                writeln!(out, "  … {more} more")?;
+            }
+        }
+        RowsFormat::Json => {
+            let object = |row: &Vec<Cell>| -> serde_json::Value {
+                headings.iter().cloned().zip(row.iter().map(cell_value)).collect()
+            };
+            let rows: Vec<_> = rows.iter().map(object).collect();
+            let value = json!({ "table": name, "rows": rows, "more": more });
+            writeln!(out, "{value}")?;
+        }
+        RowsFormat::Html => {
+            let files: Vec<String> = request.files.iter().map(|file| file.display().to_string()).collect();
+            html::put_rows(&mut out, table.schema(), &files.join(", "), request, (&headings, &rows, more));
+        }
+        RowsFormat::Csv => {
+            let line = |fields: Vec<String>| fields.join(",");
+            writeln!(out, "{}", line(headings.iter().map(|heading| csv_field(heading)).collect()))?;
+            for row in &rows {
+                writeln!(out, "{}", line(row.iter().map(csv_cell).collect()))?;
+            }
+        }
+    }
+    let mut file = output::open(request.output.as_deref())?;
+    file.write_all(&out)?;
+    file.flush()?;
+    check_read(&trace)
+}
+
+/// Finds the table of a kind of events in a trace.
+fn event_table(trace: &mut Trace, name: &str) -> Result<EventTable> {
+    let mut kinds = EventKinds::default();
+    trace.for_each_layout(|event| kinds.add(event))?;
+    match kinds.find(name) {
+        Some(table) => Ok(table),
+        None => {
+            usage(&format!("the trace has no events '{name}'; `etw tables FILE` lists those that it has"))
+        }
+    }
+}
+
+fn usage<T>(text: &str) -> Result<T> {
+    Err(UsageError(text.to_owned()).into())
+}
+
+/// A table, for showing its values.
+struct Shown<'i> {
+    index: &'i Index,
+    table: Table<'i>,
+    start: FileTime,
+}
+
+/// A column to show: its path through the tables, and what follows the last reference to name its rows.
+struct Field {
+    path: Vec<usize>,
+    column_type: ColumnType,
+    unit: Unit,
+    /// The table that the values refer to.
+    refers_to: String,
+}
+
+/// Which rows are shown, with the paths of the columns of other tables that the filter needs.
+struct Conditions {
+    filter: Filter,
+    through: Vec<Vec<usize>>,
+}
+
+/// Headings, rows and the number of rows that are not shown.
+type Shape = (Vec<String>, Vec<Vec<Cell>>, u64);
+
+impl<'i> Shown<'i> {
+    /// Returns the condition that a row is in a time window.
+    fn period(&self, window: Window) -> Filter {
+        let time = self.table.schema().column("time").filter(|_| window != Window::ALL);
+        time.map_or(Filter::All(Vec::new()), |time| {
+            Filter::range(time, Value::Time(window.from), Value::Time(window.to))
+        })
+    }
+
+    /// Finds a column by its name or path, such as `thread.process.name`, also in the tables that rows refer to.
+    fn field(&self, name: &str) -> Result<Field> {
+        let Some(path) = column_path(self.table, name) else {
+            let known = self.table.schema().columns.iter().map(|column| &*column.name);
+            let known: Vec<&str> = known.collect();
+            let table = &self.table.schema().name;
+            return usage(&format!("table {table} has no column '{name}'; it has: {}", known.join(", ")));
+        };
+        let column = self.table.path_column(&path).context("the path leads to a column")?;
+        Ok(Field {
+            path,
+            column_type: column.column_type,
+            unit: column.unit,
+            refers_to: column.table.to_string(),
+        })
+    }
+
+    fn groups(&self, request: &RowsRequest, conditions: Conditions) -> Result<Shape> {
+        let Conditions { filter, mut through } = conditions;
+        // Columns of the filter come first.
+        let own = self.table.schema().columns.len() + through.len();
+        let mut fields = Vec::new();
+        for name in &request.columns {
+            fields.push(self.field(name)?);
+        }
+        let keys: Vec<usize> = (own..own + fields.len()).collect();
+        let mut values = Vec::new();
+        for text in &request.values {
+            let (kind, name) = split_value(text)?;
+            let number = match name {
+                "" => 0,
+                name => {
+                    fields.push(self.field(name)?);
+                    own + fields.len() - 1
+                }
+            };
+            values.push((text, aggregate(kind, number, text)?, name.is_empty()));
+        }
+        let sort = request.sort.as_deref();
+        let by_value = values.iter().position(|(text, ..)| Some(text.as_str()) == sort);
+        let by_key = request.columns.iter().position(|name| Some(name.as_str()) == sort);
+        let by = match (by_value, by_key, sort) {
+            (Some(number), ..) => OrderBy::Aggregate(number),
+            (None, Some(number), _) => OrderBy::Key(number),
+            (None, None, Some(name)) if name != "rows" => {
+                return usage(&format!("--sort {name} is neither a column to group by nor a value"));
+            }
+            (None, None, Some(_)) => OrderBy::Rows,
+            (None, None, None) if values.is_empty() => OrderBy::Rows,
+            (None, None, None) => OrderBy::Aggregate(0),
+        };
+        let top = self.top(request);
+        through.extend(fields.iter().map(|field| field.path.clone()));
+        let pivot = Pivot {
+            through,
+            levels: keys.len(),
+            filter,
+            order: Order { by, descending: !matches!(by, OrderBy::Key(_)) },
+            top,
+            ..Pivot::new(keys, values.iter().map(|(_, aggregate, _)| *aggregate).collect::<Vec<_>>())
+        };
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let PivotResult { groups, group_count, .. } = pivot.run(self.table, threads).map_err(wrong_use)?;
+        let mut headings = request.columns.clone();
+        headings.push("rows".to_owned());
+        headings.extend(values.iter().map(|(text, ..)| (*text).clone()));
+        let mut rows = Vec::new();
+        for group in &groups {
+            let mut row = Vec::new();
+            for (field, key) in fields.iter().zip(&group.keys) {
+                row.push(self.cell(field, *key)?);
+            }
+            row.push(Cell::Count(group.rows));
+            for ((_, aggregate, is_count), value) in values.iter().zip(&group.values) {
+                let field = aggregate.column().and_then(|column| fields.get(column.checked_sub(own)?));
+                row.push(match (field, aggregate) {
+                    (Some(_), Aggregate::Count(_) | Aggregate::Unique(_)) => count(*value),
+                    (Some(field), _) if !is_count => self.cell(field, *value)?,
+                    _ => count(*value),
+                });
+            }
+            rows.push(row);
+        }
+        Ok((headings, rows, (group_count - groups.len()) as u64))
+    }
+
+    fn rows(&self, request: &RowsRequest, conditions: &Conditions) -> Result<Shape> {
+        let Conditions { filter, through } = conditions;
+        let columns = match request.columns.is_empty() {
+            true => self.table.schema().columns.iter().map(|column| column.name.to_string()).collect(),
+            false => request.columns.clone(),
+        };
+        if request.sort.is_some() {
+            return usage("--sort needs --group-by");
+        }
+        let fields: Vec<Field> = columns.iter().map(|name| self.field(name)).collect::<Result<_>>()?;
+        let limit = self.top(request);
+        let mut found = filter.rows(self.table, through, 0, limit.saturating_add(1))?;
+        let more = match found.len() > limit {
+            false => 0,
+            true => {
+                let (filter, through) = (filter.clone(), through.clone());
+                let count = Pivot { filter, through, ..Pivot::new([], []) };
+                count.run(self.table, 1)?.total.rows.saturating_sub(limit as u64)
+            }
+        };
+        found.truncate(limit);
+        let mut rows = Vec::new();
+        for row in found {
+            let mut cells = Vec::new();
+            for field in &fields {
+                let value = self.table.path_value(row, &field.path)?;
+                cells.push(self.cell(field, value)?);
+            }
+            rows.push(cells);
+        }
+        Ok((columns, rows, more))
+    }
+
+    fn top(&self, request: &RowsRequest) -> usize {
+        let default = match request.format {
+            RowsFormat::Text => TOP,
+            RowsFormat::Html => TOP_OF_PAGE,
+            RowsFormat::Json | RowsFormat::Csv => usize::MAX - 1,
+        };
+        request.top.unwrap_or(default)
+    }
+
+    /// Returns a value as a cell.
+    fn cell(&self, field: &Field, value: Value) -> Result<Cell> {
+        Ok(match value {
+            Value::Null => Cell::None,
+            Value::Bool(value) => Cell::Text(value.to_string()),
+            Value::Time(time) => Cell::Time(time.0.saturating_sub(self.start.0)),
+            Value::Integer(value) => number(value, field.unit),
+            Value::Float(value) => number(value.round() as i128, field.unit),
+            Value::Code(code) => match field.column_type {
+                ColumnType::Text => text(self.index.texts()?.get(code)),
+                ColumnType::Guid => {
+                    self.index.guids()?.get(code).map_or(Cell::None, |guid| Cell::Text(guid.to_string()))
+                }
+                ColumnType::Stack => Cell::Text(self.stack(code)?),
+                _ => Cell::Text(self.label(&field.refers_to, code)?),
+            },
+        })
+    }
+
+    /// Returns the functions of a stack, outermost first.
+    fn stack(&self, code: u32) -> Result<String> {
+        let frames: Vec<u64> = self.index.stacks()?.frames(code).collect();
+        let mut names = Vec::new();
+        for frame in frames.into_iter().rev() {
+            names.push(self.label("frames", u32::try_from(frame)?)?.replace(';', ":"));
+        }
+        Ok(names.join(";"))
+    }
+
+    /// Returns what a row of a table is called.
+    fn label(&self, table: &str, row: u32) -> Result<String> {
+        let (columns, separator): (&[&str], &str) = match table {
+            "threads" => (&["process", "thread_id"], " / "),
+            "event_kinds" => (&["provider", "event"], "/"),
+            "processes" => (&["process"], ""),
+            "files" => (&["path"], ""),
+            "frames" => (&["function"], ""),
+            _ => return Ok(row.to_string()),
+        };
+        let target = self.index.table(table).context("the table is missing")?;
+        let shown = Shown { index: self.index, table: target, start: self.start };
+        let mut parts = Vec::new();
+        for column in columns {
+            let field = shown.field(column)?;
+            let value = target.path_value(row.into(), &field.path)?;
+            parts.push(etw_app::table::cell_text(&shown.cell(&field, value)?));
+        }
+        let text = parts.join(separator);
+        if text.is_empty() && table == "frames" {
+            let address = target.schema().column("address").context("frames have addresses")?;
+            let value = target.value(row.into(), address)?;
+            return Ok(etw_app::table::cell_text(&number_of(value, Unit::Address)));
+        }
+        Ok(text)
+    }
+}
+
+/// Returns an error of a condition as one of the options, if it is one.
+fn wrong_condition(error: RowFilterError) -> anyhow::Error {
+    match error {
+        RowFilterError::Columns(error) => error.into(),
+        error => UsageError(format!("--where: {error}")).into(),
+    }
+}
+
+/// Returns an error of a pivot as one of the options, if it is one.
+fn wrong_use(error: ColumnsError) -> anyhow::Error {
+    match error {
+        ColumnsError::Type { .. } | ColumnsError::NoColumn { .. } | ColumnsError::Pivot(_) => {
+            UsageError(error.to_string()).into()
+        }
+        _ => error.into(),
+    }
+}
+
+fn text(text: Option<&str>) -> Cell {
+    text.map_or(Cell::None, |text| Cell::Text(text.to_owned()))
+}
+
+fn number_of(value: Value, unit: Unit) -> Cell {
+    match value {
+        Value::Integer(value) => number(value, unit),
+        _ => Cell::None,
+    }
+}
+
+fn count(value: Value) -> Cell {
+    number_of(value, Unit::Count)
+}
+
+fn number(value: i128, unit: Unit) -> Cell {
+    let unsigned = u64::try_from(value);
+    match (unit, unsigned) {
+        (Unit::Bytes, Ok(value)) => Cell::Bytes(value),
+        (Unit::Nanoseconds, Ok(value)) => Cell::Duration(Duration(value / 100)),
+        (Unit::Count, Ok(value)) => Cell::Count(value),
+        (Unit::Id, Ok(value)) => Cell::Id(value),
+        (Unit::Address | Unit::Hex, Ok(value)) => Cell::Text(format!("{value:#x}")),
+        _ => i64::try_from(value).map_or_else(|_| Cell::Text(value.to_string()), Cell::Number),
+    }
+}
+
+/// Splits `sum(size)` into `sum` and `size`.
+fn split_value(text: &str) -> Result<(&str, &str)> {
+    match text.strip_suffix(')').and_then(|text| text.split_once('(')) {
+        Some((kind, column)) => Ok((kind.trim(), column.trim())),
+        None => usage(&format!("'{text}' is not of the form sum(COLUMN)")),
+    }
+}
+
+fn aggregate(kind: &str, column: usize, text: &str) -> Result<Aggregate> {
+    Ok(match kind {
+        "sum" => Aggregate::Sum(column),
+        "min" => Aggregate::Min(column),
+        "max" => Aggregate::Max(column),
+        "mean" => Aggregate::Mean(column),
+        "count" => Aggregate::Count(column),
+        "unique" => Aggregate::Unique(column),
+        _ => match kind.strip_prefix('p').and_then(|percent| percent.parse::<f64>().ok()) {
+            Some(percent) if (0.0..=100.0).contains(&percent) => Aggregate::Percentile(column, percent),
+            _ => {
+                return usage(&format!(
+                    "'{text}': use sum, min, max, mean, count, unique or p50, p95, …, of a column"
+                ));
+            }
+        },
+    })
+}
+
+fn csv_cell(cell: &Cell) -> String {
+    match cell_value(cell) {
+        serde_json::Value::Null => String::new(),
+        serde_json::Value::String(text) => csv_field(&text),
+        other => other.to_string(),
+    }
+}
+
+/// Quotes a field where that is needed.
+fn csv_field(text: &str) -> String {
+    match text.contains(['"', ',', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}

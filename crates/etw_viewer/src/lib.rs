@@ -1,0 +1,25 @@
+//! Traces in a browser: tables, timelines, stacks and events, served to this machine only.
+//!
+//! [`Viewer::start`] opens traces and serves the page; the tables are built in the background. Everything that the page
+//! shows is counted here: rows by `etw_columns`, stacks by `etw_analysis`. The page draws it.
+//!
+//! ```no_run
+//! use etw_viewer::{Options, Viewer};
+//!
+//! let viewer = Viewer::start(Options { files: vec!["trace.etl".into()], ..Options::default() })?;
+//! println!("{}", viewer.url());
+//! viewer.wait();
+//! # Ok::<(), anyhow::Error>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod browser;
+mod model;
+mod server;
+mod stacks;
+mod tables;
+mod timeline;
+
+pub use browser::{has_desktop, open_browser};
+pub use server::{Options, Viewer};

@@ -1,0 +1,49 @@
+//! Answers that are computed on threads of their own, so that requests do not wait for each other.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+
+use super::Shared;
+use crate::model::Model;
+
+/// What an answer contains.
+pub(super) enum Body {
+    Json(serde_json::Value),
+    Arrow(Vec<u8>),
+    Csv(String),
+}
+
+impl IntoResponse for Body {
+    fn into_response(self) -> Response {
+        match self {
+            Body::Json(value) => ([(CONTENT_TYPE, "application/json")], value.to_string()).into_response(),
+            Body::Arrow(bytes) => {
+                ([(CONTENT_TYPE, "application/vnd.apache.arrow.stream")], bytes).into_response()
+            }
+            Body::Csv(text) => ([(CONTENT_TYPE, "text/csv; charset=utf-8")], text).into_response(),
+        }
+    }
+}
+
+/// Returns the answer to a question about the tables.
+pub(super) async fn about<R: IntoResponse + Send + 'static>(
+    shared: Arc<Shared>,
+    compute: impl FnOnce(&Shared, &Model) -> Result<R> + Send + 'static,
+) -> Response {
+    let Some(model) = shared.loader.model().cloned() else {
+        return (StatusCode::SERVICE_UNAVAILABLE, "the tables are not complete yet").into_response();
+    };
+    let computed = tokio::task::spawn_blocking(move || compute(&shared, &model)).await;
+    match computed {
+        Ok(Ok(body)) => body.into_response(),
+        Ok(Err(error)) => (StatusCode::UNPROCESSABLE_ENTITY, format!("{error:#}")).into_response(),
+        // The panic was printed.
+        Err(_panic) => {
+            (StatusCode::INTERNAL_SERVER_ERROR, "the server failed; see its terminal").into_response()
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The questions that the page asks.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Json, Path, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use serde::Deserialize;
+use serde_json::json;
+use tower_http::compression::CompressionLayer;
+
+use super::answer::{Body, about};
+use super::{Shared, guard, page};
+use crate::stacks::{self, StackRequest};
+use crate::tables::{self, GridRequest, Page};
+use crate::timeline::{self, StripRequest};
+
+/// Returns all routes behind the guard.
+pub(super) fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/", get(page::index))
+        .route("/enter.js", get(page::enter_script))
+        .route("/app.js", get(page::script))
+        .route("/app.css", get(page::style))
+        .route("/icon.svg", get(page::icon))
+        .route("/licenses.txt", get(page::licenses))
+        .route("/api/status", get(status))
+        .route("/api/catalog", get(catalog))
+        .route("/api/lanes", get(lanes))
+        .route("/api/tile/{run}/{group}/{level}/{index}", get(tile))
+        .route("/api/event/{row}", get(event))
+        .route("/api/rows", post(rows))
+        .route("/api/find", post(find))
+        .route("/api/csv", post(csv))
+        .route("/api/strip", post(strip))
+        .route("/api/stacks", post(stack_tree))
+        .fallback(async || (StatusCode::NOT_FOUND, "not found\n"))
+        .layer(CompressionLayer::new())
+        .layer(from_fn_with_state(Arc::clone(&shared), guard::guard))
+        .with_state(shared)
+}
+
+type Server = State<Arc<Shared>>;
+
+async fn status(State(shared): Server) -> Response {
+    Body::Json(json!(shared.loader.progress())).into_response()
+}
+
+async fn catalog(State(shared): Server) -> Response {
+    about(shared, |shared, model| {
+        let mut catalog = tables::catalog(model);
+        catalog["run"] = shared.run.as_str().into();
+        Ok(Body::Json(catalog))
+    })
+    .await
+}
+
+async fn lanes(State(shared): Server) -> Response {
+    about(shared, |shared, model| Ok(Body::Json(json!(shared.tiles.lanes(model)?)))).await
+}
+
+async fn tile(
+    State(shared): Server,
+    Path((run, group, level, index)): Path<(String, String, u32, u64)>,
+    headers: HeaderMap,
+) -> Response {
+    if run != shared.run {
+        return (StatusCode::NOT_FOUND, "a tile of an earlier start\n").into_response();
+    }
+    let tag = format!("\"{run}-{group}-{level}-{index}\"");
+    let is_known = headers.get(IF_NONE_MATCH).and_then(|known| known.to_str().ok()) == Some(tag.as_str());
+    if is_known {
+        return StatusCode::NOT_MODIFIED.into_response();
+    }
+    about(shared, move |shared, model| {
+        let tile = timeline::tile(&shared.tiles, model, &group, level, index)?;
+        let headers = [
+            (CONTENT_TYPE, "application/octet-stream".to_owned()),
+            (CACHE_CONTROL, "private, max-age=31536000, immutable".to_owned()),
+            (ETAG, tag),
+        ];
+        Ok((headers, tile.to_vec()))
+    })
+    .await
+}
+
+async fn event(State(shared): Server, Path(row): Path<u64>) -> Response {
+    about(shared, move |_, model| Ok(Body::Json(model.event(row)?))).await
+}
+
+/// A view and what is wanted of it.
+#[derive(Debug, Deserialize)]
+struct Question<T> {
+    view: GridRequest,
+    #[serde(flatten)]
+    wanted: T,
+}
+
+async fn rows(State(shared): Server, Json(question): Json<Question<Page>>) -> Response {
+    about(shared, move |shared, model| {
+        let view = shared.views.get(model, &question.view)?;
+        Ok(Body::Arrow(tables::page(model, &view, &question.view, question.wanted)?))
+    })
+    .await
+}
+
+#[derive(Debug, Deserialize)]
+struct Search {
+    text: String,
+    from: usize,
+}
+
+async fn find(State(shared): Server, Json(question): Json<Question<Search>>) -> Response {
+    about(shared, move |shared, model| {
+        let view = shared.views.get(model, &question.view)?;
+        let Search { text, from } = &question.wanted;
+        let place = tables::find_row(model, &view, &question.view, text, *from)?;
+        Ok(Body::Json(json!({ "place": place })))
+    })
+    .await
+}
+
+async fn csv(State(shared): Server, Json(request): Json<GridRequest>) -> Response {
+    about(shared, move |shared, model| {
+        let view = shared.views.get(model, &request)?;
+        Ok(Body::Csv(tables::csv(model, &view, &request)?))
+    })
+    .await
+}
+
+async fn strip(State(shared): Server, Json(request): Json<StripRequest>) -> Response {
+    about(shared, move |_, model| Ok(Body::Json(timeline::strip(model, &request)?))).await
+}
+
+async fn stack_tree(State(shared): Server, Json(request): Json<StackRequest>) -> Response {
+    about(shared, move |_, model| Ok(Body::Arrow(stacks::tree(model, &request)?))).await
+}

@@ -1,0 +1,100 @@
+//! The list of tables with their columns, for the page.
+
+use openetw::tables::{ColumnType, Role, Table};
+use serde_json::{Value, json};
+
+use super::field::{Field, Fields, plain, title};
+use super::presets::PRESETS;
+use crate::model::Model;
+
+/// References that are followed for the list of columns.
+const MAX_STEPS: usize = 2;
+/// Number of columns of single rows at first.
+const MAX_COLUMNS: usize = 12;
+
+/// Returns the tables that have rows, with their columns and presets.
+pub(crate) fn catalog(model: &Model) -> Value {
+    let tables = model.index.tables().map(|table| {
+        let schema = table.schema();
+        let fields = Fields::new(model, table);
+        let columns = columns(&fields);
+        let preset = PRESETS.iter().find(|preset| preset.table == schema.name);
+        let own = schema.columns.iter().map(|column| column.name.to_string());
+        json!({
+            "name": schema.name,
+            "title": schema.title,
+            "summary": plain(&schema.summary),
+            "rows": table.rows(),
+            "keys": preset.map_or(&[][..], |preset| preset.keys),
+            "values": preset.map_or(&["rows"][..], |preset| preset.values),
+            "columns": own.take(MAX_COLUMNS).collect::<Vec<_>>(),
+            "weights": weights(table),
+            "all": columns.iter().map(describe).collect::<Vec<_>>(),
+        })
+    });
+    let tables: Vec<Value> = tables.collect();
+    json!({
+        "tables": tables,
+        "start": model.start.to_string(),
+        "length": model.since_start(model.end),
+        "losses": model.losses.iter().map(|loss| json!({
+            "from": model.since_start(loss.from),
+            "to": model.since_start(loss.to),
+            "processor": loss.processor,
+            "of_buffers": loss.of_buffers,
+        })).collect::<Vec<_>>(),
+    })
+}
+
+/// Returns what stacks of a table can weigh; nothing if it has no stacks.
+fn weights(table: Table<'_>) -> Vec<Value> {
+    let columns = &table.schema().columns;
+    // Only rows with one time follow the range that is selected.
+    if table.schema().column("stack").is_none() || table.schema().column("time").is_none() {
+        return Vec::new();
+    }
+    let measures = columns.iter().filter(|column| column.role == Role::Measure && column.name != "count");
+    // A stack of a context switch may be that of either thread, so the times of the threads are not its weight.
+    let measures = measures.filter(|_| table.schema().name != "cpu_precise");
+    let measures = measures.map(|column| json!({ "name": column.name, "summary": plain(&column.summary) }));
+    measures.chain([json!({ "name": "rows", "summary": "Number of rows." })]).collect()
+}
+
+fn describe(field: &Field<'_>) -> Value {
+    let heading = field.heading();
+    json!({
+        "name": heading.name,
+        "title": heading.title,
+        "kind": heading.kind,
+        "summary": heading.summary,
+        "is_number": field.column.column_type.is_number(),
+        "is_reference": field.column.column_type == ColumnType::Row,
+    })
+}
+
+/// Returns the columns of a table and of the tables that its rows refer to.
+fn columns<'m>(fields: &Fields<'m>) -> Vec<Field<'m>> {
+    let own = fields.table.schema().columns.iter().map(|column| column.name.to_string());
+    let mut names: Vec<(String, usize)> = own.map(|name| (name, 0)).collect();
+    let mut found = Vec::new();
+    while !names.is_empty() {
+        let mut next = Vec::new();
+        for (name, steps) in names {
+            let Ok(field) = fields.get(&name) else { continue };
+            if field.column.column_type == ColumnType::Row
+                && steps < MAX_STEPS
+                && let Some(target) = fields.model.index.table(&field.column.table)
+            {
+                let inner = target.schema().columns.iter();
+                next.extend(inner.map(|column| (format!("{name}.{}", column.name), steps + 1)));
+            }
+            // The process of the thread of an event is its process, which comes first.
+            let is_known = found.iter().any(|known: &Field<'_>| title(&known.name) == title(&field.name));
+            if !is_known {
+                found.push(field);
+            }
+        }
+        names = next;
+    }
+    found
+}

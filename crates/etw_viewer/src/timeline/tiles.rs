@@ -1,0 +1,425 @@
+//! Tiles: the values of the lanes of a group in 512 buckets of time.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use anyhow::{Context, Result, bail};
+use openetw::tables::{ColumnReader, ColumnType, Table, Value, Values};
+
+use super::lanes::{Lanes, Measure, lanes, word};
+use crate::model::Model;
+use crate::tables::{Fields, table};
+
+/// Number of buckets of a tile.
+pub(crate) const BUCKETS: usize = 512;
+/// The level whose tiles the base has.
+const BASE_LEVEL: u32 = 4;
+/// Maximum number of deeper tiles that are kept.
+const MAX_TILES: usize = 64;
+/// Maximum level: a bucket of a trace of a year has less than one unit of 100 ns there.
+const MAX_LEVEL: u32 = 40;
+
+/// The lanes of a trace and their tiles.
+#[derive(Debug, Default)]
+pub(crate) struct Tiles {
+    lanes: OnceLock<Vec<Lanes>>,
+    /// The base of each group.
+    bases: OnceLock<Vec<OnceLock<Sums>>>,
+    deep: Mutex<VecDeque<(TileName, Arc<Vec<u8>>)>>,
+}
+
+/// The group, level and index of a tile.
+type TileName = (usize, u32, u64);
+
+/// Sums of the lanes of a group over buckets; lane after lane.
+#[derive(Debug)]
+struct Sums {
+    /// Nanoseconds, bytes or numbers.
+    weights: Vec<f64>,
+    /// Numbers of rows.
+    counts: Vec<u32>,
+}
+
+impl Tiles {
+    /// Returns the lanes of the trace.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a chunk is damaged.
+    pub(crate) fn lanes(&self, model: &Model) -> Result<&[Lanes]> {
+        if let Some(lanes) = self.lanes.get() {
+            return Ok(lanes);
+        }
+        let found = lanes(model)?;
+        Ok(self.lanes.get_or_init(|| found))
+    }
+
+    fn base(&self, model: &Model, group: usize) -> Result<&Sums> {
+        let lanes = self.lanes(model)?;
+        let bases = self.bases.get_or_init(|| lanes.iter().map(|_| OnceLock::new()).collect());
+        let base = bases.get(group).context("no such group of lanes")?;
+        if let Some(sums) = base.get() {
+            return Ok(sums);
+        }
+        let sums = scan(model, &lanes[group], model.start.0, model.end.0, BUCKETS << BASE_LEVEL)?;
+        Ok(base.get_or_init(|| sums))
+    }
+}
+
+/// Returns a tile: for each lane 512 heights (`f32`), then for each lane 512 numbers of rows (`u32`), little-endian.
+///
+/// # Errors
+///
+/// Fails if there is no such tile, or if a chunk is damaged.
+pub(crate) fn tile(
+    tiles: &Tiles,
+    model: &Model,
+    group: &str,
+    level: u32,
+    index: u64,
+) -> Result<Arc<Vec<u8>>> {
+    if level > MAX_LEVEL || index >= 1 << level {
+        bail!("no such tile");
+    }
+    let lanes = tiles.lanes(model)?;
+    let number = lanes.iter().position(|lanes| lanes.kind.name == group).context("no such group of lanes")?;
+    let group = &lanes[number];
+    let (start, length) = (model.start.0, model.end.0.saturating_sub(model.start.0).max(1));
+    let width_ns = length as f64 * 100.0 / (BUCKETS as f64 * 2_f64.powi(level as i32));
+    if level <= BASE_LEVEL {
+        let base = tiles.base(model, number)?;
+        let sums = sum_up(base, group.lanes.len(), level, index as usize);
+        return Ok(Arc::new(bytes(&sums, group.kind.measure, width_ns)));
+    }
+    let name = (number, level, index);
+    let lock = || tiles.deep.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, known)) = lock().iter().find(|(known, _)| *known == name) {
+        return Ok(Arc::clone(known));
+    }
+    let at = |index: u64| {
+        let offset = (i128::from(length) * i128::from(index)) >> level;
+        start.saturating_add(i64::try_from(offset).unwrap_or(i64::MAX))
+    };
+    let sums = scan(model, group, at(index), at(index + 1), BUCKETS)?;
+    let tile = Arc::new(bytes(&sums, group.kind.measure, width_ns));
+    let mut deep = lock();
+    deep.push_front((name, Arc::clone(&tile)));
+    deep.truncate(MAX_TILES);
+    Ok(tile)
+}
+
+/// Returns the sums of a tile of a level that the base has.
+fn sum_up(base: &Sums, lanes: usize, level: u32, index: usize) -> Sums {
+    let all = BUCKETS << BASE_LEVEL;
+    let each = 1_usize << (BASE_LEVEL - level);
+    let mut sums = Sums { weights: Vec::new(), counts: Vec::new() };
+    for lane in 0..lanes {
+        for bucket in 0..BUCKETS {
+            let first = lane * all + (index * BUCKETS + bucket) * each;
+            sums.weights.push(base.weights[first..first + each].iter().sum());
+            sums.counts.push(
+                base.counts[first..first + each].iter().fold(0, |sum, count| sum.saturating_add(*count)),
+            );
+        }
+    }
+    sums
+}
+
+fn bytes(sums: &Sums, measure: Measure, width_ns: f64) -> Vec<u8> {
+    let scale = if measure == Measure::Busy { 1.0 / width_ns } else { 1.0 };
+    let weights = sums.weights.iter().flat_map(|weight| ((weight * scale) as f32).to_le_bytes());
+    weights.chain(sums.counts.iter().flat_map(|count| count.to_le_bytes())).collect()
+}
+
+/// A reader of a column, and what it read of the current chunk.
+struct Reading<'m, T> {
+    reader: ColumnReader<'m>,
+    values: Values<T>,
+}
+
+impl<'m, T: openetw::tables::Element + Default> Reading<'m, T> {
+    fn new(table: Table<'m>, column: usize) -> Result<Reading<'m, T>> {
+        Ok(Reading { reader: table.column(column)?, values: Values::default() })
+    }
+
+    fn read(&mut self, chunk: usize) -> Result<()> {
+        Ok(self.reader.read(chunk, &mut self.values)?)
+    }
+}
+
+/// What the values of a column lead to, looked up once for each value.
+struct Lookup<'m, T> {
+    table: Table<'m>,
+    path: Vec<usize>,
+    is_code: bool,
+    reading: Reading<'m, u64>,
+    known: HashMap<Option<u64>, T>,
+}
+
+impl<'m, T: Copy> Lookup<'m, T> {
+    fn new(fields: &Fields<'m>, name: &str) -> Result<Lookup<'m, T>> {
+        let field = fields.grouping(&fields.get(name)?);
+        let column = *field.path.first().context("a path has columns")?;
+        let reading = Reading::new(fields.table, column)?;
+        let is_code = reading.reader.column().column_type.is_code();
+        Ok(Lookup { table: fields.table, path: field.path, is_code, reading, known: HashMap::new() })
+    }
+
+    /// Returns what a row leads to.
+    fn get(&mut self, row: usize, found: impl Fn(Value) -> T) -> Result<T> {
+        let first = self.reading.values.get(row);
+        if let Some(known) = self.known.get(&first) {
+            return Ok(*known);
+        }
+        let value = match first {
+            None => Value::Null,
+            Some(word) if self.is_code => {
+                let code = u32::try_from(word)?;
+                match self.path[1..] {
+                    [] => Value::Code(code),
+                    ref rest => {
+                        let column = &self.table.schema().columns[self.path[0]];
+                        let target =
+                            self.table.index().table(&column.table).context("the table is missing")?;
+                        target.path_value(code.into(), rest)?
+                    }
+                }
+            }
+            Some(word) => Value::Integer(word.into()),
+        };
+        let result = found(value);
+        self.known.insert(first, result);
+        Ok(result)
+    }
+}
+
+/// Counts the rows of a table between two times into buckets.
+fn scan(model: &Model, lanes: &Lanes, from: i64, to: i64, buckets: usize) -> Result<Sums> {
+    let kind = &lanes.kind;
+    let rows = table(model, kind.table)?;
+    let fields = Fields::new(model, rows);
+    let time_column = rows.schema().column("time").context("the table has no time")?;
+    let mut times: Reading<'_, i64> = Reading::new(rows, time_column)?;
+    let mut values = match kind.value.and_then(|name| rows.schema().column(name)) {
+        Some(column) => Some(Amounts::new(rows, column)?),
+        None => None,
+    };
+    let mut keys: Lookup<'_, Option<usize>> = Lookup::new(&fields, kind.key)?;
+    let mut idle: Option<Lookup<'_, bool>> = match kind.idle {
+        "" => None,
+        idle => Some(Lookup::new(&fields, &format!("{idle}.process_id"))?),
+    };
+    let mut counter = Counter::new(from, to, buckets, lanes.lanes.len());
+    for chunk in 0..rows.chunks() {
+        let Some(range) = times.reader.statistics(chunk) else { continue };
+        let (Value::Time(min), Value::Time(max)) = (range.min, range.max) else { continue };
+        let longest = match &values {
+            Some(values) if kind.is_span => values.longest(chunk),
+            _ => 0,
+        };
+        let (before, after) = if kind.starts { (0, longest) } else { (longest, 0) };
+        if min.0.saturating_sub(before) >= to || max.0.saturating_add(after) < from {
+            continue;
+        }
+        times.read(chunk)?;
+        keys.reading.read(chunk)?;
+        if let Some(values) = &mut values {
+            values.read(chunk)?;
+        }
+        if let Some(idle) = &mut idle {
+            idle.reading.read(chunk)?;
+        }
+        for row in 0..rows.chunk_rows(chunk) {
+            let Some(time) = times.values.get(row) else { continue };
+            let Some(lane) = keys.get(row, |value| lanes.by_value.get(&word(value)).copied())? else {
+                continue;
+            };
+            if let Some(idle) = &mut idle
+                && idle.get(row, |value| value == Value::Integer(0))?
+            {
+                continue;
+            }
+            let amount = values.as_ref().map_or(Some(1.0), |values| values.get(row));
+            match kind.is_span {
+                false => counter.point(lane, time, amount.unwrap_or(0.0)),
+                true => {
+                    let ticks = (amount.unwrap_or(0.0) / 100.0) as i64;
+                    let (start, end) = match kind.starts {
+                        true => (time, time.saturating_add(ticks)),
+                        false => (time.saturating_sub(ticks), time),
+                    };
+                    counter.span(lane, start, end);
+                    counter.row(lane, time);
+                }
+            }
+        }
+    }
+    Ok(counter.finish())
+}
+
+/// Durations or sizes.
+enum Amounts<'m> {
+    Signed(Reading<'m, i64>),
+    Unsigned(Reading<'m, u64>),
+}
+
+impl<'m> Amounts<'m> {
+    fn new(rows: Table<'m>, column: usize) -> Result<Amounts<'m>> {
+        Ok(match rows.column(column)?.column().column_type {
+            ColumnType::Duration | ColumnType::I64 => Amounts::Signed(Reading::new(rows, column)?),
+            _ => Amounts::Unsigned(Reading::new(rows, column)?),
+        })
+    }
+
+    fn read(&mut self, chunk: usize) -> Result<()> {
+        match self {
+            Amounts::Signed(reading) => reading.read(chunk),
+            Amounts::Unsigned(reading) => reading.read(chunk),
+        }
+    }
+
+    fn get(&self, row: usize) -> Option<f64> {
+        match self {
+            Amounts::Signed(reading) => reading.values.get(row).map(|value| value.max(0) as f64),
+            Amounts::Unsigned(reading) => reading.values.get(row).map(|value| value as f64),
+        }
+    }
+
+    /// Returns the greatest duration of a chunk in units of 100 ns.
+    fn longest(&self, chunk: usize) -> i64 {
+        let statistics = match self {
+            Amounts::Signed(reading) => reading.reader.statistics(chunk),
+            Amounts::Unsigned(reading) => reading.reader.statistics(chunk),
+        };
+        match statistics.map(|statistics| statistics.max) {
+            Some(Value::Integer(ns)) => i64::try_from(ns / 100).unwrap_or(i64::MAX).max(0),
+            _ => 0,
+        }
+    }
+}
+
+/// Counts spans and points into buckets of equal width.
+struct Counter {
+    from: i64,
+    to: i64,
+    buckets: usize,
+    /// Parts of buckets, in nanoseconds, and amounts at points.
+    weights: Vec<f64>,
+    /// Changes of the number of spans that cover whole buckets, at the first of these and after the last.
+    changes: Vec<i32>,
+    counts: Vec<u32>,
+}
+
+impl Counter {
+    fn new(from: i64, to: i64, buckets: usize, lanes: usize) -> Counter {
+        Counter {
+            from,
+            to: to.max(from.saturating_add(1)),
+            buckets,
+            weights: vec![0.0; buckets * lanes],
+            changes: vec![0; (buckets + 1) * lanes],
+            counts: vec![0; buckets * lanes],
+        }
+    }
+
+    /// Returns the start of a bucket.
+    fn start_of(&self, bucket: usize) -> i64 {
+        let length = i128::from(self.to) - i128::from(self.from);
+        self.from + (length * bucket as i128 / self.buckets as i128) as i64
+    }
+
+    /// Returns the bucket of a time that is in the range.
+    fn bucket_of(&self, time: i64) -> usize {
+        let length = i128::from(self.to) - i128::from(self.from);
+        let offset = i128::from(time) - i128::from(self.from);
+        let mut bucket = ((offset * self.buckets as i128 / length) as usize).min(self.buckets - 1);
+        // Starts of buckets are rounded down.
+        while bucket + 1 < self.buckets && self.start_of(bucket + 1) <= time {
+            bucket += 1;
+        }
+        bucket
+    }
+
+    fn row(&mut self, lane: usize, time: i64) {
+        if (self.from..self.to).contains(&time) {
+            let place = lane * self.buckets + self.bucket_of(time);
+            self.counts[place] = self.counts[place].saturating_add(1);
+        }
+    }
+
+    fn point(&mut self, lane: usize, time: i64, amount: f64) {
+        if (self.from..self.to).contains(&time) {
+            let place = lane * self.buckets + self.bucket_of(time);
+            self.weights[place] += amount;
+            self.counts[place] = self.counts[place].saturating_add(1);
+        }
+    }
+
+    fn span(&mut self, lane: usize, start: i64, end: i64) {
+        let (start, end) = (start.max(self.from), end.min(self.to));
+        if start >= end {
+            return;
+        }
+        let (first, last) = (self.bucket_of(start), self.bucket_of(end - 1));
+        let ns = |from: i64, to: i64| (to - from) as f64 * 100.0;
+        let place = lane * self.buckets;
+        if first == last {
+            self.weights[place + first] += ns(start, end);
+            return;
+        }
+        let (after_first, start_of_last) = (self.start_of(first + 1), self.start_of(last));
+        self.weights[place + first] += ns(start, after_first);
+        self.weights[place + last] += ns(start_of_last, end);
+        let changes = lane * (self.buckets + 1);
+        self.changes[changes + first + 1] += 1;
+        self.changes[changes + last] -= 1;
+    }
+
+    fn finish(mut self) -> Sums {
+        let widths: Vec<f64> = (0..self.buckets)
+            .map(|bucket| (self.start_of(bucket + 1) - self.start_of(bucket)) as f64 * 100.0)
+            .collect();
+        let lanes = self.weights.len() / self.buckets;
+        for lane in 0..lanes {
+            let mut running = 0;
+            for (bucket, width) in widths.iter().enumerate() {
+                running += self.changes[lane * (self.buckets + 1) + bucket];
+                self.weights[lane * self.buckets + bucket] += f64::from(running) * width;
+            }
+        }
+        Sums { weights: self.weights, counts: self.counts }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_counted_exactly_in_every_bucket() {
+        let mut counter = Counter::new(1000, 1103, 10, 2);
+        counter.span(1, 1005, 1062);
+        counter.span(1, 0, 5000);
+        counter.span(0, 1004, 1005);
+        counter.point(0, 1102, 7.0);
+        counter.point(0, 1103, 7.0);
+        let sums = counter.finish();
+        assert_eq!(sums.weights[..10].iter().sum::<f64>(), 107.0);
+        assert_eq!(sums.weights[10..].iter().sum::<f64>(), (57.0 + 103.0) * 100.0);
+        assert_eq!(sums.counts.iter().sum::<u32>(), 1);
+        // Two spans in a bucket that both cover.
+        let width = (1000 + 103 * 3 / 10) - (1000 + 103 * 2 / 10);
+        assert_eq!(sums.weights[12], f64::from(width) * 200.0);
+    }
+
+    #[test]
+    fn tiles_of_a_level_are_sums_of_the_base() {
+        let all = BUCKETS << BASE_LEVEL;
+        let base = Sums { weights: vec![1.0; all * 2], counts: (0..all as u32 * 2).collect() };
+        let top = sum_up(&base, 2, 0, 0);
+        assert_eq!((top.weights[0], top.weights.len()), (16.0, BUCKETS * 2));
+        let parts = (0..16).map(|index| sum_up(&base, 2, BASE_LEVEL, index));
+        let sum: u64 = parts.flat_map(|part| part.counts).map(u64::from).sum();
+        assert_eq!(sum, top.counts.iter().copied().map(u64::from).sum::<u64>());
+    }
+}

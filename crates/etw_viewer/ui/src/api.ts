@@ -1,0 +1,201 @@
+// Questions to the server.
+
+import { tableFromIPC } from "@uwdata/flechette";
+import type { Kind } from "./format";
+
+export interface FileSummary {
+  name: string;
+  logger: string;
+  processors: number;
+  system: string;
+  events_lost: number;
+  buffers_lost: number;
+  is_closed: boolean;
+}
+
+export interface Status {
+  files: FileSummary[];
+  start: string;
+  phase: string;
+  done: number;
+  is_ready: boolean;
+  error: string | null;
+}
+
+export interface ColumnInfo {
+  name: string;
+  title: string;
+  kind: Kind;
+  summary: string;
+  is_number: boolean;
+  is_reference: boolean;
+}
+
+export interface TableInfo {
+  name: string;
+  title: string;
+  summary: string;
+  rows: number;
+  keys: string[];
+  values: string[];
+  columns: string[];
+  weights: { name: string; summary: string }[];
+  all: ColumnInfo[];
+}
+
+export interface Loss {
+  from: number;
+  to: number;
+  processor: number;
+  of_buffers: boolean;
+}
+
+export interface Catalog {
+  tables: TableInfo[];
+  start: string;
+  /** Length of the trace in units of 100 ns. */
+  length: number;
+  losses: Loss[];
+  run: string;
+}
+
+export interface LaneGroup {
+  name: string;
+  title: string;
+  summary: string;
+  table: string;
+  key: string;
+  measure: "busy" | "bytes" | "count";
+  unit: string;
+  lanes: { label: string; key: string; rows: number }[];
+  more: number;
+}
+
+export interface Condition {
+  column: string;
+  op: "is" | "not" | "contains" | "lacks" | "less" | "more" | "where";
+  value: string;
+  /** What the value is called. */
+  label?: string;
+}
+
+export interface Sort {
+  by: string;
+  descending: boolean;
+}
+
+export interface Scope {
+  table: string;
+  from?: number | null;
+  to?: number | null;
+  filters: Condition[];
+}
+
+export interface GridRequest extends Scope {
+  keys: string[];
+  values: string[];
+  columns: string[];
+  sort: Sort | null;
+  expanded: string[][];
+}
+
+export interface Heading {
+  name: string;
+  title: string;
+  kind: Kind;
+  summary: string;
+}
+
+export interface Info {
+  count: number;
+  keys: Heading[];
+  values: Heading[];
+  rows: number;
+  totals: (number | string | null)[];
+  offset: number;
+}
+
+export interface StackRequest extends Scope {
+  weight: string;
+  view: string;
+  function: string;
+  include: string[];
+  exclude: string[];
+  fold: string[];
+  group: string[];
+  fold_percent: number;
+  min_percent: number;
+}
+
+export interface StackInfo {
+  kind: Kind;
+  total: { weight: number; events: number };
+  unselected: { weight: number; events: number };
+  left_out_nodes: number;
+  min_percent: number;
+  symbols: {
+    named_percent: number;
+    modules: number;
+    missing: { module: string; weight: number; events: number; percent: number }[];
+  };
+}
+
+export type Column = ArrayLike<unknown>;
+
+export interface Batch<I> {
+  info: I;
+  rows: number;
+  columns: Map<string, Column>;
+}
+
+export interface EventDetails {
+  event: Record<string, unknown>;
+  hex: string;
+  /** Offset of the payload in the record. */
+  payload: number;
+  size: number;
+  stack: { function: string | null; address: string }[];
+}
+
+/** The server is gone, or has another cookie. */
+export class Gone extends Error {}
+
+async function ask(path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(path, {
+      method: body === undefined ? "GET" : "POST",
+      headers: body === undefined ? {} : { "Content-Type": "application/json", "X-OpenETW": "1" },
+      body: body === undefined ? null : JSON.stringify(body),
+      signal: signal ?? null,
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Gone("etw view has ended. Start it again to go on.");
+  }
+  if (response.status === 401) throw new Gone(await response.text());
+  if (!response.ok) throw new Error(await response.text());
+  return response;
+}
+
+export async function json<T>(path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  return (await (await ask(path, body, signal)).json()) as T;
+}
+
+export async function text(path: string, body?: unknown): Promise<string> {
+  return (await ask(path, body)).text();
+}
+
+export async function binary(path: string, signal?: AbortSignal): Promise<ArrayBuffer> {
+  return (await ask(path, undefined, signal)).arrayBuffer();
+}
+
+/** A batch of rows in Apache Arrow. */
+export async function arrow<I>(path: string, body: unknown, signal?: AbortSignal): Promise<Batch<I>> {
+  const data = await (await ask(path, body, signal)).arrayBuffer();
+  const table = tableFromIPC(data);
+  const columns = new Map<string, Column>();
+  for (const name of table.names) columns.set(String(name), table.getChild(name).toArray());
+  const info = JSON.parse(table.schema.metadata?.get("info") ?? "{}") as I;
+  return { info, rows: table.numRows, columns };
+}

@@ -1,0 +1,467 @@
+// The page.
+
+import { batch, effect, signal } from "@preact/signals";
+import { render } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import "./style.css";
+import { type Catalog, Gone, json, type LaneGroup, type Status, type TableInfo } from "./api";
+import { editing, Editor, GoldenBar } from "./bar";
+import { Details } from "./details";
+import { duration, show as text } from "./format";
+import { finding, Grid, summary } from "./grid";
+import { Menu, notice } from "./menu";
+import { Stacks } from "./stacks";
+import { catalog, failure, lanes, length, openTable, pointer, select, state, status, table, undoZoom, update, view, zoom } from "./state";
+import { pan, Timeline, zoomAt } from "./timeline";
+
+const helping = signal(false);
+/** Part of the height that the timeline has. */
+const split = signal(0.42);
+
+async function start(): Promise<void> {
+  try {
+    for (;;) {
+      status.value = await json<Status>("/api/status");
+      if (status.value.error) throw new Error(status.value.error);
+      if (status.value.is_ready) break;
+      await new Promise((done) => setTimeout(done, 150));
+    }
+    const [found, groups] = await Promise.all([json<Catalog>("/api/catalog"), json<LaneGroup[]>("/api/lanes")]);
+    batch(() => {
+      catalog.value = found;
+      lanes.value = groups;
+      if (!found.tables.some((one) => one.name === state.value.table && one.rows > 0)) {
+        const order = ["cpu_sampled", "cpu_precise", "disk", "file_io", "network", "syscalls", "events"];
+        const first = order.find((name) => found.tables.some((one) => one.name === name && one.rows > 0));
+        openTable(first ?? "events");
+      } else {
+        fill();
+      }
+    });
+    void watch();
+  } catch (error) {
+    failure.value = error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Gives a table from a link its own columns, if the link has none. */
+function fill(): void {
+  const info = table.value;
+  const now = state.value;
+  if (!info || now.keys.length + now.values.length + now.columns.length > 0) return;
+  update({ keys: info.keys, values: info.values, columns: info.columns, flat: now.flat || info.keys.length === 0 });
+}
+
+/** Sees when the server ends. */
+async function watch(): Promise<void> {
+  for (;;) {
+    await new Promise((done) => setTimeout(done, 5000));
+    try {
+      await json<Status>("/api/status");
+      if (failure.value) failure.value = "";
+    } catch (error) {
+      if (error instanceof Gone) failure.value = error.message;
+    }
+  }
+}
+
+function Loading() {
+  const now = status.value;
+  const done = now?.done ?? 0;
+  return (
+    <main class="loading">
+      <h1>OpenETW</h1>
+      {now?.files.map((file) => (
+        <p key={file.name}>
+          <b>{file.name}</b>
+          <br />
+          <span class="quiet">
+            {file.logger && `${file.logger}, `}
+            {file.processors} processors, system {file.system}
+            {file.events_lost > 0 && `, ${file.events_lost.toLocaleString("en-US")} events lost`}
+          </span>
+        </p>
+      ))}
+      <progress value={done} max={1} aria-label="Progress" />
+      <p class="quiet" aria-live="polite">
+        {now ? `${now.phase}: ${Math.round(done * 100)} %` : "connecting"}
+      </p>
+    </main>
+  );
+}
+
+const PARTS: [string, string[]][] = [
+  ["Computation", ["cpu_sampled", "cpu_precise", "dpc_isr", "syscalls"]],
+  ["Storage", ["disk", "file_io", "hard_faults"]],
+  ["Communications", ["network"]],
+  ["System activity", ["events", "event_kinds", "processes", "threads", "images", "files", "frames"]],
+];
+
+function Explorer() {
+  const tables = catalog.value?.tables ?? [];
+  const known = new Set(PARTS.flatMap(([, names]) => names));
+  const others = tables.filter((one) => !known.has(one.name)).map((one) => one.name);
+  const parts = others.length > 0 ? [...PARTS, ["Others", others] as [string, string[]]] : PARTS;
+  return (
+    <nav class="explorer" aria-label="Tables">
+      {parts.map(([title, names]) => {
+        const shown = names.map((name) => tables.find((one) => one.name === name)).filter((one): one is TableInfo => one !== undefined && one.rows > 0);
+        if (shown.length === 0) return null;
+        return (
+          <section key={title}>
+            <h2>{title}</h2>
+            {shown.map((one) => (
+              <button
+                key={one.name}
+                data-table={one.name}
+                aria-current={one.name === state.value.table ? "page" : undefined}
+                title={`${one.summary}\nFor programs: ${one.name}`}
+                onClick={() => openTable(one.name)}
+              >
+                <span>{one.title}</span>
+                <span class="count">{short(one.rows)}</span>
+              </button>
+            ))}
+          </section>
+        );
+      })}
+    </nav>
+  );
+}
+
+function short(count: number): string {
+  if (count < 10_000) return count.toLocaleString("en-US");
+  if (count < 1e6) return `${(count / 1e3).toFixed(count < 1e5 ? 1 : 0)}k`;
+  return `${(count / 1e6).toFixed(1)}M`;
+}
+
+function Filters() {
+  const { filters, select: time } = state.value;
+  const box = useRef<HTMLInputElement>(null);
+  const info = table.value;
+  const texts = info?.all.filter((column) => column.kind === "text" && !/keywords|stack$/.test(column.name)) ?? [];
+  const words = { is: "=", not: "≠", contains: "contains", lacks: "lacks", less: "<", more: ">", where: "where" };
+  const title = (name: string) => (name === "" ? "" : info?.all.find((column) => column.name === name)?.title ?? name);
+  const drop = (at: number) => update({ filters: filters.filter((_, other) => other !== at) });
+  return (
+    <div class="filters" role="group" aria-label="Filters">
+      {time && (
+        <span class="filter time" title="Only rows in the selected time are counted.">
+          {text(time[0], "time")} – {text(time[1], "time")} s
+          <button class="close" aria-label="Remove the time" onClick={() => select(null)}>
+            ×
+          </button>
+        </span>
+      )}
+      {filters.map((filter, at) => (
+        <span class="filter" key={`${filter.column} ${filter.op} ${filter.value}`} title={`${title(filter.column)} ${words[filter.op]} ${filter.label ?? filter.value}`}>
+          {title(filter.column)} {words[filter.op]} {(filter.label ?? filter.value).slice(0, 50)}
+          <button class="close" aria-label={`Remove the filter on ${title(filter.column)}`} onClick={() => drop(at)}>
+            ×
+          </button>
+        </span>
+      ))}
+      <form
+        class="newfilter"
+        onSubmit={(event) => {
+          event.preventDefault();
+          const form = new FormData(event.currentTarget);
+          const value = String(form.get("text") ?? "").trim();
+          const column = String(form.get("column") ?? "");
+          const op = String(form.get("op")) as "contains" | "lacks" | "less" | "more";
+          if (!value) return;
+          if (!column) {
+            // Conditions on fields are for single rows.
+            update({
+              filters: [...filters, { column, op: "where", value }],
+              flat: true,
+              sort: null,
+              ...(state.value.columns.length === 0 ? { columns: info?.columns ?? [] } : {}),
+            });
+            if (box.current) box.current.value = "";
+            return;
+          }
+          const kind = info?.all.find((one) => one.name === column)?.kind;
+          const isNumber = op === "less" || op === "more";
+          const amount = isNumber ? number(value, kind) : value;
+          update({ filters: [...filters, { column, op, value: amount, label: value }] });
+          if (box.current) box.current.value = "";
+        }}
+      >
+        <select name="column" aria-label="Column to filter by" title="Column, or fields of events by an expression (docs/filters.md)">
+          {info?.name === "events" && <option value="">fields where …</option>}
+          {texts.map((column) => (
+            <option key={column.name} value={column.name}>
+              {column.title}
+            </option>
+          ))}
+          {info?.all
+            .filter((column) => column.is_number && column.kind !== "text")
+            .map((column) => (
+              <option key={column.name} value={column.name}>
+                {column.title}
+              </option>
+            ))}
+        </select>
+        <select name="op" aria-label="Condition" title="Not used by expressions over fields">
+          <option value="contains">contains</option>
+          <option value="lacks">lacks</option>
+          <option value="more">&gt;</option>
+          <option value="less">&lt;</option>
+        </select>
+        <input ref={box} name="text" type="search" placeholder={info?.name === "events" ? 'id == 1 and ImageName icontains "x"' : "filter, such as 5 ms"} aria-label="Text or number to filter by" />
+      </form>
+    </div>
+  );
+}
+
+/** A number with a unit, such as `5 ms` or `4 KiB`, in the unit of the column. */
+function number(value: string, kind: string | undefined): string {
+  const found = /^([\d.]+)\s*([a-zµ]*)$/i.exec(value);
+  if (!found) return value;
+  const units: Record<string, number> =
+    kind === "duration"
+      ? { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9 }
+      : { b: 1, kb: 1000, kib: 1024, k: 1024, mb: 1e6, mib: 1 << 20, m: 1 << 20, gib: 1 << 30 };
+  return String(Math.round(Number(found[1]) * (units[(found[2] ?? "").toLowerCase()] ?? 1)));
+}
+
+function Analysis() {
+  const info = table.value;
+  if (!info) return null;
+  const { tab, flat } = state.value;
+  const hasStacks = info.weights.length > 0;
+  const isStacks = tab === "stacks" && hasStacks;
+  return (
+    <section class="analysis" aria-label={info.title}>
+      <div class="titlebar">
+        <h1 title={info.summary}>{info.title}</h1>
+        <span class="tabs" role="tablist">
+          <button role="tab" aria-selected={!isStacks} onClick={() => update({ tab: "table" })}>
+            Table
+          </button>
+          <button role="tab" aria-selected={isStacks} disabled={!hasStacks} title={hasStacks ? "Stacks of the rows that are shown" : "The rows have no stacks"} onClick={() => update({ tab: "stacks" })}>
+            Stacks
+          </button>
+        </span>
+        {!isStacks && (
+          <>
+            <span class="tabs" role="group" aria-label="Rows">
+              <button aria-pressed={!flat} disabled={info.keys.length === 0 && state.value.keys.length === 0} onClick={() => update({ flat: false, sort: null, ...(state.value.keys.length === 0 ? { keys: info.keys, values: info.values } : {}) })}>
+                Groups
+              </button>
+              <button aria-pressed={flat} onClick={() => update({ flat: true, sort: null, ...(state.value.columns.length === 0 ? { columns: info.columns } : {}) })}>
+                Rows
+              </button>
+            </span>
+            <button title="Choose columns" aria-expanded={editing.value} onClick={() => (editing.value = !editing.value)}>
+              Columns
+            </button>
+            <button title="Find (Ctrl+F)" onClick={() => (finding.value = !finding.value)}>
+              Find
+            </button>
+          </>
+        )}
+        <Filters />
+      </div>
+      {isStacks ? (
+        <Stacks />
+      ) : (
+        <>
+          <GoldenBar />
+          <div class="body">
+            <Grid />
+            <Details />
+          </div>
+        </>
+      )}
+      <Editor />
+    </section>
+  );
+}
+
+function Splitter() {
+  const resize = (event: PointerEvent) => {
+    if (event.buttons !== 1) return;
+    split.value = Math.max(0.1, Math.min(0.85, (event.clientY - 40) / (window.innerHeight - 66)));
+  };
+  const keys = (event: KeyboardEvent) => {
+    const step = event.key === "ArrowDown" ? 0.04 : event.key === "ArrowUp" ? -0.04 : 0;
+    if (step === 0) return;
+    split.value = Math.max(0.1, Math.min(0.85, split.value + step));
+    event.preventDefault();
+  };
+  return (
+    <div
+      class="splitter"
+      role="separator"
+      aria-orientation="horizontal"
+      aria-label="Height of the timeline"
+      aria-valuenow={Math.round(split.value * 100)}
+      tabIndex={0}
+      onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
+      onPointerMove={resize}
+      onKeyDown={keys}
+    />
+  );
+}
+
+const KEYS: [string, string][] = [
+  ["W, S", "zoom in and out at the pointer, or in the middle"],
+  ["A, D, ←, →", "move along the time"],
+  ["Drag in the timeline", "select a time, which filters the tables"],
+  ["Shift+drag, Ctrl+wheel", "move, and zoom"],
+  ["Z", "zoom to the selection"],
+  ["Backspace, Ctrl+Z", "undo zoom"],
+  ["0", "show the whole trace"],
+  ["M", "set a marker at the pointer; hover shows the distance"],
+  ["Escape", "clear the selection"],
+  ["↑ ↓ ← → in a table", "move, open and close groups"],
+  ["Enter", "open a group, its rows, or the details of an event"],
+  ["Shift+F10", "the menu: filter to, filter out, copy, stacks"],
+  ["Ctrl+F", "find in the table"],
+  ["Ctrl+C", "copy the selected rows"],
+  ["F6", "go to the next part of the page"],
+  ["?", "this list"],
+];
+
+function Help() {
+  const close = useRef<HTMLButtonElement>(null);
+  useEffect(() => close.current?.focus(), []);
+  return (
+    <div class="panel help" role="dialog" aria-label="Keys" onKeyDown={(event) => event.key === "Escape" && (helping.value = false)}>
+      <header>
+        <h2>Keys</h2>
+        <button ref={close} aria-label="Close" onClick={() => (helping.value = false)}>
+          ×
+        </button>
+      </header>
+      <div class="scroll">
+        <table>
+          <tbody>
+            {KEYS.map(([key, meaning]) => (
+              <tr key={key}>
+                <th scope="row">{key}</th>
+                <td>{meaning}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        <p class="quiet">
+          The page has parts of other projects: <a href="/licenses.txt">licences</a>.
+        </p>
+      </div>
+    </div>
+  );
+}
+
+function keys(event: KeyboardEvent): void {
+  const target = event.target as HTMLElement;
+  if (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || !catalog.value) return;
+  const [from, to] = view.value;
+  const middle = pointer.value ?? (from + to) / 2;
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const control = event.ctrlKey || event.metaKey;
+  if (control && key === "f" && state.value.tab === "table") finding.value = true;
+  else if (control && key === "z") undoZoom();
+  else if (control || event.altKey) return;
+  else if (key === "w") zoomAt(middle, 0.6);
+  else if (key === "s") zoomAt(middle, 1 / 0.6);
+  else if (key === "a" || (key === "ArrowLeft" && target.classList.contains("lanes"))) pan(-0.15);
+  else if (key === "d" || (key === "ArrowRight" && target.classList.contains("lanes"))) pan(0.15);
+  else if (key === "z") {
+    if (state.value.select) zoom(state.value.select);
+  } else if (key === "Backspace") undoZoom();
+  else if (key === "0") zoom(null);
+  else if (key === "m") update({ marks: [...state.value.marks, Math.round(middle)].sort((a, b) => a - b) });
+  else if (key === "?") helping.value = !helping.value;
+  else if (key === "F6") {
+    const parts = [...document.querySelectorAll<HTMLElement>(".explorer button[aria-current], .lanes, .virtual, .flame")];
+    const now = parts.findIndex((part) => part.contains(document.activeElement));
+    parts[(now + 1) % parts.length]?.focus();
+  } else if (key === "Escape") {
+    if (helping.value) helping.value = false;
+    else if (editing.value) editing.value = false;
+    else if (state.value.event !== null) update({ event: null });
+    else select(null);
+  } else return;
+  event.preventDefault();
+}
+window.addEventListener("keydown", keys);
+
+effect(() => {
+  document.documentElement.dataset["theme"] = state.value.theme;
+});
+
+function App() {
+  if (failure.value && !catalog.value) {
+    return (
+      <div class="loading" role="alert">
+        <h1>OpenETW</h1>
+        <p>{failure.value}</p>
+      </div>
+    );
+  }
+  if (!catalog.value) return <Loading />;
+  const [from, to] = view.value;
+  const lost = status.value?.files.reduce((sum, file) => sum + file.events_lost, 0) ?? 0;
+  const themes = { "": "dark", dark: "light", light: "" } as const;
+  return (
+    <>
+      <header class="top">
+        <img src="/icon.svg" alt="" width="20" height="20" />
+        <b>{status.value?.files.map((file) => file.name.split(/[\\/]/).pop()).join(", ")}</b>
+        <span class="quiet" title="Start of the trace, and its length">
+          {catalog.value.start}, {duration(length.value * 100)}
+        </span>
+        {lost > 0 && (
+          <span class="lost" title="Events that the session lost, from the headers of the files. Red bands in the timeline show where.">
+            {lost.toLocaleString("en-US")} events lost
+          </span>
+        )}
+        <span class="space" />
+        <span class="quiet" title="Visible time, in seconds since the start of the trace">
+          {text(from, "time")} – {text(to, "time")} s ({duration((to - from) * 100)})
+        </span>
+        <button title="Show the whole trace (0)" disabled={state.value.view === null} onClick={() => zoom(null)}>
+          All
+        </button>
+        <button title="Zoom to the selected time (Z)" disabled={state.value.select === null} onClick={() => state.value.select && zoom(state.value.select)}>
+          Zoom
+        </button>
+        <button title="Undo zoom (Backspace)" onClick={undoZoom}>
+          Undo
+        </button>
+        <button title="Colours: those of the system, dark or light" onClick={() => update({ theme: themes[state.value.theme] })}>
+          {state.value.theme === "" ? "Auto" : state.value.theme === "dark" ? "Dark" : "Light"}
+        </button>
+        <button title="Keys (?)" aria-label="Keys" onClick={() => (helping.value = !helping.value)}>
+          ?
+        </button>
+      </header>
+      {failure.value && (
+        <div class="gone" role="alert">
+          {failure.value}
+        </div>
+      )}
+      <div class="page">
+        <Explorer />
+        <main class="work" style={{ gridTemplateRows: `${split.value}fr 5px ${1 - split.value}fr` }}>
+          <Timeline />
+          <Splitter />
+          <Analysis />
+        </main>
+      </div>
+      <footer class="status" aria-live="polite">
+        <span>{notice.value || (state.value.tab === "table" ? summary.value : "")}</span>
+      </footer>
+      {helping.value && <Help />}
+      <Menu />
+    </>
+  );
+}
+
+const host = document.getElementById("app");
+if (host) render(<App />, host);
+void start();
+

@@ -1,0 +1,655 @@
+// The timeline: lanes drawn from tiles, the selection, markers, and losses.
+
+import { signal } from "@preact/signals";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { binary, json, type LaneGroup } from "./api";
+import { bytes, duration } from "./format";
+import { openMenu } from "./menu";
+import {
+  catalog,
+  lanes,
+  length,
+  openTable,
+  pointer,
+  type Range,
+  request,
+  select,
+  selected,
+  selectedFilters,
+  show,
+  state,
+  update,
+  view,
+  zoom,
+} from "./state";
+
+const BUCKETS = 512;
+const LANE = 22;
+const HEAD = 22;
+const FEW = 6;
+const RULER = 26;
+const STRIP = 40;
+
+interface Tile {
+  weights: Float32Array;
+  counts: Uint32Array;
+}
+
+const tiles = new Map<string, Tile>();
+const pending = new Map<string, AbortController>();
+const MAX_TILES = 600;
+const arrived = signal(0);
+/** Groups of which all lanes are shown. */
+const whole = signal<ReadonlySet<string>>(new Set());
+/** Milliseconds of script for the last frame; read by tests. */
+export const frame = { ms: 0, lanes: 0 };
+(window as unknown as { etwFrame: typeof frame }).etwFrame = frame;
+
+// Okabe and Ito: told apart with every kind of colour vision.
+const COLORS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c7a00"];
+
+interface Line {
+  y: number;
+  height: number;
+  group: LaneGroup;
+  /** Number of the lane; -1 for the heading of the group, -2 for the line that shows more lanes. */
+  lane: number;
+}
+
+/** The lines of the timeline from top to bottom. */
+function layout(groups: LaneGroup[], closed: string[], all: ReadonlySet<string>): { lines: Line[]; height: number } {
+  const lines: Line[] = [];
+  let y = 0;
+  const add = (height: number, group: LaneGroup, lane: number) => {
+    lines.push({ y, height, group, lane });
+    y += height;
+  };
+  for (const group of groups) {
+    add(HEAD, group, -1);
+    if (closed.includes(group.name)) continue;
+    const shown = all.has(group.name) ? group.lanes.length : Math.min(group.lanes.length, FEW);
+    for (let lane = 0; lane < shown; lane += 1) add(LANE, group, lane);
+    if (group.lanes.length > FEW) add(18, group, -2);
+  }
+  return { lines, height: y };
+}
+
+/** The level whose buckets are about a pixel wide. */
+function levelOf([from, to]: Range, width: number): number {
+  const deepest = Math.max(0, Math.floor(Math.log2(length.value / BUCKETS)));
+  const wanted = Math.ceil(Math.log2((length.value / (to - from)) * (width / BUCKETS)) - 0.3);
+  return Math.max(0, Math.min(deepest, wanted));
+}
+
+function load(run: string, group: string, level: number, index: number, lanesCount: number): Tile | null {
+  const name = `${group}/${level}/${index}`;
+  const known = tiles.get(name);
+  if (known) return known;
+  if (!pending.has(name)) {
+    const stop = new AbortController();
+    pending.set(name, stop);
+    binary(`/api/tile/${run}/${name}`, stop.signal)
+      .then((data) => {
+        const size = lanesCount * BUCKETS;
+        tiles.set(name, { weights: new Float32Array(data, 0, size), counts: new Uint32Array(data, size * 4, size) });
+        if (tiles.size > MAX_TILES) {
+          const oldest = tiles.keys().next().value;
+          if (oldest !== undefined) tiles.delete(oldest);
+        }
+        arrived.value += 1;
+      })
+      .catch(() => undefined)
+      .finally(() => pending.delete(name));
+  }
+  return null;
+}
+
+interface Bucket {
+  from: number;
+  to: number;
+  weights: Float32Array;
+  counts: Uint32Array;
+  place: number;
+  width: number;
+}
+
+/** The buckets of a group that are visible, from the tiles that are there. */
+function visible(run: string, group: LaneGroup, range: Range, level: number): { tile: Tile; level: number; index: number }[] {
+  const found: { tile: Tile; level: number; index: number }[] = [];
+  const count = 2 ** level;
+  const size = length.value / count;
+  const first = Math.max(0, Math.floor(range[0] / size));
+  const last = Math.min(count - 1, Math.floor((range[1] - 1) / size));
+  for (let index = first; index <= last; index += 1) {
+    const tile = load(run, group.name, level, index, group.lanes.length);
+    if (tile) {
+      found.push({ tile, level, index });
+      continue;
+    }
+    // A coarser tile serves until the right one is there.
+    for (let up = 1; up <= level; up += 1) {
+      const coarse = tiles.get(`${group.name}/${level - up}/${Math.floor(index / 2 ** up)}`);
+      if (coarse) {
+        found.push({ tile: coarse, level: level - up, index: Math.floor(index / 2 ** up) });
+        break;
+      }
+    }
+  }
+  return found.filter((one, at) => found.findIndex((other) => other.level === one.level && other.index === one.index) === at);
+}
+
+/** Calls `each` for every visible bucket of a lane. */
+function buckets(
+  parts: { tile: Tile; level: number; index: number }[],
+  lane: number,
+  range: Range,
+  each: (bucket: Bucket) => void,
+): void {
+  for (const { tile, level, index } of parts) {
+    const width = length.value / (2 ** level * BUCKETS);
+    const start = index * width * BUCKETS;
+    const first = Math.max(0, Math.floor((range[0] - start) / width));
+    const last = Math.min(BUCKETS - 1, Math.ceil((range[1] - start) / width));
+    for (let at = first; at <= last; at += 1) {
+      each({ from: start + at * width, to: start + (at + 1) * width, ...tile, place: lane * BUCKETS + at, width });
+    }
+  }
+}
+
+/** Steps of the ruler: 1, 2 or 5 times a power of ten. */
+function step(range: number, width: number): number {
+  const wanted = (range / width) * 110;
+  const power = 10 ** Math.floor(Math.log10(Math.max(wanted, 1e-9)));
+  for (const factor of [1, 2, 5, 10]) {
+    if (power * factor >= wanted) return power * factor;
+  }
+  return power * 10;
+}
+
+function label(ticks: number, unit: number): string {
+  const seconds = ticks / 1e7;
+  if (unit >= 1e7) return `${seconds.toFixed(0)} s`;
+  const digits = Math.min(7, Math.max(0, 7 - Math.floor(Math.log10(unit))));
+  return `${seconds.toFixed(digits)} s`;
+}
+
+function value(group: LaneGroup, weight: number, width: number): string {
+  if (group.measure === "bytes") return `${bytes(weight)} (${bytes(weight / (width / 1e7))}/s)`;
+  if (group.measure === "count") return `${Math.round(weight).toLocaleString("en-US")} ${group.unit}`;
+  if (group.unit.startsWith("of ")) return `${(weight * 100).toFixed(1)} % ${group.unit}`;
+  return `${weight.toFixed(2)} ${group.unit}`;
+}
+
+const strip = signal<{ range: Range; counts: number[] } | null>(null);
+
+/** Asks for the histogram of what the grid shows. */
+function useStrip(width: number): void {
+  const { table, filters } = request.value;
+  const all = [...filters, ...selectedFilters.value];
+  const [from, to] = view.value;
+  const key = JSON.stringify([table, all, from, to, width]);
+  useEffect(() => {
+    const hasTime = catalog.value?.tables.find((one) => one.name === table)?.all.some((one) => one.name === "time");
+    if (!hasTime || width < 10) {
+      strip.value = null;
+      return;
+    }
+    const stop = new AbortController();
+    const timer = window.setTimeout(() => {
+      const question = { table, filters: all, from, to, buckets: Math.min(1024, Math.max(64, Math.floor(width / 2))) };
+      json<{ counts: number[] }>("/api/strip", question, stop.signal).then(
+        ({ counts }) => (strip.value = { range: [from, to], counts }),
+        () => {
+          if (!stop.signal.aborted) strip.value = null;
+        },
+      );
+    }, 80);
+    return () => {
+      window.clearTimeout(timer);
+      stop.abort();
+    };
+  }, [key]);
+}
+
+interface Hover {
+  x: number;
+  y: number;
+  lines: string[];
+}
+const hover = signal<Hover | null>(null);
+const size = signal({ width: 0, height: 0, top: 0 });
+
+export function Timeline() {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const top = useRef<HTMLCanvasElement>(null);
+  const scroll = useRef<HTMLDivElement>(null);
+  const drag = useRef<{ kind: "select" | "pan"; at: number; view: Range; x: number } | null>(null);
+  const { lines, height } = useMemo(
+    () => layout(lanes.value, state.value.closed, whole.value),
+    [lanes.value, state.value.closed, whole.value],
+  );
+  useStrip(size.value.width);
+
+  useEffect(() => {
+    const host = scroll.current;
+    const front = canvas.current;
+    if (!host || !front) return;
+    const measure = () => {
+      size.value = { width: front.clientWidth, height: host.clientHeight, top: host.scrollTop };
+    };
+    const observer = new ResizeObserver(measure);
+    observer.observe(host);
+    host.addEventListener("scroll", measure, { passive: true });
+    measure();
+    return () => {
+      observer.disconnect();
+      host.removeEventListener("scroll", measure);
+    };
+  }, []);
+
+  const scheduled = useRef(0);
+  const drawn = [lines, view.value, state.value.select, state.value.marks, arrived.value, size.value, strip.value, selected.value, state.value.theme, pointer.value];
+  useEffect(() => {
+    cancelAnimationFrame(scheduled.current);
+    scheduled.current = requestAnimationFrame(() => {
+      const started = performance.now();
+      inks.clear();
+      if (canvas.current) frame.lanes = drawLanes(canvas.current, lines);
+      if (top.current) drawTop(top.current);
+      frame.ms = performance.now() - started;
+    });
+  }, drawn);
+  useEffect(() => {
+    const scheme = matchMedia("(prefers-color-scheme: dark)");
+    const again = () => (arrived.value += 1);
+    scheme.addEventListener("change", again);
+    return () => scheme.removeEventListener("change", again);
+  }, []);
+
+  const timeAt = (event: MouseEvent): number => {
+    const box = (canvas.current as HTMLCanvasElement).getBoundingClientRect();
+    const [from, to] = view.value;
+    return from + ((event.clientX - box.left) / box.width) * (to - from);
+  };
+  const down = (event: PointerEvent) => {
+    if (event.button === 2) return;
+    const kind = event.shiftKey || event.button === 1 ? "pan" : "select";
+    drag.current = { kind, at: timeAt(event), view: view.value, x: event.clientX };
+    (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
+    event.preventDefault();
+    scroll.current?.focus();
+  };
+  const moved = (event: PointerEvent) => {
+    const now = drag.current;
+    pointer.value = timeAt(event);
+    if (!now) {
+      hover.value = explain(event, lines, canvas.current, scroll.current);
+      return;
+    }
+    hover.value = null;
+    if (Math.abs(event.clientX - now.x) < 3) return;
+    if (now.kind === "select") select([now.at, timeAt(event)]);
+    else {
+      const width = (canvas.current as HTMLCanvasElement).clientWidth;
+      const shift = ((now.x - event.clientX) / width) * (now.view[1] - now.view[0]);
+      show([now.view[0] + shift, now.view[1] + shift]);
+    }
+  };
+  const up = (event: PointerEvent) => {
+    const now = drag.current;
+    drag.current = null;
+    if (now?.kind === "select" && Math.abs(event.clientX - now.x) < 3) select(null);
+  };
+  const wheel = (event: WheelEvent) => {
+    if (!event.ctrlKey && !event.altKey) {
+      if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+        const [from, to] = view.value;
+        const shift = (event.deltaX / size.value.width) * (to - from);
+        show([from + shift, to + shift]);
+        event.preventDefault();
+      }
+      return;
+    }
+    event.preventDefault();
+    zoomAt(timeAt(event), Math.exp(event.deltaY * 0.0025));
+  };
+  useEffect(() => {
+    const host = scroll.current;
+    host?.addEventListener("wheel", wheel, { passive: false });
+    return () => host?.removeEventListener("wheel", wheel);
+  }, []);
+  const menu = (event: MouseEvent) => {
+    event.preventDefault();
+    const at = timeAt(event);
+    const now = state.value.select;
+    openMenu(event.clientX, event.clientY, [
+      ...(now ? [{ label: "Zoom to the selection", run: () => zoom(now) }, { label: "Clear the selection", run: () => select(null) }] : []),
+      { label: "Set a marker here", run: () => update({ marks: [...state.value.marks, Math.round(at)].sort((a, b) => a - b) }) },
+      ...(state.value.marks.length > 0 ? [{ label: "Remove all markers", run: () => update({ marks: [] }) }] : []),
+      { label: "Show all", run: () => zoom(null) },
+    ]);
+  };
+  const pointing = {
+    onPointerDown: down,
+    onPointerMove: moved,
+    onPointerUp: up,
+    onPointerLeave: () => {
+      hover.value = null;
+      pointer.value = null;
+    },
+    onContextMenu: menu,
+  };
+  return (
+    <section class="timeline" aria-label="Timeline">
+      <div class="ruler">
+        <div class="gutter" title="Rows of the table below over time; of the selected group, if one is selected.">
+          {catalog.value?.tables.find((table) => table.name === state.value.table)?.title}
+        </div>
+        <canvas ref={top} style={{ height: `${RULER + STRIP}px` }} {...pointing} aria-hidden="true" />
+      </div>
+      <div class="lanes" ref={scroll} tabIndex={0} role="group" aria-label="Lanes; W and S zoom, A and D move">
+        <div class="gutter" style={{ height: `${height}px` }}>
+          {lines.map((line) => (
+            <Gutter key={`${line.group.name} ${line.lane}`} line={line} />
+          ))}
+        </div>
+        <canvas ref={canvas} {...pointing} aria-hidden="true" />
+      </div>
+      {hover.value && (
+        <div
+          class="tip"
+          role="tooltip"
+          style={{ left: `${Math.min(hover.value.x + 14, window.innerWidth - 330)}px`, top: `${hover.value.y + 16}px` }}
+        >
+          {hover.value.lines.map((line, at) => (
+            <div key={at}>{line}</div>
+          ))}
+        </div>
+      )}
+    </section>
+  );
+}
+
+/** Zooms around a time. */
+export function zoomAt(at: number, factor: number): void {
+  const [from, to] = view.value;
+  const width = Math.max(10, (to - from) * factor);
+  const part = (at - from) / (to - from);
+  zoom([at - width * part, at + width * (1 - part)]);
+}
+
+export function pan(part: number): void {
+  const [from, to] = view.value;
+  show([from + (to - from) * part, to + (to - from) * part]);
+}
+
+function Gutter({ line }: { line: Line }) {
+  const { group, lane } = line;
+  const style = { top: `${line.y}px`, height: `${line.height}px` };
+  if (lane === -1) {
+    const closed = state.value.closed.includes(group.name);
+    return (
+      <button
+        class="head"
+        style={style}
+        title={`${group.summary}\nClick to ${closed ? "open" : "close"}.`}
+        aria-expanded={!closed}
+        onClick={() =>
+          update({
+            closed: closed ? state.value.closed.filter((name) => name !== group.name) : [...state.value.closed, group.name],
+          })
+        }
+      >
+        {closed ? "▸" : "▾"} {group.title}
+      </button>
+    );
+  }
+  if (lane === -2) {
+    const all = whole.value.has(group.name);
+    const rest = group.lanes.length - FEW;
+    return (
+      <button
+        class="more"
+        style={style}
+        title={group.more > 0 ? `${group.more} more have no lane, since they have less.` : undefined}
+        onClick={() => {
+          const next = new Set(whole.value);
+          if (all) next.delete(group.name);
+          else next.add(group.name);
+          whole.value = next;
+        }}
+      >
+        {all ? "fewer" : `${rest} more`}
+      </button>
+    );
+  }
+  const one = group.lanes[lane];
+  if (!one) return null;
+  const at = state.value.table === group.table ? state.value.keys.indexOf(group.key) : -1;
+  const lit = at >= 0 && selected.value.path[at] === one.key;
+  return (
+    <button
+      class={`lane ${lit ? "lit" : ""}`}
+      style={style}
+      title={`${one.label}: ${one.rows.toLocaleString("en-US")} rows. ${group.summary}\nClick to see its rows.`}
+      onClick={() => openTable(group.table, [{ column: group.key, op: "is", value: one.key, label: one.label }])}
+    >
+      {one.label}
+    </button>
+  );
+}
+
+/** What is under the pointer. */
+function explain(event: PointerEvent, lines: Line[], canvas: HTMLCanvasElement | null, host: HTMLDivElement | null): Hover | null {
+  const data = catalog.value;
+  if (!canvas || !host || !data) return null;
+  const box = canvas.getBoundingClientRect();
+  const [from, to] = view.value;
+  const at = from + ((event.clientX - box.left) / box.width) * (to - from);
+  const texts = [`${(at / 1e7).toFixed(7)} s`];
+  for (const mark of state.value.marks.slice(0, 3)) {
+    texts.push(`${duration(Math.abs(at - mark) * 100)} ${at >= mark ? "after" : "before"} the marker at ${(mark / 1e7).toFixed(6)} s`);
+  }
+  const loss = data.losses.find((loss) => loss.from <= at && at < loss.to);
+  if (loss) texts.push(`Events of processor ${loss.processor} were lost between ${(loss.from / 1e7).toFixed(6)} and ${(loss.to / 1e7).toFixed(6)} s.`);
+  const y = event.clientY - host.getBoundingClientRect().top + host.scrollTop;
+  const line = event.target === canvas ? lines.find((line) => line.y <= y && y < line.y + line.height) : undefined;
+  const lane = line && line.lane >= 0 ? line.group.lanes[line.lane] : undefined;
+  if (line && lane) {
+    const parts = visible(data.run, line.group, view.value, levelOf(view.value, canvas.clientWidth));
+    buckets(parts, line.lane, [at, at + 1], (bucket) => {
+      if (bucket.from <= at && at < bucket.to && texts.length < 8) {
+        texts.push(
+          `${lane.label}: ${value(line.group, bucket.weights[bucket.place] ?? 0, bucket.width)}`,
+          `in ${duration(bucket.width * 100)}, with ${(bucket.counts[bucket.place] ?? 0).toLocaleString("en-US")} rows`,
+        );
+      }
+    });
+    texts.push(line.group.summary);
+  }
+  return { x: event.clientX, y: event.clientY, lines: texts };
+}
+
+function prepare(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D | null {
+  const ratio = window.devicePixelRatio || 1;
+  const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== w || canvas.height !== h) {
+    canvas.width = w;
+    canvas.height = h;
+  }
+  const context = canvas.getContext("2d");
+  context?.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context?.clearRect(0, 0, width, height);
+  return context;
+}
+
+/** Colours of the theme, read once a frame. */
+const inks = new Map<string, string>();
+
+function ink(name: string): string {
+  let color = inks.get(name);
+  if (color === undefined) {
+    color = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+    inks.set(name, color);
+  }
+  return color;
+}
+
+/** Draws what lies over everything: the selection, markers and losses. */
+function overlay(context: CanvasRenderingContext2D, width: number, height: number, isTop: boolean): void {
+  const [from, to] = view.value;
+  const x = (time: number) => ((time - from) / (to - from)) * width;
+  for (const loss of catalog.value?.losses ?? []) {
+    if (loss.to < from || loss.from > to) continue;
+    context.fillStyle = ink(isTop ? "--loss" : "--loss-thin");
+    context.fillRect(x(loss.from), isTop ? RULER - 5 : 0, Math.max(1.5, x(loss.to) - x(loss.from)), isTop ? 5 : height);
+  }
+  const now = state.value.select;
+  if (now) {
+    const [a, b] = [Math.max(0, x(now[0])), Math.min(width, x(now[1]))];
+    context.fillStyle = ink("--select");
+    context.fillRect(a, 0, Math.max(1, b - a), height);
+    context.fillStyle = ink("--accent");
+    context.fillRect(a, 0, 1, height);
+    context.fillRect(b - 1, 0, 1, height);
+    if (isTop && b - a > 40) {
+      context.font = "11px system-ui, sans-serif";
+      context.textAlign = "center";
+      const text = duration((now[1] - now[0]) * 100);
+      const wide = context.measureText(text).width + 10;
+      context.fillStyle = ink("--paper");
+      context.fillRect((a + b - wide) / 2, RULER - 3, wide, 16);
+      context.fillStyle = ink("--accent");
+      context.fillText(text, (a + b) / 2, RULER + 5);
+      context.textAlign = "left";
+    }
+  }
+  const lines: [number, string][] = state.value.marks.map((mark) => [mark, ink("--mark")]);
+  if (selected.value.time !== null) lines.push([selected.value.time, ink("--accent")]);
+  if (pointer.value !== null) lines.push([pointer.value, ink("--faint")]);
+  for (const [time, color] of lines) {
+    if (time < from || time > to) continue;
+    context.fillStyle = color;
+    context.fillRect(Math.round(x(time)), 0, 1, height);
+  }
+}
+
+function drawTop(canvas: HTMLCanvasElement): void {
+  const width = canvas.clientWidth;
+  const height = RULER + STRIP;
+  const context = prepare(canvas, width, height);
+  if (!context) return;
+  const [from, to] = view.value;
+  const x = (time: number) => ((time - from) / (to - from)) * width;
+  const unit = step(to - from, width);
+  context.font = "11px system-ui, sans-serif";
+  context.textBaseline = "middle";
+  for (let time = Math.ceil(from / unit) * unit; time <= to; time += unit) {
+    context.fillStyle = ink("--line");
+    context.fillRect(Math.round(x(time)), 0, 1, height);
+    context.fillStyle = ink("--quiet");
+    const text = label(time, unit);
+    if (x(time) + context.measureText(text).width + 6 < width) context.fillText(text, x(time) + 4, 10);
+  }
+  const data = strip.value;
+  if (data) {
+    const most = Math.max(1, ...data.counts);
+    const each = (data.range[1] - data.range[0]) / data.counts.length;
+    context.fillStyle = ink(selected.value.path.length > 0 ? "--lit" : "--strip");
+    context.beginPath();
+    data.counts.forEach((count, at) => {
+      if (count === 0) return;
+      const left = x(data.range[0] + at * each);
+      const tall = Math.max(1.5, (count / most) * (STRIP - 6));
+      context.rect(left, height - 2 - tall, Math.max(1, x(data.range[0] + (at + 1) * each) - left), tall);
+    });
+    context.fill();
+    context.fillStyle = ink("--quiet");
+    context.textAlign = "right";
+    context.fillText(`max ${most.toLocaleString("en-US")}`, width - 4, RULER + 7);
+    context.textAlign = "left";
+  }
+  overlay(context, width, height, true);
+}
+
+/** Draws the visible lanes; returns their number. */
+function drawLanes(canvas: HTMLCanvasElement, lines: Line[]): number {
+  const data = catalog.value;
+  const { height, top } = size.value;
+  const width = canvas.clientWidth;
+  canvas.style.height = `${height}px`;
+  const context = prepare(canvas, width, height);
+  if (!context || !data || width < 10) return 0;
+  const range = view.value;
+  const [from, to] = range;
+  const scale = width / (to - from);
+  const unit = step(to - from, width);
+  context.fillStyle = ink("--line");
+  for (let time = Math.ceil(from / unit) * unit; time <= to; time += unit) {
+    context.fillRect(Math.round((time - from) * scale), 0, 1, height);
+  }
+  const level = levelOf(range, width);
+  const wanted = lines.filter((line) => line.y + line.height > top && line.y < top + height);
+  const quiet = ink("--quiet");
+  const head = ink("--head");
+  let drawn = 0;
+  let group: LaneGroup | null = null;
+  let parts: { tile: Tile; level: number; index: number }[] = [];
+  let most = 1;
+  const groups = lanes.value;
+  for (const line of wanted) {
+    const y = line.y - top;
+    if (line.group !== group) {
+      group = line.group;
+      parts = state.value.closed.includes(group.name) ? [] : visible(data.run, group, range, level);
+      // Lanes of one group have one scale, so that they can be compared.
+      most = group.unit.startsWith("of ") ? 1 : 0;
+      if (most === 0) {
+        const shown = whole.value.has(group.name) ? group.lanes.length : Math.min(FEW, group.lanes.length);
+        for (let lane = 0; lane < shown; lane += 1) {
+          buckets(parts, lane, range, (bucket) => {
+            most = Math.max(most, bucket.weights[bucket.place] ?? 0);
+          });
+        }
+        most = most || 1;
+      }
+    }
+    if (line.lane === -1) {
+      context.fillStyle = head;
+      context.fillRect(0, y, width, line.height);
+      context.fillStyle = quiet;
+      context.font = "11px system-ui, sans-serif";
+      context.textBaseline = "middle";
+      context.textAlign = "right";
+      const fixed = line.group.unit.startsWith("of ");
+      if (!state.value.closed.includes(line.group.name)) {
+        const width_ = length.value / (2 ** level * BUCKETS);
+        context.fillText(fixed ? "full height: 100 %" : `full height: ${value(line.group, most, width_)}`, width - 4, y + line.height / 2);
+      }
+      context.textAlign = "left";
+      continue;
+    }
+    if (line.lane < 0) continue;
+    drawn += 1;
+    const base = y + line.height - 2;
+    const room = line.height - 4;
+    const color = COLORS[groups.indexOf(line.group) % COLORS.length] ?? "#0072b2";
+    context.fillStyle = ink("--line");
+    context.fillRect(0, base + 1, width, 1);
+    context.fillStyle = color;
+    context.beginPath();
+    buckets(parts, line.lane, range, (bucket) => {
+      const weight = bucket.weights[bucket.place] ?? 0;
+      const count = bucket.counts[bucket.place] ?? 0;
+      if (weight <= 0 && count === 0) return;
+      const left = (bucket.from - from) * scale;
+      const right = (bucket.to - from) * scale;
+      // Something that is there is seen, however small it is.
+      const tall = Math.min(room, Math.max(1.2, (weight / most) * room));
+      context.rect(left, base - tall, Math.max(0.8, right - left), tall);
+    });
+    context.fill();
+  }
+  overlay(context, width, height, false);
+  return drawn;
+}
