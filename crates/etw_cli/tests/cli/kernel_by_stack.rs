@@ -23,11 +23,17 @@ struct Recording {
     process: u64,
     /// The stacks of the program's threads, by the time and thread of their event.
     chains: HashMap<(u64, u64), Chain>,
+    /// The same by time and processor: two processors may have events at the same time.
+    by_processor: HashMap<(u64, u64), Chain>,
 }
 
 /// The time of an event on the session's clock.
 fn raw_time(event: &Value) -> u64 {
     event["System"]["TimeCreated"]["RawTime"].as_u64().unwrap()
+}
+
+fn processor(event: &Value) -> u64 {
+    event["System"]["Execution"]["ProcessorID"].as_u64().unwrap()
 }
 
 /// The time of an event in units of 100 ns.
@@ -52,7 +58,7 @@ impl Recording {
         let load = events.iter().find(is_load).unwrap();
         let (process, base) = (number(load, "ProcessId"), number(load, "ImageBase"));
         let functions = Functions::of(&program);
-        let mut chains = HashMap::new();
+        let (mut chains, mut by_processor) = (HashMap::new(), HashMap::new());
         for event in events.iter().filter(|event| kind_of(event) == "StackWalk/Stack") {
             if number(event, "StackProcess") != process {
                 continue;
@@ -71,9 +77,11 @@ impl Recording {
                 .collect();
             let chain: Chain =
                 names.into_iter().rev().filter(|name| name.starts_with("k_")).map(str::to_owned).collect();
-            chains.insert((number(event, "EventTimeStamp"), number(event, "StackThread")), chain);
+            let time = number(event, "EventTimeStamp");
+            by_processor.insert((time, processor(event)), chain.clone());
+            chains.insert((time, number(event, "StackThread")), chain);
         }
-        Some(Recording { etw, events, process, chains })
+        Some(Recording { etw, events, process, chains, by_processor })
     }
 
     /// The chain of an event of a thread; `None` if it is not one of the program's.
@@ -81,14 +89,17 @@ impl Recording {
         self.chains.get(&(raw_time(event), thread))
     }
 
+    /// The chain of an event that does not name its thread.
+    fn chain_here(&self, event: &Value) -> Option<&Chain> {
+        self.by_processor.get(&(raw_time(event), processor(event)))
+    }
+
     /// The weights of the events of some kinds. These events do not name their thread, but the stack does.
     fn weights(&self, kinds: &[&str], weight: impl Fn(&Value) -> u64) -> Weights {
-        let by_time: HashMap<u64, &Chain> =
-            self.chains.iter().map(|((time, _), chain)| (*time, chain)).collect();
         let mut weights = Weights::new();
         for event in self.events.iter().filter(|event| kinds.contains(&kind_of(event))) {
-            if let Some(chain) = by_time.get(&raw_time(event)).filter(|chain| !chain.is_empty()) {
-                *weights.entry((*chain).clone()).or_default() += weight(event);
+            if let Some(chain) = self.chain_here(event).filter(|chain| !chain.is_empty()) {
+                *weights.entry(chain.clone()).or_default() += weight(event);
             }
         }
         weights
@@ -438,15 +449,13 @@ fn files_disks_and_sockets_by_stack() {
     assert_eq!(network[&chain(&["k_receives", "k_receive"])], 40 * 500);
     recording.check("network", &network);
     // The bytes of a request come with its end.
-    let by_time: HashMap<u64, &Chain> =
-        recording.chains.iter().map(|((time, _), chain)| (*time, chain)).collect();
     let (mut begun, mut disk) = (HashMap::new(), Weights::new());
     for event in &recording.events {
         match kind_of(event) {
             "DiskIo/ReadInit" | "DiskIo/WriteInit" => {
-                if let Some(chain) = by_time.get(&raw_time(event)).filter(|chain| !chain.is_empty()) {
-                    disk.entry((*chain).clone()).or_default();
-                    begun.insert(number(event, "Irp"), *chain);
+                if let Some(chain) = recording.chain_here(event).filter(|chain| !chain.is_empty()) {
+                    disk.entry(chain.clone()).or_default();
+                    begun.insert(number(event, "Irp"), chain);
                 } else {
                     begun.remove(&number(event, "Irp"));
                 }

@@ -80,7 +80,10 @@ impl Collector {
                     self.counts.damaged += 1;
                     return Ok(());
                 };
-                self.put(source, time, thread, frames, pointer)
+                self.read(frames, pointer);
+                let entry = Entry::new(time, thread, self.place()?);
+                let in_kernel = self.frames.first().is_some_and(|first| *first >= kernel_start(pointer));
+                self.spool.put(source, if in_kernel { entry.on(record.processor()) } else { entry })
             }
             37 | 38 => match event.zip(pointer.read(payload, 16)) {
                 Some(((time, thread), key)) => self.put_keyed(source, time, thread, key),
@@ -168,9 +171,14 @@ impl Collector {
     }
 
     fn put_frames(&mut self, source: u32, time: i64, thread: u32) -> io::Result<()> {
-        let place = self.spool.put_frames(&self.frames)?;
-        self.counts.apart += 1;
+        let place = self.place()?;
         self.spool.put(source, Entry::new(time, thread, place))
+    }
+
+    /// Counts a stack and writes its frames.
+    fn place(&mut self) -> io::Result<Place> {
+        self.counts.apart += 1;
+        self.spool.put_frames(&self.frames)
     }
 
     /// Adds a stack of an event that is known by a key.
@@ -220,6 +228,14 @@ impl Collector {
         self.counts.undefined_keys += self.keys.len() as u64;
         let (frames, entries, sources) = self.spool.finish(self.definitions)?;
         Ok(Stacks { frames, entries, sources, counts: self.counts })
+    }
+}
+
+/// Returns the least address that may be the kernel's.
+fn kernel_start(pointer: PointerSize) -> u64 {
+    match pointer {
+        PointerSize::Four => 1 << 31,
+        PointerSize::Eight => 1 << 63,
     }
 }
 

@@ -126,7 +126,9 @@ impl Stacks {
 
     /// Returns the stack of a record. Asking in the order of times, in which a pass delivers records, is fastest.
     ///
-    /// A stack belongs to the event of its thread with the time that it names. Of several such events each has it. The
+    /// A stack belongs to the event of its thread with the time that it names. Of several such events each has it. An event
+    /// whose header has no thread takes the stack with its time from its processor: a stack with frames in the kernel is
+    /// written there at once. The
     /// stack of a switch is that of the thread that it goes to, in traces of Windows, or of the one that it comes from, in
     /// traces of Linux: [`Stack::thread`] tells.
     pub fn of<'a>(&'a self, record: &Record<'a>) -> Stack<'a> {
@@ -135,7 +137,9 @@ impl Stacks {
         let is_whole = own.is_some_and(|own| own.match_id == 0);
         let source = self.sources.get(record.origin().source as usize);
         let joined = match source.filter(|_| !is_whole && collect::stack_walk(record).is_none()) {
-            Some(source) => source.of(&self.entries, record.raw_time().0, threads_of(record)),
+            Some(source) => {
+                source.of(&self.entries, record.raw_time().0, threads_of(record), record.processor())
+            }
             None => 0..0,
         };
         Stack { own, joined: (joined.start, joined.end), all: self }

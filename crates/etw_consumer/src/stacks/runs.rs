@@ -15,11 +15,13 @@ use foldhash::fast::RandomState;
 /// Number of entries that are sorted in memory at a time.
 const RUN: usize = 1 << 18;
 /// Bytes of an entry in the file.
-const ENTRY_BYTES: usize = 24;
+const ENTRY_BYTES: usize = 28;
 /// Number of recent stacks whose frames are not written again.
 const RECENT: usize = 1 << 14;
 /// Value of `Entry::len` if the frames are known by a key.
 const KEYED: u32 = u32::MAX;
+/// Value of `Entry::processor` if the stack may come from another processor than its event.
+const ANY_PROCESSOR: u32 = u32::MAX;
 
 /// A stack, or a half of one, of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +33,8 @@ pub(super) struct Entry {
     len: u32,
     /// Number of the first frame, or of the definition.
     start: u64,
+    /// The processor of the event, or [`ANY_PROCESSOR`].
+    processor: u32,
 }
 
 /// Where frames are: the number of the first, and how many.
@@ -39,12 +43,17 @@ pub(super) type Place = (u64, u32);
 impl Entry {
     /// A stack whose frames are known.
     pub(super) fn new(time: i64, thread: u32, (start, len): Place) -> Entry {
-        Entry { time, thread, len, start }
+        Entry { time, thread, len, start, processor: ANY_PROCESSOR }
     }
 
     /// A stack whose frames some definition gives.
     pub(super) fn keyed(time: i64, thread: u32, definition: u32) -> Entry {
-        Entry { time, thread, len: KEYED, start: definition.into() }
+        Entry { time, thread, len: KEYED, start: definition.into(), processor: ANY_PROCESSOR }
+    }
+
+    /// The same of an event on this processor alone.
+    pub(super) fn on(self, processor: u16) -> Entry {
+        Entry { processor: processor.into(), ..self }
     }
 
     fn to_bytes(self) -> [u8; ENTRY_BYTES] {
@@ -52,7 +61,8 @@ impl Entry {
         bytes[..8].copy_from_slice(&self.time.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.thread.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.len.to_le_bytes());
-        bytes[16..].copy_from_slice(&self.start.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.start.to_le_bytes());
+        bytes[24..].copy_from_slice(&self.processor.to_le_bytes());
         bytes
     }
 
@@ -62,6 +72,7 @@ impl Entry {
             thread: bytes.u32_at(8)?,
             len: bytes.u32_at(12)?,
             start: bytes.u64_at(16)?,
+            processor: bytes.u32_at(24)?,
         })
     }
 }
@@ -208,8 +219,15 @@ impl Source {
         Source { near: AtomicUsize::new(entries.start), entries }
     }
 
-    /// Returns the entries of the first thread that has any at a time; without threads, those of any one thread.
-    pub(super) fn of(&self, file: &FileMap, time: i64, threads: [Option<u32>; 2]) -> Range<usize> {
+    /// Returns the entries of the first thread that has any at a time; without threads, those of the one thread that was
+    /// on the processor then, or may have been.
+    pub(super) fn of(
+        &self,
+        file: &FileMap,
+        time: i64,
+        threads: [Option<u32>; 2],
+        processor: u16,
+    ) -> Range<usize> {
         let near = self.near.load(Ordering::Relaxed);
         let is_after = |number: usize| entry(file, number).is_some_and(|entry| entry.time >= time);
         let from = match near.checked_sub(1) {
@@ -219,8 +237,19 @@ impl Source {
         let first = self.skip(file, from, |entry| entry.time < time);
         self.near.store(first, Ordering::Relaxed);
         let found = entry(file, first).filter(|found| self.entries.contains(&first) && found.time == time);
-        let Some(found) = found else { return first..first };
-        let threads = if threads == [None; 2] { [Some(found.thread), None] } else { threads };
+        if found.is_none() {
+            return first..first;
+        }
+        let threads = if threads == [None; 2] {
+            let same_time = || entries(file, first..self.entries.end).take_while(|entry| entry.time == time);
+            let on = |processor: u32| {
+                let entry = same_time().find(|entry| entry.processor == processor);
+                entry.map(|entry| entry.thread)
+            };
+            [on(processor.into()).or_else(|| on(ANY_PROCESSOR)), None]
+        } else {
+            threads
+        };
         let of_thread = |thread: u32| {
             let start = self.skip(file, first, |entry| (entry.time, entry.thread) < (time, thread));
             let end = self.skip(file, start, |entry| (entry.time, entry.thread) <= (time, thread));

@@ -15,18 +15,23 @@ const PROVIDER: Guid = Guid::from_u128(0x5e5bf9c8_1b0e_4a5c_8b0b_1f7b1c1d9e11);
 const DOTNET: Guid = Guid::from_u128(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4);
 const START: FileTime = FileTime(133_000_000_000_000_000);
 
-/// Returns the bytes of a trace with these records.
-fn bytes_of(records: &[RecordBuilder]) -> Vec<u8> {
+/// Returns the bytes of a trace with these records of processors.
+fn bytes_of(records: &[(u16, &RecordBuilder)]) -> Vec<u8> {
     let clock = Clock::new(ClockType::Qpc, Ticks(0), START, 10_000_000);
-    let mut writer = EtlWriter::new(Cursor::new(Vec::new()), WriterOptions::new(clock, 64 << 10, 1)).unwrap();
-    for record in records {
-        writer.write(0, &record.build().unwrap()).unwrap();
+    let mut writer = EtlWriter::new(Cursor::new(Vec::new()), WriterOptions::new(clock, 64 << 10, 2)).unwrap();
+    for (processor, record) in records {
+        writer.write(*processor, &record.build().unwrap()).unwrap();
     }
     writer.finish(FileTime(START.0 + 100_000)).unwrap().out.into_inner()
 }
 
 /// Returns the stacks of the events that are not stacks themselves, with the time of each, and what was found.
 fn stacks_of(records: &[RecordBuilder]) -> (Vec<(i64, Vec<u64>)>, StackCounts) {
+    stacks_on(&records.iter().map(|record| (0, record)).collect::<Vec<_>>())
+}
+
+/// The same of records of several processors.
+fn stacks_on(records: &[(u16, &RecordBuilder)]) -> (Vec<(i64, Vec<u64>)>, StackCounts) {
     let bytes = bytes_of(records);
     // A filter does not matter to what is collected.
     let mut trace = Trace::builder().bytes("made", bytes).limit(10_000_000).open().unwrap();
@@ -228,6 +233,7 @@ fn records_in_any_order() {
             _ => {}
         }
     }
+    let records: Vec<_> = records.iter().map(|record| (0, record)).collect();
     let mut trace = Trace::builder().bytes("made", bytes_of(&records)).open().unwrap();
     let stacks = trace.stacks().unwrap();
     let mut events = Vec::new();
@@ -252,4 +258,21 @@ fn records_in_any_order() {
     (0..1000).rev().for_each(check);
     (0..1000).map(|number| number * 617 % 1000).for_each(check);
     (0..1000).for_each(|number| (0..3).for_each(|_| check(number)));
+}
+
+#[test]
+fn events_without_a_thread_take_the_stack_of_their_processor() {
+    const IN_KERNEL: u64 = 0xFFFF_8000_0000_1000;
+    let call = &kernel(1000, 0x0F33, &[0; 8]);
+    let at = |thread: u32, frames: &[u64]| walk(1001, 32, (1000, thread), frames);
+    // On both processors at the same time; the user half comes later, from another one.
+    let [one, other, user] = [at(7, &[IN_KERNEL]), at(6, &[IN_KERNEL + 1]), at(7, &[0x10])];
+    let (found, _) = stacks_on(&[(0, call), (1, call), (0, &one), (1, &other), (1, &user)]);
+    assert_eq!(found, [(1000, vec![IN_KERNEL, 0x10]), (1000, vec![IN_KERNEL + 1])]);
+    // Only one of them has a stack.
+    let (found, _) = stacks_on(&[(0, call), (1, call), (1, &other)]);
+    assert_eq!(found, [(1000, vec![]), (1000, vec![IN_KERNEL + 1])]);
+    // A stack without the kernel may be written on any.
+    let (found, _) = stacks_on(&[(0, call), (1, &user)]);
+    assert_eq!(found, [(1000, vec![0x10])]);
 }
