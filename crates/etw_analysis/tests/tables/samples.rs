@@ -20,8 +20,19 @@ pub(crate) fn sample(machine: &mut Machine, micros: i64, thread_id: u32, instruc
 
 /// Adds a stack for the event at a time, written later.
 pub(crate) fn stack(machine: &mut Machine, [micros, written]: [i64; 2], thread_id: u32, frames: &[u64]) {
+    stack_on(machine, 0, [micros, written], thread_id, frames);
+}
+
+/// The same by a processor. A stack in the kernel is written by that of its event.
+pub(crate) fn stack_on(
+    machine: &mut Machine,
+    processor: u16,
+    [micros, written]: [i64; 2],
+    thread_id: u32,
+    frames: &[u64],
+) {
     let event_time = Ticks(micros * 10);
-    machine.put(written, 0, &StackWalk { event_time, process_id: thread_id, thread_id, frames });
+    machine.put(written, processor, &StackWalk { event_time, process_id: thread_id, thread_id, frames });
 }
 
 fn image(machine: &mut Machine, process_id: u32, base: u64, len_bytes: u64, name: &str) {

@@ -8,7 +8,7 @@ use etw_kernel::classes::{Image, ImageEvent, ReadyThread};
 
 use crate::cpu::{ready, switch};
 use crate::machine::{Machine, check, micros, rows, table, text};
-use crate::samples::stack;
+use crate::samples::stack_on;
 
 const KERNEL: u64 = 0xFFFF_8000_0000_0000;
 
@@ -37,9 +37,9 @@ fn machine(is_windows: bool, has_stacks: bool) -> Machine {
         machine.put(0, 0, &image);
     }
     let waits = wait::USER_REQUEST;
-    let stack = |machine: &mut Machine, at: i64, thread: u32, frames: &[u64]| {
+    let stack = |machine: &mut Machine, processor: u16, at: i64, thread: u32, frames: &[u64]| {
         if has_stacks {
-            stack(machine, [at, at], thread, frames);
+            stack_on(machine, processor, [at, at], thread, frames);
         }
     };
     machine.put(0, 0, &switch(0, 10, state::READY, 0));
@@ -48,7 +48,7 @@ fn machine(is_windows: bool, has_stacks: bool) -> Machine {
     let mut wait_of = |thread: u32, processor: u16, [begin, end]: [i64; 2], other: u32, frames: &[u64]| {
         machine.put(begin, processor, &switch(thread, other, state::WAITING, waits));
         machine.put(end, processor, &switch(other, thread, state::READY, 0));
-        stack(&mut machine, if is_windows { end } else { begin }, thread, frames);
+        stack(&mut machine, processor, if is_windows { end } else { begin }, thread, frames);
     };
     wait_of(10, 0, [1000, 3400], 0, &CLIENT);
     wait_of(20, 1, [1200, 2300], 30, &SERVER);
@@ -56,10 +56,10 @@ fn machine(is_windows: bool, has_stacks: bool) -> Machine {
     wait_of(10, 0, [5000, 5600], 0, &OTHER);
     for (at, thread, by, frames) in [(2200, 20, 30, THIRD), (3000, 10, 20, ANSWER), (4500, 10, 20, ANSWER)] {
         machine.put(at, 1, &ready(thread));
-        stack(&mut machine, at, by, &frames);
+        stack(&mut machine, 1, at, by, &frames);
     }
     machine.put(5500, 1, &ReadyThread { thread_id: 10, is_executing_dpc: true, ..ReadyThread::default() });
-    stack(&mut machine, 5500, 20, &[KERNEL + 0x70, 0x1071]);
+    stack(&mut machine, 1, 5500, 20, &[KERNEL + 0x70, 0x1071]);
     machine
 }
 
