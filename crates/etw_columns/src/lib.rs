@@ -80,8 +80,8 @@
 //! 2. for texts, GUIDs and stacks: offset (8 bytes), length (8), number of entries (4) and CRC-32 (4) of the dictionary;
 //! 3. the number of tables (4), and for each: name, title and summary; the number of columns (4) and for each name, summary,
 //!    table that rows refer to, type, unit and role (a byte each, in the order of [`ColumnType`], [`Unit`] and [`Role`], from
-//!    0, where roles are detail, key, measure); the number of rows (8); for each chunk, for each column: offset (8), least
-//!    word (8), greatest word (8), number of missing values (4) and CRC-32 (4) of the block.
+//!    0, where roles are detail, key, measure, start, end); the number of rows (8); for each chunk, for each column: offset
+//!    (8), least word (8), greatest word (8), number of missing values (4) and CRC-32 (4) of the block.
 //!
 //! Opening checks the header and the directory. A block or dictionary is checked when it is first used: its checksum, and
 //! that its values lie within what the directory says of them.

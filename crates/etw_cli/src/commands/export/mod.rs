@@ -83,7 +83,7 @@ fn open(args: &ExportArgs) -> Result<Opened> {
     let schemas = Schemas::load(&args.input.schemas.options())?;
     let threads = output::threads(args.input.threads);
     let (filters, stacks) = (args.filter.filters(), args.symbols.stacks(false));
-    Opened::open(&args.input.files, &filters, args.limit, &schemas, threads, &stacks)
+    Opened::open(&args.input.files, &filters, args.limit, &schemas, threads, &stacks, None)
 }
 
 /// Calls `put` with each event that passes the filters, until it fails.
