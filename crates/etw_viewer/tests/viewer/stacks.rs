@@ -23,7 +23,6 @@ fn report(path: &Path, view: TreeView, shape: TreeShape) -> Value {
         from: None,
         to: None,
         symbols: etw_app::symbols::SymbolOptions::default(),
-        index: etw_app::index::IndexOptions::default(),
         tiers: false,
         format: Format::Json,
         output: Some(output.clone()),

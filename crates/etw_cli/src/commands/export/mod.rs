@@ -22,6 +22,7 @@ use openetw::export::ColumnFormat;
 use openetw::schema::Located;
 
 use crate::args::export::{ExportArgs, ExportFormat};
+use crate::args::index::IndexArgs;
 use crate::args::{Color, DumpArgs, DumpFormat};
 use crate::commands::dump;
 
@@ -73,6 +74,7 @@ fn as_dump(args: ExportArgs) -> DumpArgs {
         color: Color::Never,
         stacks: false,
         symbols: args.symbols,
+        index: IndexArgs { no_index: true, index_dir: None },
     }
 }
 
