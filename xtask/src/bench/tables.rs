@@ -49,7 +49,7 @@ pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
         rows.extend(ranges(effort, &etw, &file)?);
         for (what, arguments) in [
             ("report", &["report"][..]),
-            ("report of a table with an index", &["report", "--table", "events", "--group-by", "kind"]),
+            ("report of a table with an index", &["report", "--table", "events", "--group-by", "kind"][..]),
         ] {
             let peak = peak_mib(&etw, arguments, &file)?;
             rows.push(Row::new(format!("{what}: peak memory"), peak, "MiB"));

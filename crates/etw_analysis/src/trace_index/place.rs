@@ -115,8 +115,8 @@ impl IndexPlace {
                         || Identity::of(&self.files, &self.names).is_ok_and(|now| now == self.identity);
                     let index = super::fill(trace, writer, symbolizer, progress, is_same)
                         .map_err(|error| error.at(path))?;
-                    return Ok(TraceIndex::of(index, Some(path.clone()))
-                        .map_err(|error| TraceIndexError::Write { path: path.clone(), error })?);
+                    return TraceIndex::of(index, Some(path.clone()))
+                        .map_err(|error| TraceIndexError::Write { path: path.clone(), error });
                 }
                 Err(error) => {
                     first.get_or_insert(TraceIndexError::Write { path: path.clone(), error });
