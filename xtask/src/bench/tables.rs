@@ -135,7 +135,7 @@ fn peak_mib(etw: &Path, arguments: &[&str], file: &Path) -> Result<f64> {
     let mut peak = 0.0_f64;
     loop {
         let text = fs::read_to_string(&status_file).unwrap_or_default();
-        let kib =
+        let kib: Option<f64> =
             text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().split(' ').next()?.parse().ok());
         peak = peak.max(kib.unwrap_or(0.0) / 1024.0);
         if let Some(status) = child.try_wait()? {
