@@ -32,6 +32,22 @@ impl SymbolOptions {
     }
 }
 
+impl SymbolOptions {
+    /// Returns what the names of functions depend on, in one line: the options and the environment.
+    pub fn description(&self) -> String {
+        let variable = |name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+        let paths = self.paths.iter().cloned();
+        let directories = self.debug_directories.iter().map(|directory| directory.display().to_string());
+        let environment = ["_NT_SYMBOL_PATH", "DEBUGINFOD_URLS"].into_iter().filter_map(variable);
+        paths
+            .chain(directories)
+            .chain(environment)
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(";")
+    }
+}
+
 /// Returns the source of names that the environment describes, with a warning if it cannot be used.
 pub fn of_environment() -> Symbolizer {
     Symbolizer::from_environment().unwrap_or_else(|error| {

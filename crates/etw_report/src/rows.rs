@@ -5,14 +5,15 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use etw_app::input::{self, check_read, report_unreadable};
+use etw_app::index::{self, IndexOptions, Tables};
+use etw_app::input::check_read;
 use etw_app::symbols::SymbolOptions;
 use etw_app::table::{WIDTH, cell_value, put_cells};
 use etw_app::{UsageError, output};
 use openetw::analysis::{Cell, Duration, Machines, Window};
 use openetw::tables::{
     Aggregate, ColumnType, ColumnsError, EventKinds, EventTable, Filter, Index, IndexWriter, Order, OrderBy,
-    Pivot, PivotResult, RowFilterError, RowTables, Table, Unit, Value, column_path, row_filter,
+    Pivot, PivotResult, RowFilterError, RowTables, Table, Unit, Value, column_path, in_window, row_filter,
 };
 use openetw::{FileTime, TimePoint, Trace};
 use serde_json::json;
@@ -49,6 +50,8 @@ pub struct RowsRequest {
     pub to: Option<TimePoint>,
     /// Where symbols are looked for.
     pub symbols: SymbolOptions,
+    /// Whether and where the tables are kept.
+    pub index: IndexOptions,
     /// Output format.
     pub format: RowsFormat,
     /// File to write; `None` for standard output.
@@ -90,31 +93,64 @@ pub fn run(request: &RowsRequest) -> Result<()> {
             request.table
         ));
     }
-    let builder = input::builder(&request.files)?;
-    // The kernel's classes are built in.
-    let mut trace = builder.skip_unreadable(true).open()?;
-    report_unreadable(&trace);
-    let start = trace.start_time();
+    if !is_known {
+        return of_events(request);
+    }
+    let tables = Tables::open(&request.files, &request.index, &request.symbols)?;
+    let (out, tables) = match made_of(request, &tables) {
+        Err(error) if tables.is_from_file() && is_damage(&error) => {
+            let (files, error) = (&request.files, format!("{error:#}"));
+            let tables = tables.again(files, &request.index, &request.symbols, &error)?;
+            (made_of(request, &tables)?, tables)
+        }
+        made => (made?, tables),
+    };
+    write(request, &out)?;
+    tables.check_read()
+}
+
+fn made_of(request: &RowsRequest, tables: &Tables) -> Result<Vec<u8>> {
+    made(request, tables.tables(), &request.table, tables.index.start_time())
+}
+
+/// Whether an error says that a part of an index is not what was written.
+fn is_damage(error: &anyhow::Error) -> bool {
+    let is_damage = |error: &ColumnsError| matches!(error, ColumnsError::Damaged { .. });
+    error.chain().any(|error| error.downcast_ref().is_some_and(is_damage))
+}
+
+/// Writes rows of the table of a kind of events, which no index has.
+fn of_events(request: &RowsRequest) -> Result<()> {
+    let mut trace = index::open_trace(&request.files)?;
+    let table = event_table(&mut trace, &request.table)?;
+    let name = table.schema().name.to_string();
+    let stacks = trace.stacks()?;
+    let tables = RowTables::new(IndexWriter::in_memory())?.of_machines(Machines::of(&trace));
+    let mut tables = tables.of_events([table])?;
+    trace.for_each_layout(|event| tables.add(event, &stacks.of(event.record)))?;
+    let index = tables.finish(&request.symbols.symbolizer()?)?;
+    write(request, &made(request, &index, &name, trace.start_time())?)?;
+    check_read(&trace)
+}
+
+fn write(request: &RowsRequest, out: &[u8]) -> Result<()> {
+    let mut file = output::open(request.output.as_deref())?;
+    file.write_all(out)?;
+    file.flush()?;
+    Ok(())
+}
+
+/// Returns the text of the rows or groups of a table.
+fn made(request: &RowsRequest, index: &Index, name: &str, start: FileTime) -> Result<Vec<u8>> {
     let resolve = |time: Option<TimePoint>, default| time.map_or(default, |time| time.resolve(start));
     let window =
         Window { from: resolve(request.from, Window::ALL.from), to: resolve(request.to, Window::ALL.to) };
     if window.from >= window.to {
         return usage("--from is not before --to");
     }
-    let of_events = match is_known {
-        true => None,
-        false => Some(event_table(&mut trace, &request.table)?),
-    };
-    let name = of_events.as_ref().map_or(&*request.table, |table| &table.schema().name).to_owned();
-    let stacks = trace.stacks()?;
-    let tables = RowTables::new(IndexWriter::in_memory())?.of_machines(Machines::of(&trace));
-    let mut tables = tables.of_events(of_events)?;
-    trace.for_each_layout(|event| tables.add(event, &stacks.of(event.record)))?;
-    tables.add_losses(trace.statistics());
-    let index = tables.finish(&request.symbols.symbolizer()?)?;
-    let table = index.table(&name).context("the table is missing")?;
-    let shown = Shown { index: &index, table, start };
-    let mut conditions = Conditions { filter: shown.period(window), through: Vec::new() };
+    let table = index.table(name).context("the table is missing")?;
+    let shown = Shown { index, table, start };
+    let mut conditions = Conditions { filter: in_window(table.schema(), window), through: Vec::new() };
     if let Some(text) = &request.condition {
         let filter = row_filter(text, table, start, &mut conditions.through).map_err(wrong_condition)?;
         conditions.filter = Filter::All(vec![conditions.filter, filter]);
@@ -154,10 +190,7 @@ pub fn run(request: &RowsRequest) -> Result<()> {
             }
         }
     }
-    let mut file = output::open(request.output.as_deref())?;
-    file.write_all(&out)?;
-    file.flush()?;
-    check_read(&trace)
+    Ok(out)
 }
 
 /// Finds the table of a kind of events in a trace.
@@ -202,14 +235,6 @@ struct Conditions {
 type Shape = (Vec<String>, Vec<Vec<Cell>>, u64);
 
 impl<'i> Shown<'i> {
-    /// Returns the condition that a row is in a time window.
-    fn period(&self, window: Window) -> Filter {
-        let time = self.table.schema().column("time").filter(|_| window != Window::ALL);
-        time.map_or(Filter::All(Vec::new()), |time| {
-            Filter::range(time, Value::Time(window.from), Value::Time(window.to))
-        })
-    }
-
     /// Finds a column by its name or path, such as `thread.process.name`, also in the tables that rows refer to.
     fn field(&self, name: &str) -> Result<Field> {
         let Some(path) = column_path(self.table, name) else {

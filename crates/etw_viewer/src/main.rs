@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
+use etw_app::index::IndexOptions;
 use etw_app::symbols::SymbolOptions;
 use etw_app::{UsageError, output};
 use etw_viewer::{Options, Viewer, has_desktop, open_browser};
@@ -39,6 +40,12 @@ struct Args {
     /// Directory with separate debug files of ELF files; may be repeated.
     #[arg(long, value_name = "DIR")]
     debug_directory: Vec<PathBuf>,
+    /// Neither use nor make an index of the trace (`etw index`).
+    #[arg(long, conflicts_with = "index_dir")]
+    no_index: bool,
+    /// Directory of the index, instead of that of the trace.
+    #[arg(long, value_name = "DIR")]
+    index_dir: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -56,7 +63,8 @@ fn main() -> ExitCode {
 
 fn run(args: Args) -> Result<()> {
     let symbols = SymbolOptions { paths: args.symbols, debug_directories: args.debug_directory };
-    let viewer = Viewer::start(Options { files: args.files, port: args.port, symbols })?;
+    let index = IndexOptions { disabled: args.no_index, directory: args.index_dir };
+    let viewer = Viewer::start(Options { files: args.files, port: args.port, symbols, index })?;
     let mut out = std::io::stdout();
     writeln!(out, "{}", viewer.url())?;
     out.flush()?;

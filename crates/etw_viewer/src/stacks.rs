@@ -232,7 +232,7 @@ impl<'m> Builder<'m> {
         Ok(Builder {
             model,
             stacks: NamedStacks::new(unit),
-            nodes: model.index.stacks()?,
+            nodes: model.index().stacks()?,
             processes: HashMap::new(),
             frames: HashMap::new(),
             places: HashMap::new(),
@@ -273,7 +273,7 @@ impl<'m> Builder<'m> {
             let id = table.path_value(row.into(), &fields.get("process_id")?.path)?;
             is_idle = leaves_out_idle && id == Value::Integer(0);
             if let Value::Code(code) = table.path_value(row.into(), &fields.get("name")?.path)? {
-                name = self.model.index.texts()?.get(code);
+                name = self.model.index().texts()?.get(code);
             }
         }
         let place = (!is_idle).then(|| {
@@ -322,7 +322,7 @@ impl<'m> Builder<'m> {
     fn functions(&mut self, frame: u32) -> Result<Vec<FrameIndex>> {
         let model = self.model;
         let table = table(model, "frames")?;
-        let texts = model.index.texts()?;
+        let texts = model.index().texts()?;
         let text = |name: &str| -> Result<Option<&'m str>> {
             let column = table.schema().column(name).context("frames have this column")?;
             debug_assert_eq!(table.schema().columns[column].column_type, ColumnType::Text);

@@ -145,13 +145,14 @@ pub use etw_event::{
 
 #[cfg(feature = "read")]
 pub use etw_consumer::{
-    CallbackResult, Callbacks, Converted, Counts, Event, EventError, EventFilter, EventFilterError,
-    FilterError, IdSet, Input, InputError, InputLimits, KeywordSpec, LossReport, OwnedEvent, OwnedProperties,
-    OwnedValue, Predicate, ProcessName, ProcessTable, ProviderKey, ProviderSpec, ProviderSpecError,
-    ReadRecord, SchemaEvent, SchemaFile, SchemaFileKind, SchemaFiles, SchemaReader, Schemas, SessionChange,
-    SessionEnd, SessionError, SessionGap, SessionsHandle, SourceStatistics, Spooled, Stack, StackCounts,
-    Stacks, Statistics, StatisticsHandle, StopHandle, Subscription, TimePoint, TimePointError, Trace,
-    TraceBuilder, TraceError, TraceReader, UndescribedPublisher, filter, relog, testing,
+    BufferSummary, CallbackResult, Callbacks, Converted, Counts, Event, EventError, EventFilter,
+    EventFilterError, FilterError, IdSet, Input, InputError, InputLimits, KeywordSpec, LossReport, Overview,
+    OwnedEvent, OwnedProperties, OwnedValue, Predicate, ProcessName, ProcessTable, ProviderKey, ProviderSpec,
+    ProviderSpecError, ReadRecord, SchemaEvent, SchemaFile, SchemaFileKind, SchemaFiles, SchemaReader,
+    Schemas, SessionChange, SessionEnd, SessionError, SessionGap, SessionsHandle, SourceStatistics, Spooled,
+    Stack, StackCounts, Stacks, Statistics, StatisticsHandle, StopHandle, Subscription, TimePoint,
+    TimePointError, Trace, TraceBuilder, TraceError, TraceReader, UndescribedPublisher, filter, relog,
+    testing,
 };
 
 /// Decoding payloads, as TDH does on Windows: schemas from every source, layouts, values and their text.
@@ -372,7 +373,8 @@ pub mod analysis {
 #[cfg(feature = "analysis")]
 pub mod tables {
     pub use etw_analysis::{
-        EventKinds, EventTable, RowFilterError, RowTables, column_path, row_filter, row_tables,
+        EventKinds, EventTable, IndexNote, IndexPlace, IndexProblem, RowFilterError, RowTables, TraceIndex,
+        TraceIndexError, column_path, in_window, row_filter, row_tables,
     };
     pub use etw_columns::{
         Aggregate, ChunkStatistics, Column, ColumnReader, ColumnType, ColumnsError, Comparison, Element,

@@ -21,12 +21,14 @@ mod kinds;
 mod lives;
 mod losses;
 mod objects;
+mod period;
 mod registry;
 mod schemas;
 mod seen;
+pub(crate) mod sources;
 
 use etw_columns::{ColumnsError, Index, IndexWriter, Row, TableId, TableSchema};
-use etw_consumer::{Event, Stack, Statistics};
+use etw_consumer::{Event, Overview, Stack, Statistics, Trace};
 use etw_event::{PointerSize, Record, classes};
 use etw_schema::Struct;
 use etw_symbols::Symbolizer;
@@ -51,6 +53,7 @@ use frames::Frames;
 use kinds::Kinds;
 use lives::Lives;
 use objects::Objects;
+pub use period::in_window;
 use registry::Registry;
 use schemas::Tables;
 use seen::Seen;
@@ -290,6 +293,21 @@ impl RowTables {
         if self.error.is_none() {
             self.error = losses::write(statistics, self.tables.losses, &mut self.writer).err();
         }
+    }
+
+    /// Adds the traces and what is known of their buffers, at any time.
+    ///
+    /// [`RowTables::finish`] returns the first error.
+    pub fn add_traces(&mut self, trace: &Trace, overview: &Overview) {
+        if self.error.is_none() {
+            let tables = (self.tables.traces, self.tables.buffers);
+            self.error = sources::write(trace, overview, tables, &mut self.writer).err();
+        }
+    }
+
+    /// Whether the writer has failed, so that [`RowTables::finish`] returns an error.
+    pub fn has_failed(&self) -> bool {
+        self.error.is_some()
     }
 
     fn switch(

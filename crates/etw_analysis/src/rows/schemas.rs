@@ -6,14 +6,15 @@ use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, Role, TableId, 
 
 use super::activities::ACTIVITIES;
 use super::columns::{
-    FILE, PROCESSOR, STACK, THREAD, address, bytes, code, duration, frame, id, process, stack, text, thread,
-    time, time_of,
+    FILE, PROCESSOR, STACK, THREAD, address, bytes, code, duration, end_of, frame, id, process, stack,
+    start_of, text, thread, time,
 };
 use super::commits::VIRTUAL_ALLOC;
 use super::connections::CONNECTIONS;
 use super::declared;
 use super::losses::LOSSES;
 use super::registry::{REGISTRY, REGISTRY_KEYS};
+use super::sources::{BUFFERS, TRACES};
 
 const EVENTS_COLUMNS: &[Column] = &[
     time("When the event was logged."),
@@ -57,8 +58,8 @@ const PROCESSES_COLUMNS: &[Column] = &[
     id("process_id", "Process id."),
     Column::row_of("processes", "parent", "Process that started it."),
     id("parent_id", "Id of the process that started it."),
-    Column::new("start", ColumnType::Time, "When it started, if that was during the trace."),
-    Column::new("end", ColumnType::Time, "When it ended, if that was during the trace."),
+    start_of("start", "When it started, if that was during the trace."),
+    end_of("end", "When it ended, if that was during the trace."),
     Column::new("exit_status", ColumnType::I64, "Exit status."),
     text("command_line", "Command line."),
     duration("duration", "Time from its start to its end, if both were during the trace."),
@@ -73,8 +74,8 @@ const THREADS_COLUMNS: &[Column] = &[
     id("thread_id", "Thread id."),
     Column::row_of("processes", "process", "Process of the thread."),
     text("name", "Name of the thread, if it has one."),
-    time_of("start_time", "When it started, if that was during the trace."),
-    time_of("end_time", "When it ended, if that was during the trace."),
+    start_of("start_time", "When it started, if that was during the trace."),
+    end_of("end_time", "When it ended, if that was during the trace."),
     duration("lifetime", "Time between the two."),
     frame("start_function", "Function that it starts with."),
     address("teb_base", "Address of its environment block."),
@@ -93,8 +94,8 @@ const IMAGES_COLUMNS: &[Column] = &[
     text("image", "Name of the file."),
     address("base", "First address."),
     Column::new("size", ColumnType::U64, "Number of addresses.").unit(Unit::Bytes),
-    time_of("load_time", "When it was loaded, if that was during the trace."),
-    time_of("unload_time", "When it was unloaded, if that was during the trace."),
+    start_of("load_time", "When it was loaded, if that was during the trace."),
+    end_of("unload_time", "When it was unloaded, if that was during the trace."),
     stack("load_stack", "Stack of the loading."),
     code("time_date_stamp", "Time stamp in the file's header."),
     text("company_name", "Company in the file's version."),
@@ -286,8 +287,8 @@ static GPU_CONTEXTS: TableSchema = TableSchema::new(
 );
 
 const GC_COLUMNS: &[Column] = &[
-    time_of("start_time", "When the collection started."),
-    time_of("end_time", "When it ended, if that was during the trace."),
+    start_of("start_time", "When the collection started."),
+    end_of("end_time", "When it ended, if that was during the trace."),
     duration("duration", "Time between the two."),
     process("process", "Process whose memory was collected."),
     id("number", "Number of the collection in its process."),
@@ -325,7 +326,7 @@ pub(super) static ALL: LazyLock<Vec<&'static TableSchema>> =
     LazyLock::new(|| OWN.into_iter().chain(declared::ALL.iter().map(|table| table.schema)).collect());
 
 /// The tables whose rows are written one by one.
-static OWN: [&TableSchema; 25] = [
+static OWN: [&TableSchema; 27] = [
     &EVENTS,
     &EVENT_KINDS,
     &PROCESSES,
@@ -351,6 +352,8 @@ static OWN: [&TableSchema; 25] = [
     &GPU_CONTEXTS,
     &GC,
     &LOSSES,
+    &TRACES,
+    &BUFFERS,
 ];
 
 /// The tables of a writer.
@@ -381,6 +384,8 @@ pub(super) struct Tables {
     pub(super) gpu_contexts: TableId,
     pub(super) gc: TableId,
     pub(super) losses: TableId,
+    pub(super) traces: TableId,
+    pub(super) buffers: TableId,
 }
 
 impl Tables {
@@ -411,6 +416,8 @@ impl Tables {
             gpu_contexts: writer.table(&GPU_CONTEXTS)?,
             gc: writer.table(&GC)?,
             losses: writer.table(&LOSSES)?,
+            traces: writer.table(&TRACES)?,
+            buffers: writer.table(&BUFFERS)?,
         })
     }
 }

@@ -13,6 +13,7 @@ use openetw::TimePoint;
 use openetw::analysis::{FramePattern, ProcessFilter, StackWeight, TableKind, TreeShape, TreeView};
 use openetw::tables::row_tables;
 
+use super::index::IndexArgs;
 use super::number;
 use super::symbols::SymbolArgs;
 
@@ -90,6 +91,8 @@ pub(crate) struct ReportArgs {
     pub(crate) to: Option<String>,
     #[command(flatten)]
     pub(crate) symbols: SymbolArgs,
+    #[command(flatten)]
+    pub(crate) index: IndexArgs,
     /// Show how far methods of .NET are optimized: `module![Tier]Namespace.Type.Method(args)`.
     #[arg(long)]
     pub(crate) tiers: bool,
@@ -397,6 +400,7 @@ impl ReportArgs {
             from: time(self.from.as_deref())?,
             to: time(self.to.as_deref())?,
             symbols: self.symbols.options(),
+            index: self.index.options(),
             format,
             output: self.output.clone(),
         }))

@@ -10,23 +10,21 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::Result;
-use etw_app::input;
+use etw_app::index::{self, IndexOptions};
+use etw_app::output;
 use etw_app::symbols::SymbolOptions;
-use openetw::analysis::Machines;
-use openetw::tables::{Index, IndexWriter, RowTables};
+use openetw::symbols::Symbolizer;
+use openetw::tables::{Index, IndexPlace, TraceIndex};
 use openetw::{FileTime, Trace};
 use serde::Serialize;
 
 pub(crate) use loss::Loss;
 
-/// Number of events between updates of the progress.
-const PROGRESS_EVERY: u64 = 1 << 14;
-
 /// The tables of the opened traces, complete.
 #[derive(Debug)]
 pub(crate) struct Model {
     pub(crate) files: Vec<PathBuf>,
-    pub(crate) index: Index,
+    tables: TraceIndex,
     /// Time of the first event.
     pub(crate) start: FileTime,
     /// End of the last event; later than `start`.
@@ -38,6 +36,19 @@ pub(crate) struct Model {
 }
 
 impl Model {
+    /// Returns the tables.
+    pub(crate) fn index(&self) -> &Index {
+        self.tables.index()
+    }
+
+    /// Verifies an index that was read from a file, and warns if it is damaged.
+    fn verify(&self) {
+        if let (Some(path), Err(error)) = (self.tables.path(), self.index().verify()) {
+            let path = path.display();
+            output::warn(&format_args!("{path}: {error}; end the viewer and run `etw index --force`"));
+        }
+    }
+
     /// Returns a time in units of 100 ns since the start of the trace.
     pub(crate) fn since_start(&self, time: FileTime) -> i64 {
         time.0.saturating_sub(self.start.0)
@@ -94,15 +105,19 @@ pub(crate) struct Progress<'l> {
 }
 
 impl Loader {
-    /// Opens traces, and builds their tables on a thread of its own.
+    /// Opens traces, and opens their index or builds their tables on a thread of its own.
     ///
     /// # Errors
     ///
     /// Fails if no trace can be opened, or if the symbol options are wrong.
-    pub(crate) fn start(files: &[PathBuf], symbols: &SymbolOptions) -> Result<Arc<Loader>> {
-        let mut trace = input::builder(files)?.skip_unreadable(true).open()?;
-        input::report_unreadable(&trace);
+    pub(crate) fn start(
+        files: &[PathBuf],
+        symbols: &SymbolOptions,
+        index: &IndexOptions,
+    ) -> Result<Arc<Loader>> {
+        let mut trace = index::open_trace(files)?;
         let symbolizer = symbols.symbolizer()?;
+        let place = index::place(files, index, symbols).filter(|_| trace.unreadable().is_empty());
         let names: Vec<String> = trace.source_names().map(str::to_owned).collect();
         let summary = names.into_iter().zip(trace.headers()).map(|(name, header)| FileSummary {
             name,
@@ -122,9 +137,13 @@ impl Loader {
         });
         let (own, files) = (Arc::clone(&loader), files.to_vec());
         std::thread::Builder::new().name("tables".to_owned()).spawn(move || {
-            let built = own.build(&mut trace, files, &symbolizer);
-            if let Err(error) = built.map(|model| own.model.set(Arc::new(model))) {
-                own.set(|state| state.error = Some(format!("{error:#}")));
+            let built = own.build(&mut trace, files, place.as_ref(), &symbolizer);
+            match built.map(Arc::new) {
+                Ok(model) => {
+                    let _ = own.model.set(Arc::clone(&model));
+                    model.verify();
+                }
+                Err(error) => own.set(|state| state.error = Some(format!("{error:#}"))),
             }
         })?;
         Ok(loader)
@@ -151,35 +170,34 @@ impl Loader {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Builds the tables in memory. This is the one place that would take them from an index on disk.
+    /// Opens the index, or builds the tables.
     fn build(
         &self,
         trace: &mut Trace,
         files: Vec<PathBuf>,
-        symbolizer: &openetw::symbols::Symbolizer,
+        place: Option<&IndexPlace>,
+        symbolizer: &Symbolizer,
     ) -> Result<Model> {
         let start = trace.start_time();
         let end = trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
         let length = end.0.saturating_sub(start.0).max(1);
         let losses = loss::losses(trace);
-        let stacks = trace.stacks()?;
-        let mut tables = RowTables::new(IndexWriter::in_memory())?.of_machines(Machines::of(trace));
-        let mut last = start;
-        let mut events = 0_u64;
-        trace.for_each_layout(|event| {
-            tables.add(event, &stacks.of(event.record));
-            last = last.max(event.record.time());
-            events += 1;
-            if events.is_multiple_of(PROGRESS_EVERY) {
-                let done = last.0.saturating_sub(start.0).clamp(0, length) as f64 / length as f64;
-                self.done.store((done * 1000.0) as u32, Ordering::Relaxed);
+        let tables = match place.and_then(index::open) {
+            Some(tables) => tables,
+            None => {
+                let mut last = start;
+                let mut progress = |time: FileTime| {
+                    last = last.max(time);
+                    let done = last.0.saturating_sub(start.0).clamp(0, length) as f64 / length as f64;
+                    self.done.store((done * 1000.0) as u32, Ordering::Relaxed);
+                };
+                index::make(trace, place, symbolizer, &mut progress)?
             }
-        })?;
+        };
         self.done.store(1000, Ordering::Relaxed);
-        self.set(|state| state.phase = "looking up names");
-        let index = tables.finish(symbolizer)?;
         // The last event has its place before the end.
-        let end = FileTime(last.0.max(start.0).saturating_add(1));
-        Ok(Model { files, index, start, end, losses, matching: Mutex::default() })
+        let last = tables.last_time().unwrap_or(start).max(start);
+        let end = FileTime(last.0.saturating_add(1));
+        Ok(Model { files, tables, start, end, losses, matching: Mutex::default() })
     }
 }

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result};
+use etw_app::index::IndexOptions;
 use etw_app::symbols::SymbolOptions;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -28,6 +29,8 @@ pub struct Options {
     pub port: u16,
     /// Where symbols are looked for.
     pub symbols: SymbolOptions,
+    /// Whether and where the tables are kept.
+    pub index: IndexOptions,
 }
 
 /// A running server.
@@ -64,7 +67,7 @@ impl Viewer {
     ///
     /// Fails if no trace can be opened, or if the port is in use.
     pub fn start(options: Options) -> Result<Viewer> {
-        let loader = Loader::start(&options.files, &options.symbols)?;
+        let loader = Loader::start(&options.files, &options.symbols, &options.index)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .max_blocking_threads(16)

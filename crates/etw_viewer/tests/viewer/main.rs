@@ -149,6 +149,7 @@ fn report(path: &Path, table: &str, columns: &[&str], values: &[&str], top: Opti
         from: None,
         to: None,
         symbols: etw_app::symbols::SymbolOptions::default(),
+        index: etw_app::index::IndexOptions::default(),
         format: etw_report::rows::RowsFormat::Json,
         output: Some(output.clone()),
     })

@@ -5,8 +5,8 @@ use etw_event::{Guid, classes};
 
 use super::{Declared, Fill, Kinds, Of, Scope};
 use crate::rows::columns::{
-    PROCESS, PROCESSOR, STACK, THREAD, address, bytes, count, duration, frame, id, stack, text, thread, time,
-    time_of,
+    PROCESS, PROCESSOR, STACK, THREAD, address, bytes, count, duration, end_of, frame, id, stack, start_of,
+    text, thread, time,
 };
 
 /// Microsoft-Windows-Kernel-Memory.
@@ -63,8 +63,8 @@ pub(super) static POOL: Declared = Declared {
         "Pool",
         "One row for each allocation from the kernel's pools.",
         columns![
-            time_of("alloc_time", "When it was allocated."),
-            time_of("free_time", "When it was freed, if that was during the trace."),
+            start_of("alloc_time", "When it was allocated."),
+            end_of("free_time", "When it was freed, if that was during the trace."),
             duration("lifetime", "Time between the two."),
             thread("thread", "Thread that allocated it."),
             id("type", "Type of the pool (`POOL_TYPE`)."),
@@ -102,8 +102,8 @@ pub(super) static HEAP: Declared = Declared {
         "Heap Allocations",
         "One row for each block of memory from a heap of a process.",
         columns![
-            time_of("alloc_time", "When it was allocated."),
-            time_of("free_time", "When it was freed or moved, if that was during the trace."),
+            start_of("alloc_time", "When it was allocated."),
+            end_of("free_time", "When it was freed or moved, if that was during the trace."),
             duration("lifetime", "Time between the two."),
             PROCESS,
             THREAD,

@@ -22,6 +22,7 @@ use openetw::export::ColumnFormat;
 use openetw::schema::Located;
 
 use crate::args::export::{ExportArgs, ExportFormat};
+use crate::args::index::IndexArgs;
 use crate::args::{Color, DumpArgs, DumpFormat};
 use crate::commands::dump;
 
@@ -73,6 +74,7 @@ fn as_dump(args: ExportArgs) -> DumpArgs {
         color: Color::Never,
         stacks: false,
         symbols: args.symbols,
+        index: IndexArgs { no_index: true, index_dir: None },
     }
 }
 
@@ -83,7 +85,7 @@ fn open(args: &ExportArgs) -> Result<Opened> {
     let schemas = Schemas::load(&args.input.schemas.options())?;
     let threads = output::threads(args.input.threads);
     let (filters, stacks) = (args.filter.filters(), args.symbols.stacks(false));
-    Opened::open(&args.input.files, &filters, args.limit, &schemas, threads, &stacks)
+    Opened::open(&args.input.files, &filters, args.limit, &schemas, threads, &stacks, None)
 }
 
 /// Calls `put` with each event that passes the filters, until it fails.
