@@ -19,6 +19,7 @@ mod peers;
 mod process;
 #[cfg(target_os = "linux")]
 mod profiles;
+mod random;
 mod schemas;
 mod shell;
 mod systems;
@@ -58,7 +59,7 @@ enum Chore {
     /// Write a generated trace.
     Generate(generate::Options),
     /// Compare our output with the results of independent readers.
-    Peers,
+    Peers(peers::Options),
     /// Write docs/coverage.md: the decoded share of each real trace.
     Coverage,
     /// Build and type-check the page of `etw view`, or check that the committed one is what its source gives.
@@ -96,7 +97,7 @@ fn main() -> ExitCode {
         Chore::Dist(options) => dist::run(&options),
         Chore::Bpf(options) => bpf::run(&options),
         Chore::Generate(options) => generate::run(&options),
-        Chore::Peers => peers::compare(),
+        Chore::Peers(options) => peers::run(&options),
         Chore::Coverage => coverage::write(),
         Chore::Ui(options) => ui::run(&options),
         Chore::Tables => tables::write(),
