@@ -68,7 +68,10 @@ pub use modules::ModuleUse;
 pub use process_filter::ProcessFilter;
 pub use processes::{ProcessIndex, ThreadIndex};
 pub use report::{Report, ReportOptions};
-pub use rows::{EventKinds, EventTable, RowFilterError, RowTables, column_path, row_filter, row_tables};
+pub use rows::{
+    EventKinds, EventTable, Regions, RegionsError, RowFilterError, RowTables, column_path, row_filter,
+    row_tables,
+};
 pub use stack_names::StackNames;
 pub use tables::disk::disk_label;
 pub use tables::table::{Cell, Column, Table, TableKind};
