@@ -27,6 +27,8 @@ mod systems;
 mod tables;
 mod torture;
 mod ui;
+#[cfg(target_os = "linux")]
+mod wpa_tables;
 
 use std::process::ExitCode;
 
@@ -66,6 +68,10 @@ enum Chore {
     Ui(ui::Options),
     /// Write docs/tables.md from the declarations of the tables.
     Tables,
+    /// Write or check docs/wpa-tables.md: which tables and columns of published profiles of Windows Performance Analyzer
+    /// are here.
+    #[cfg(target_os = "linux")]
+    WpaTables(wpa_tables::Options),
     /// Write the pack of Windows' schemas from the public collections, or check that it is what they give.
     Schemas(schemas::Options),
     /// Write or check the table in docs/tools/wprp.md: the part of each published recording profile that Linux records.
@@ -101,6 +107,8 @@ fn main() -> ExitCode {
         Chore::Coverage => coverage::write(),
         Chore::Ui(options) => ui::run(&options),
         Chore::Tables => tables::write(),
+        #[cfg(target_os = "linux")]
+        Chore::WpaTables(options) => wpa_tables::run(&options),
         Chore::Schemas(options) => schemas::run(&options),
         #[cfg(target_os = "linux")]
         Chore::Profiles(options) => profiles::run(&options),

@@ -12,7 +12,7 @@ use etw_app::{UsageError, output};
 use openetw::analysis::{Cell, Duration, Machines, Window};
 use openetw::tables::{
     Aggregate, ColumnType, ColumnsError, EventKinds, EventTable, Filter, Index, IndexWriter, Order, OrderBy,
-    Pivot, PivotResult, RowFilterError, RowTables, Table, Unit, Value, column_path, row_filter,
+    Pivot, PivotResult, Regions, RowFilterError, RowTables, Table, Unit, Value, column_path, row_filter,
 };
 use openetw::{FileTime, TimePoint, Trace};
 use serde_json::json;
@@ -47,6 +47,8 @@ pub struct RowsRequest {
     pub from: Option<TimePoint>,
     /// End of the period; `None` for the end of the trace.
     pub to: Option<TimePoint>,
+    /// Files of regions of interest, for the table `regions_of_interest`.
+    pub regions: Vec<PathBuf>,
     /// Where symbols are looked for.
     pub symbols: SymbolOptions,
     /// Output format.
@@ -90,6 +92,7 @@ pub fn run(request: &RowsRequest) -> Result<()> {
             request.table
         ));
     }
+    let regions = read_regions(&request.regions)?;
     let builder = input::builder(&request.files)?;
     // The kernel's classes are built in.
     let mut trace = builder.skip_unreadable(true).open()?;
@@ -108,7 +111,7 @@ pub fn run(request: &RowsRequest) -> Result<()> {
     let name = of_events.as_ref().map_or(&*request.table, |table| &table.schema().name).to_owned();
     let stacks = trace.stacks()?;
     let tables = RowTables::new(IndexWriter::in_memory())?.of_machines(Machines::of(&trace));
-    let mut tables = tables.of_events(of_events)?;
+    let mut tables = tables.of_events(of_events)?.of_regions(regions);
     trace.for_each_layout(|event| tables.add(event, &stacks.of(event.record)))?;
     tables.add_losses(trace.statistics());
     let index = tables.finish(&request.symbols.symbolizer()?)?;
@@ -158,6 +161,21 @@ pub fn run(request: &RowsRequest) -> Result<()> {
     file.write_all(&out)?;
     file.flush()?;
     check_read(&trace)
+}
+
+/// Reads files of regions of interest.
+///
+/// # Errors
+///
+/// Fails if a file cannot be read, or is no file of regions.
+pub fn read_regions(files: &[PathBuf]) -> Result<Regions> {
+    let mut regions = Regions::default();
+    for path in files {
+        let name = path.display().to_string();
+        let bytes = std::fs::read(path).with_context(|| name.clone())?;
+        regions.add_file(&name, &bytes).with_context(|| name.clone())?;
+    }
+    Ok(regions)
 }
 
 /// Finds the table of a kind of events in a trace.

@@ -387,7 +387,8 @@ pub mod tables {
     }
 
     pub use etw_analysis::{
-        EventKinds, EventTable, RowFilterError, RowTables, column_path, row_filter, row_tables,
+        EventKinds, EventTable, Regions, RegionsError, RowFilterError, RowTables, column_path, row_filter,
+        row_tables,
     };
     pub use etw_columns::{
         Aggregate, ChunkStatistics, Column, ColumnReader, ColumnType, ColumnsError, Comparison, Element,

@@ -38,6 +38,10 @@ pub(crate) struct ExportArgs {
     #[cfg(feature = "columns")]
     #[arg(long, value_name = "TABLE", value_delimiter = ',')]
     pub(crate) table: Vec<String>,
+    /// Find the regions that these files define, for `--table regions_of_interest`.
+    #[cfg(feature = "columns")]
+    #[arg(long, value_name = "FILE", requires = "table")]
+    pub(crate) regions: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
     /// Stop after this many events.

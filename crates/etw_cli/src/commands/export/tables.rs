@@ -84,7 +84,8 @@ fn read(args: &ExportArgs, opened: &mut Opened, path: &Path) -> Result<(Index, V
     names.dedup();
     let stacks = opened.trace.stacks()?;
     let tables = RowTables::new(IndexWriter::create(path, b"")?)?.of_machines(Machines::of(&opened.trace));
-    let mut tables = tables.of_events(of_events)?;
+    let regions = etw_report::rows::read_regions(&args.regions)?;
+    let mut tables = tables.of_events(of_events)?.of_regions(regions);
     let progress = opened.progress(true);
     let mut events = 0_u64;
     opened.trace.for_each_layout(|event| {
