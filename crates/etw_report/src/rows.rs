@@ -13,7 +13,8 @@ use etw_app::{UsageError, output};
 use openetw::analysis::{Cell, Duration, Machines, Window};
 use openetw::tables::{
     Aggregate, ColumnType, ColumnsError, EventKinds, EventTable, Filter, Index, IndexWriter, Order, OrderBy,
-    Pivot, PivotResult, RowFilterError, RowTables, Table, Unit, Value, column_path, in_window, row_filter,
+    Pivot, PivotResult, Regions, RowFilterError, RowTables, Table, Unit, Value, column_path, in_window,
+    row_filter,
 };
 use openetw::{FileTime, TimePoint, Trace};
 use serde_json::json;
@@ -48,6 +49,8 @@ pub struct RowsRequest {
     pub from: Option<TimePoint>,
     /// End of the period; `None` for the end of the trace.
     pub to: Option<TimePoint>,
+    /// Files of regions of interest, for the table `regions_of_interest`.
+    pub regions: Vec<PathBuf>,
     /// Where symbols are looked for.
     pub symbols: SymbolOptions,
     /// Whether and where the tables are kept.
@@ -93,8 +96,8 @@ pub fn run(request: &RowsRequest) -> Result<()> {
             request.table
         ));
     }
-    if !is_known {
-        return of_events(request);
+    if !is_known || !request.regions.is_empty() {
+        return from_trace(request, is_known);
     }
     let tables = Tables::open(&request.files, &request.index, &request.symbols)?;
     let (out, tables) = match made_of(request, &tables) {
@@ -119,15 +122,20 @@ fn is_damage(error: &anyhow::Error) -> bool {
     error.chain().any(|error| error.downcast_ref().is_some_and(is_damage))
 }
 
-/// Writes rows of the table of a kind of events, which no index has.
-fn of_events(request: &RowsRequest) -> Result<()> {
+/// Writes rows of a table that no index has: of a kind of events, or with regions of interest.
+fn from_trace(request: &RowsRequest, is_known: bool) -> Result<()> {
+    let regions = read_regions(&request.regions)?;
     let mut trace = index::open_trace(&request.files)?;
-    let table = event_table(&mut trace, &request.table)?;
-    let name = table.schema().name.to_string();
+    let of_events = match is_known {
+        true => None,
+        false => Some(event_table(&mut trace, &request.table)?),
+    };
+    let name = of_events.as_ref().map_or(&*request.table, |table| &table.schema().name).to_owned();
     let stacks = trace.stacks()?;
     let tables = RowTables::new(IndexWriter::in_memory())?.of_machines(Machines::of(&trace));
-    let mut tables = tables.of_events([table])?;
+    let mut tables = tables.of_events(of_events)?.of_regions(regions);
     trace.for_each_layout(|event| tables.add(event, &stacks.of(event.record)))?;
+    tables.add_losses(trace.statistics());
     let index = tables.finish(&request.symbols.symbolizer()?)?;
     write(request, &made(request, &index, &name, trace.start_time())?)?;
     check_read(&trace)
@@ -191,6 +199,21 @@ fn made(request: &RowsRequest, index: &Index, name: &str, start: FileTime) -> Re
         }
     }
     Ok(out)
+}
+
+/// Reads files of regions of interest.
+///
+/// # Errors
+///
+/// Fails if a file cannot be read, or is no file of regions.
+pub fn read_regions(files: &[PathBuf]) -> Result<Regions> {
+    let mut regions = Regions::default();
+    for path in files {
+        let name = path.display().to_string();
+        let bytes = std::fs::read(path).with_context(|| name.clone())?;
+        regions.add_file(&name, &bytes).with_context(|| name.clone())?;
+    }
+    Ok(regions)
 }
 
 /// Finds the table of a kind of events in a trace.

@@ -12,7 +12,10 @@ use super::columns::{
 use super::commits::VIRTUAL_ALLOC;
 use super::connections::CONNECTIONS;
 use super::declared;
+use super::disks::DISK_QUEUE;
+use super::heaps::HEAP;
 use super::losses::LOSSES;
+use super::regions::REGIONS_OF_INTEREST;
 use super::registry::{REGISTRY, REGISTRY_KEYS};
 use super::sources::{BUFFERS, TRACES};
 
@@ -180,6 +183,13 @@ const DISK_COLUMNS: &[Column] = &[
     Column::new("offset", ColumnType::U64, "Place on the disk.").unit(Unit::Hex),
     duration("duration", "Time from when it was sent to its completion."),
     code("irp_flags", "Flags of the request (`IRP_*`)."),
+    time_of("init_time", "When it was sent."),
+    duration(
+        "disk_service_time",
+        "Time for which the disk worked: since it was sent, or since the disk completed the request before it.",
+    ),
+    text("priority", "`VeryLow`, `Low`, `Normal`, `High` or `Critical`, if its flags have one."),
+    stack("init_stack", "Stack of the sending."),
 ];
 static DISK: TableSchema =
     TableSchema::new("disk", "Disk Usage", "One row for each request that a disk completed.", DISK_COLUMNS);
@@ -192,6 +202,8 @@ const FILE_IO_COLUMNS: &[Column] = &[
     bytes("size", "Number of bytes read or written; of an operation without an end, the requested number."),
     duration("duration", "Time until its end, if the trace has it."),
     code("status", "NTSTATUS of its end; from 0xC0000000 on a failure."),
+    end_of("end_time", "When it ended, if the trace has it."),
+    stack("stack", "Stack of its start, if the trace has its end."),
 ];
 static FILE_IO: TableSchema =
     TableSchema::new("file_io", "File I/O", "One row for each operation on a file.", FILE_IO_COLUMNS);
@@ -326,7 +338,7 @@ pub(super) static ALL: LazyLock<Vec<&'static TableSchema>> =
     LazyLock::new(|| OWN.into_iter().chain(declared::ALL.iter().map(|table| table.schema)).collect());
 
 /// The tables whose rows are written one by one.
-static OWN: [&TableSchema; 27] = [
+static OWN: [&TableSchema; 30] = [
     &EVENTS,
     &EVENT_KINDS,
     &PROCESSES,
@@ -337,6 +349,7 @@ static OWN: [&TableSchema; 27] = [
     &CPU_SAMPLED,
     &CPU_PRECISE,
     &DISK,
+    &DISK_QUEUE,
     &FILE_IO,
     &HARD_FAULTS,
     &DPC_ISR,
@@ -347,8 +360,10 @@ static OWN: [&TableSchema; 27] = [
     &REGISTRY_KEYS,
     &VIRTUAL_ALLOC,
     &SNAPSHOTS,
+    &HEAP,
     &OBJECT_TYPES,
     &ACTIVITIES,
+    &REGIONS_OF_INTEREST,
     &GPU_CONTEXTS,
     &GC,
     &LOSSES,
@@ -369,6 +384,7 @@ pub(super) struct Tables {
     pub(super) cpu_sampled: TableId,
     pub(super) cpu_precise: TableId,
     pub(super) disk: TableId,
+    pub(super) disk_queue: TableId,
     pub(super) file_io: TableId,
     pub(super) hard_faults: TableId,
     pub(super) dpc_isr: TableId,
@@ -379,8 +395,10 @@ pub(super) struct Tables {
     pub(super) registry_keys: TableId,
     pub(super) virtual_alloc: TableId,
     pub(super) snapshots: TableId,
+    pub(super) heap: TableId,
     pub(super) object_types: TableId,
     pub(super) activities: TableId,
+    pub(super) regions_of_interest: TableId,
     pub(super) gpu_contexts: TableId,
     pub(super) gc: TableId,
     pub(super) losses: TableId,
@@ -401,6 +419,7 @@ impl Tables {
             cpu_sampled: writer.table(&CPU_SAMPLED)?,
             cpu_precise: writer.table(&CPU_PRECISE)?,
             disk: writer.table(&DISK)?,
+            disk_queue: writer.table(&DISK_QUEUE)?,
             file_io: writer.table(&FILE_IO)?,
             hard_faults: writer.table(&HARD_FAULTS)?,
             dpc_isr: writer.table(&DPC_ISR)?,
@@ -411,8 +430,10 @@ impl Tables {
             registry_keys: writer.table(&REGISTRY_KEYS)?,
             virtual_alloc: writer.table(&VIRTUAL_ALLOC)?,
             snapshots: writer.table(&SNAPSHOTS)?,
+            heap: writer.table(&HEAP)?,
             object_types: writer.table(&OBJECT_TYPES)?,
             activities: writer.table(&ACTIVITIES)?,
+            regions_of_interest: writer.table(&REGIONS_OF_INTEREST)?,
             gpu_contexts: writer.table(&GPU_CONTEXTS)?,
             gc: writer.table(&GC)?,
             losses: writer.table(&LOSSES)?,

@@ -3,6 +3,8 @@
 #[cfg(feature = "columns")]
 mod columns;
 mod packets;
+#[cfg(feature = "columns")]
+mod tables;
 mod timeline;
 
 use std::fmt::Display;
@@ -10,6 +12,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::Result;
+#[cfg(feature = "columns")]
+use anyhow::{Context, bail};
 use clap::ValueEnum;
 use etw_app::UsageError;
 use etw_app::input::Opened;
@@ -28,7 +32,16 @@ use crate::commands::dump;
 
 /// Runs the command.
 pub(crate) fn run(args: ExportArgs) -> Result<()> {
-    match format(&args)? {
+    let format = format(&args)?;
+    #[cfg(feature = "columns")]
+    if !args.table.is_empty() {
+        return match format {
+            ExportFormat::Parquet => tables::run(&args, ColumnFormat::Parquet),
+            ExportFormat::Arrow => tables::run(&args, ColumnFormat::Arrow),
+            _ => Err(UsageError("--table writes parquet or arrow".to_owned()).into()),
+        };
+    }
+    match format {
         ExportFormat::Perfetto => timeline::run(&args, Format::Perfetto),
         ExportFormat::Chrome => timeline::run(&args, Format::Chrome),
         ExportFormat::Firefox => timeline::run(&args, Format::Firefox),
@@ -114,4 +127,16 @@ fn say(output: &Path, counts: &[(u64, &dyn Display)]) {
     let said = counts.iter().enumerate().filter(|(index, (count, _))| *index == 0 || *count > 0);
     let said: Vec<String> = said.map(|(_, (count, what))| format!("{count} {what}")).collect();
     eprintln!("{}: {}", output.display(), said.join(", "));
+}
+
+/// Creates the output directory, which must be empty, so that tables of different traces are not mixed.
+#[cfg(feature = "columns")]
+fn prepare(directory: &Path) -> Result<()> {
+    let name = directory.display();
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("{name}: cannot create the output directory"))?;
+    if std::fs::read_dir(directory)?.next().is_some() {
+        bail!("{name}: the output directory is not empty; name a new or an empty one");
+    }
+    Ok(())
 }
