@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, Role, TableId, TableSchema, Unit};
 use etw_event::{FileTime, classes};
 
-use super::columns::{duration, text, time_of};
+use super::columns::{duration, end_of, start_of, text};
 use super::seen::Seen;
 
 pub(super) static DISK_QUEUE: TableSchema = TableSchema::new(

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, Row, TableId, TableSchema};
 use etw_event::{FileTime, classes};
 
-use super::columns::{PROCESS, THREAD, address, bytes, duration, stack, text, time_of};
+use super::columns::{PROCESS, THREAD, address, bytes, duration, end_of, stack, start_of, text};
 use super::seen::Seen;
 use crate::payload::Payload;
 

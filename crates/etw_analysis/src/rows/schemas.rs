@@ -183,7 +183,7 @@ const DISK_COLUMNS: &[Column] = &[
     Column::new("offset", ColumnType::U64, "Place on the disk.").unit(Unit::Hex),
     duration("duration", "Time from when it was sent to its completion."),
     code("irp_flags", "Flags of the request (`IRP_*`)."),
-    time_of("init_time", "When it was sent."),
+    Column::new("init_time", ColumnType::Time, "When it was sent."),
     duration(
         "disk_service_time",
         "Time for which the disk worked: since it was sent, or since the disk completed the request before it.",

@@ -5,7 +5,7 @@ use etw_event::{Guid, classes};
 
 use super::{Declared, Fill, Kinds, Of, Scope};
 use crate::rows::columns::{
-    FILE, PROCESS, STACK, THREAD, address, code, duration, frame, stack, text, thread, time, time_of,
+    FILE, PROCESS, STACK, THREAD, address, code, duration, end_of, frame, stack, start_of, text, thread, time,
 };
 
 /// Microsoft-Windows-WinINet.

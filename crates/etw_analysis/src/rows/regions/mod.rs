@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, Role, TableId, TableSchema};
 use etw_event::{FileTime, Guid};
 
-use super::columns::{duration, id, process, text, thread, time_of};
+use super::columns::{duration, end_of, id, process, start_of, text, thread};
 use super::seen::Seen;
 use definition::{Criteria, Definition, End, Naming, Point, Trigger, When};
 use matching::{Instance, Matching, Moment};
@@ -33,7 +33,7 @@ pub(super) static REGIONS_OF_INTEREST: TableSchema = TableSchema::new(
     "One row for each interval that a file of regions (`--regions`) defines.",
     columns![
         start_of("start_time", "When it started."),
-        time_of("stop_time", "When it stopped."),
+        end_of("stop_time", "When it stopped."),
         duration("duration", "Time between the two."),
         text("region", "Name of the region."),
         text("friendly_name", "Name for display."),
