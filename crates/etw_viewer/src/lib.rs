@@ -18,6 +18,7 @@ mod browser;
 mod model;
 mod server;
 mod stacks;
+mod symbols;
 mod tables;
 mod timeline;
 

@@ -7,7 +7,7 @@ mod matching;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use anyhow::Result;
 use etw_app::input;
@@ -25,6 +25,8 @@ const PROGRESS_EVERY: u64 = 1 << 14;
 /// The tables of the opened traces, complete.
 #[derive(Debug)]
 pub(crate) struct Model {
+    /// Number of the tables: they are built again when there are new symbols.
+    pub(crate) generation: u32,
     pub(crate) files: Vec<PathBuf>,
     pub(crate) index: Index,
     /// Time of the first event.
@@ -65,13 +67,15 @@ pub(crate) struct FileSummary {
 /// The traces, and how far their tables are.
 #[derive(Debug)]
 pub(crate) struct Loader {
+    paths: Vec<PathBuf>,
+    symbols: SymbolOptions,
     files: Vec<FileSummary>,
     start: FileTime,
     /// Part of the time of the trace that has been read, in thousandths.
     done: AtomicU32,
     /// What the loader does, and what went wrong.
     state: Mutex<State>,
-    model: OnceLock<Arc<Model>>,
+    model: RwLock<Option<Arc<Model>>>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -90,6 +94,8 @@ pub(crate) struct Progress<'l> {
     /// Part of the trace that has been read, from 0 to 1.
     done: f64,
     is_ready: bool,
+    /// Number of the tables; it changes when they were built again.
+    generation: u32,
     error: Option<String>,
 }
 
@@ -114,35 +120,60 @@ impl Loader {
             is_closed: header.is_closed(),
         });
         let loader = Arc::new(Loader {
+            paths: files.to_vec(),
+            symbols: symbols.clone(),
             files: summary.collect(),
             start: trace.start_time(),
             done: AtomicU32::new(0),
             state: Mutex::new(State { phase: "reading events", error: None }),
-            model: OnceLock::new(),
+            model: RwLock::default(),
         });
-        let (own, files) = (Arc::clone(&loader), files.to_vec());
+        let own = Arc::clone(&loader);
         std::thread::Builder::new().name("tables".to_owned()).spawn(move || {
-            let built = own.build(&mut trace, files, &symbolizer);
-            if let Err(error) = built.map(|model| own.model.set(Arc::new(model))) {
+            if let Err(error) = own.build(&mut trace, &symbolizer, 0) {
                 own.set(|state| state.error = Some(format!("{error:#}")));
             }
         })?;
         Ok(loader)
     }
 
+    /// Builds the tables again, with the symbols that are there now. The earlier ones are served until then.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no trace can be opened any more.
+    pub(crate) fn rebuild(&self) -> Result<()> {
+        let generation = self.model().map_or(0, |model| model.generation.wrapping_add(1));
+        let mut trace = input::builder(&self.paths)?.skip_unreadable(true).open()?;
+        self.set(|state| state.phase = "reading events");
+        self.build(&mut trace, &self.symbols.symbolizer()?, generation)
+    }
+
+    /// Returns the paths of the traces.
+    pub(crate) fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    /// Returns where symbols are looked for.
+    pub(crate) fn symbols(&self) -> &SymbolOptions {
+        &self.symbols
+    }
+
     /// Returns the tables, if they are complete.
-    pub(crate) fn model(&self) -> Option<&Arc<Model>> {
-        self.model.get()
+    pub(crate) fn model(&self) -> Option<Arc<Model>> {
+        self.model.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn progress(&self) -> Progress<'_> {
         let State { phase, error } = self.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let model = self.model();
         Progress {
             files: &self.files,
             start: self.start.to_string(),
             phase,
             done: f64::from(self.done.load(Ordering::Relaxed)) / 1000.0,
-            is_ready: self.model.get().is_some(),
+            is_ready: model.is_some(),
+            generation: model.map_or(0, |model| model.generation),
             error,
         }
     }
@@ -155,9 +186,9 @@ impl Loader {
     fn build(
         &self,
         trace: &mut Trace,
-        files: Vec<PathBuf>,
         symbolizer: &openetw::symbols::Symbolizer,
-    ) -> Result<Model> {
+        generation: u32,
+    ) -> Result<()> {
         let start = trace.start_time();
         let end = trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
         let length = end.0.saturating_sub(start.0).max(1);
@@ -180,6 +211,9 @@ impl Loader {
         let index = tables.finish(symbolizer)?;
         // The last event has its place before the end.
         let end = FileTime(last.0.max(start.0).saturating_add(1));
-        Ok(Model { files, index, start, end, losses, matching: Mutex::default() })
+        let files = self.paths.clone();
+        let model = Model { generation, files, index, start, end, losses, matching: Mutex::default() };
+        *self.model.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(model));
+        Ok(())
     }
 }

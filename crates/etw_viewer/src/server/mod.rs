@@ -15,7 +15,8 @@ use etw_app::symbols::SymbolOptions;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::model::Loader;
+use crate::model::{Loader, Model};
+use crate::symbols::Symbols;
 use crate::tables::Views;
 use crate::timeline::Tiles;
 
@@ -45,16 +46,38 @@ pub struct Viewer {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) loader: Arc<Loader>,
-    pub(crate) views: Views,
-    pub(crate) tiles: Tiles,
+    pub(crate) symbols: Arc<Symbols>,
+    /// What was computed of the tables.
+    shown: Mutex<Arc<Shown>>,
     /// Name of the cookie; cookies of one host are shared by all its ports.
     pub(crate) cookie_name: String,
     /// Value of the cookie of a page that was let in.
     pub(crate) cookie: String,
     /// The token of the next URL. Each lets one page in.
     pub(crate) token: Mutex<Option<String>>,
+}
+
+/// What was computed of one generation of the tables.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    generation: u32,
     /// Part of the addresses of tiles: those of another start of the program may have the same port.
     pub(crate) run: String,
+    pub(crate) views: Views,
+    pub(crate) tiles: Tiles,
+}
+
+impl Shared {
+    /// Returns what was computed of these tables. What was computed of earlier ones is dropped.
+    pub(crate) fn shown(&self, model: &Model) -> Arc<Shown> {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown.generation != model.generation {
+            let start = shown.run.split('-').next().unwrap_or_default();
+            let run = format!("{start}-{}", model.generation);
+            *shown = Arc::new(Shown { generation: model.generation, run, ..Shown::default() });
+        }
+        Arc::clone(&shown)
+    }
 }
 
 impl Viewer {
@@ -75,14 +98,14 @@ impl Viewer {
         let listener = runtime.block_on(TcpListener::bind(wanted));
         let listener = listener.with_context(|| format!("cannot listen on {wanted}"))?;
         let address = listener.local_addr()?;
+        let run = random()?[..16].to_owned();
         let state = Arc::new(Shared {
+            symbols: Arc::new(Symbols::new(Arc::clone(&loader))),
             loader,
-            views: Views::default(),
-            tiles: Tiles::default(),
+            shown: Mutex::new(Arc::new(Shown { run, ..Shown::default() })),
             cookie_name: format!("etw-view-{}", address.port()),
             cookie: random()?,
             token: Mutex::new(Some(random()?)),
-            run: random()?[..16].to_owned(),
         });
         let app = routes::router(Arc::clone(&state));
         let (stop, stopped) = oneshot::channel();

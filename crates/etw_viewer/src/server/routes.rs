@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anyhow::bail;
 use axum::Router;
 use axum::extract::{Json, Path, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
@@ -13,7 +14,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tower_http::compression::CompressionLayer;
 
-use super::answer::{Body, about};
+use super::answer::{Body, about, blocking};
 use super::{Shared, guard, page};
 use crate::stacks::{self, StackRequest};
 use crate::tables::{self, GridRequest, Page};
@@ -38,6 +39,8 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/api/csv", post(csv))
         .route("/api/strip", post(strip))
         .route("/api/stacks", post(stack_tree))
+        .route("/api/symbols", get(symbols))
+        .route("/api/symbols/{action}", post(change_symbols))
         .fallback(async || (StatusCode::NOT_FOUND, "not found\n"))
         .layer(CompressionLayer::new())
         .layer(from_fn_with_state(Arc::clone(&shared), guard::guard))
@@ -51,16 +54,16 @@ async fn status(State(shared): Server) -> Response {
 }
 
 async fn catalog(State(shared): Server) -> Response {
-    about(shared, |shared, model| {
+    about(shared, |shown, model| {
         let mut catalog = tables::catalog(model);
-        catalog["run"] = shared.run.as_str().into();
+        catalog["run"] = shown.run.as_str().into();
         Ok(Body::Json(catalog))
     })
     .await
 }
 
 async fn lanes(State(shared): Server) -> Response {
-    about(shared, |shared, model| Ok(Body::Json(json!(shared.tiles.lanes(model)?)))).await
+    about(shared, |shown, model| Ok(Body::Json(json!(shown.tiles.lanes(model)?)))).await
 }
 
 async fn tile(
@@ -68,7 +71,8 @@ async fn tile(
     Path((run, group, level, index)): Path<(String, String, u32, u64)>,
     headers: HeaderMap,
 ) -> Response {
-    if run != shared.run {
+    let current = shared.loader.model().map(|model| shared.shown(&model));
+    if current.is_none_or(|shown| shown.run != run) {
         return (StatusCode::NOT_FOUND, "a tile of an earlier start\n").into_response();
     }
     let tag = format!("\"{run}-{group}-{level}-{index}\"");
@@ -76,8 +80,8 @@ async fn tile(
     if is_known {
         return StatusCode::NOT_MODIFIED.into_response();
     }
-    about(shared, move |shared, model| {
-        let tile = timeline::tile(&shared.tiles, model, &group, level, index)?;
+    about(shared, move |shown, model| {
+        let tile = timeline::tile(&shown.tiles, model, &group, level, index)?;
         let headers = [
             (CONTENT_TYPE, "application/octet-stream".to_owned()),
             (CACHE_CONTROL, "private, max-age=31536000, immutable".to_owned()),
@@ -101,8 +105,8 @@ struct Question<T> {
 }
 
 async fn rows(State(shared): Server, Json(question): Json<Question<Page>>) -> Response {
-    about(shared, move |shared, model| {
-        let view = shared.views.get(model, &question.view)?;
+    about(shared, move |shown, model| {
+        let view = shown.views.get(model, &question.view)?;
         Ok(Body::Arrow(tables::page(model, &view, &question.view, question.wanted)?))
     })
     .await
@@ -115,8 +119,8 @@ struct Search {
 }
 
 async fn find(State(shared): Server, Json(question): Json<Question<Search>>) -> Response {
-    about(shared, move |shared, model| {
-        let view = shared.views.get(model, &question.view)?;
+    about(shared, move |shown, model| {
+        let view = shown.views.get(model, &question.view)?;
         let Search { text, from } = &question.wanted;
         let place = tables::find_row(model, &view, &question.view, text, *from)?;
         Ok(Body::Json(json!({ "place": place })))
@@ -125,8 +129,8 @@ async fn find(State(shared): Server, Json(question): Json<Question<Search>>) -> 
 }
 
 async fn csv(State(shared): Server, Json(request): Json<GridRequest>) -> Response {
-    about(shared, move |shared, model| {
-        let view = shared.views.get(model, &request)?;
+    about(shared, move |shown, model| {
+        let view = shown.views.get(model, &request)?;
         Ok(Body::Csv(tables::csv(model, &view, &request)?))
     })
     .await
@@ -138,4 +142,28 @@ async fn strip(State(shared): Server, Json(request): Json<StripRequest>) -> Resp
 
 async fn stack_tree(State(shared): Server, Json(request): Json<StackRequest>) -> Response {
     about(shared, move |_, model| Ok(Body::Arrow(stacks::tree(model, &request)?))).await
+}
+
+async fn symbols(State(shared): Server) -> Response {
+    Body::Json(shared.symbols.describe()).into_response()
+}
+
+/// A change that has nothing to say.
+#[derive(Debug, Deserialize)]
+struct Nothing {}
+
+async fn change_symbols(
+    State(shared): Server,
+    Path(action): Path<String>,
+    Json(Nothing {}): Json<Nothing>,
+) -> Response {
+    blocking(shared, move |shared| {
+        match action.as_str() {
+            "look" => shared.symbols.look()?,
+            "fetch" => shared.symbols.fetch()?,
+            _ => bail!("symbols are looked for (`look`) or fetched (`fetch`)"),
+        }
+        Ok(Body::Json(shared.symbols.describe()))
+    })
+    .await
 }

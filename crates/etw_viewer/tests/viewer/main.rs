@@ -6,6 +6,7 @@ mod events;
 mod page;
 mod security;
 mod stacks;
+mod symbols;
 mod tables;
 mod timeline;
 
@@ -165,8 +166,12 @@ struct Page {
 
 impl Page {
     fn open(path: PathBuf, state: &str) -> Option<Page> {
+        Page::of(start(path), state)
+    }
+
+    /// Opens the page of a server.
+    fn of(viewer: Viewer, state: &str) -> Option<Page> {
         let mut browser = Browser::start()?;
-        let viewer = start(path);
         let state = if state.is_empty() { String::new() } else { format!("#{}", escape(state)) };
         browser.open(&format!("{}{state}", viewer.url()));
         let mut page = Page { browser, viewer };

@@ -19,6 +19,8 @@ export interface Status {
   phase: string;
   done: number;
   is_ready: boolean;
+  /** Number of the tables, which are built again for new symbols. */
+  generation: number;
   error: string | null;
 }
 
@@ -125,11 +127,16 @@ export interface StackRequest extends Scope {
   group: string[];
   fold_percent: number;
   min_percent: number;
+  just_my_code: boolean;
+  periods: number;
+  base: [number, number] | null;
 }
 
 export interface StackInfo {
   kind: Kind;
   total: { weight: number; events: number };
+  /** Of the time that is compared with. */
+  before?: { weight: number; events: number };
   unselected: { weight: number; events: number };
   left_out_nodes: number;
   min_percent: number;
@@ -138,6 +145,32 @@ export interface StackInfo {
     modules: number;
     missing: { module: string; weight: number; events: number; percent: number }[];
   };
+}
+
+/** What is known of the symbols that the traces need. */
+export interface SymbolState {
+  phase: string;
+  is_busy: boolean;
+  servers: string[];
+  /** Number of samples; null before they were counted. */
+  samples: number | null;
+  missing: number;
+  would_name: number;
+  modules: {
+    name: string;
+    path: string;
+    samples: number;
+    stacks: number;
+    percent: number;
+    is_managed: boolean;
+    is_missing: boolean;
+    found: string | null;
+    named_from: string | null;
+    problem: string | null;
+  }[];
+  received_bytes: number;
+  done: number;
+  error: string | null;
 }
 
 export type Column = ArrayLike<unknown>;

@@ -12,6 +12,7 @@ import { finding, Grid, summary } from "./grid";
 import { Menu, notice } from "./menu";
 import { Stacks } from "./stacks";
 import { catalog, failure, lanes, length, openTable, pointer, select, state, status, table, undoZoom, update, view, zoom } from "./state";
+import { naming, SymbolPanel } from "./symbols";
 import { pan, Timeline, zoomAt } from "./timeline";
 
 const helping = signal(false);
@@ -55,9 +56,11 @@ function fill(): void {
 /** Sees when the server ends. */
 async function watch(): Promise<void> {
   for (;;) {
-    await new Promise((done) => setTimeout(done, 5000));
+    await new Promise((done) => setTimeout(done, naming.value ? 500 : 5000));
     try {
-      await json<Status>("/api/status");
+      const now = await json<Status>("/api/status");
+      // New symbols have given the tables other names; the URL has what is shown of them.
+      if (now.is_ready && status.value && now.generation !== status.value.generation) location.reload();
       if (failure.value) failure.value = "";
     } catch (error) {
       if (error instanceof Gone) failure.value = error.message;
@@ -381,6 +384,7 @@ function keys(event: KeyboardEvent): void {
     parts[(now + 1) % parts.length]?.focus();
   } else if (key === "Escape") {
     if (helping.value) helping.value = false;
+    else if (naming.value) naming.value = false;
     else if (editing.value) editing.value = false;
     else if (state.value.event !== null) update({ event: null });
     else select(null);
@@ -432,6 +436,9 @@ function App() {
         <button title="Undo zoom (Backspace)" onClick={undoZoom}>
           Undo
         </button>
+        <button title="Symbols: what is missing, and fetching it" aria-expanded={naming.value} onClick={() => (naming.value = !naming.value)}>
+          Symbols
+        </button>
         <button title="Colours: those of the system, dark or light" onClick={() => update({ theme: themes[state.value.theme] })}>
           {state.value.theme === "" ? "Auto" : state.value.theme === "dark" ? "Dark" : "Light"}
         </button>
@@ -455,6 +462,7 @@ function App() {
       <footer class="status" aria-live="polite">
         <span>{notice.value || (state.value.tab === "table" ? summary.value : "")}</span>
       </footer>
+      <SymbolPanel />
       {helping.value && <Help />}
       <Menu />
     </>

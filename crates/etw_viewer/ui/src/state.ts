@@ -7,7 +7,7 @@ export type Range = [number, number];
 
 export interface StackState {
   weight: string;
-  view: "top-down" | "bottom-up" | "by-name" | "callers" | "callees";
+  view: "top-down" | "bottom-up" | "by-name" | "callers" | "callees" | "sandwich";
   function: string;
   graph: boolean;
   include: string[];
@@ -15,6 +15,10 @@ export interface StackState {
   fold: string[];
   group: string[];
   percent: number;
+  /** Whether functions of the system are grouped by their modules: "just my code". */
+  mine: boolean;
+  /** A time to compare with. */
+  base: Range | null;
 }
 
 export interface State {
@@ -50,6 +54,8 @@ const STACK: StackState = {
   fold: [],
   group: [],
   percent: 0,
+  mine: false,
+  base: null,
 };
 
 const EMPTY: State = {
