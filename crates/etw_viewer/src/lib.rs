@@ -15,7 +15,9 @@
 #![forbid(unsafe_code)]
 
 mod browser;
+mod live;
 mod model;
+mod providers;
 mod server;
 mod stacks;
 mod symbols;

@@ -137,6 +137,19 @@ impl Loader {
         Ok(loader)
     }
 
+    /// Returns a loader without traces, which never has tables.
+    pub(crate) fn of_nothing(symbols: &SymbolOptions) -> Arc<Loader> {
+        Arc::new(Loader {
+            paths: Vec::new(),
+            symbols: symbols.clone(),
+            files: Vec::new(),
+            start: FileTime::default(),
+            done: AtomicU32::new(0),
+            state: Mutex::default(),
+            model: RwLock::default(),
+        })
+    }
+
     /// Builds the tables again, with the symbols that are there now. The earlier ones are served until then.
     ///
     /// # Errors

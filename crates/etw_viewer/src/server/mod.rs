@@ -15,6 +15,7 @@ use etw_app::symbols::SymbolOptions;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
+use crate::live::Live;
 use crate::model::{Loader, Model};
 use crate::symbols::Symbols;
 use crate::tables::Views;
@@ -29,6 +30,8 @@ pub struct Options {
     pub port: u16,
     /// Where symbols are looked for.
     pub symbols: SymbolOptions,
+    /// Whether the page may start and stop sessions; traces are then not needed.
+    pub is_live: bool,
 }
 
 /// A running server.
@@ -47,6 +50,8 @@ pub struct Viewer {
 pub(crate) struct Shared {
     pub(crate) loader: Arc<Loader>,
     pub(crate) symbols: Arc<Symbols>,
+    /// The live session; `None` if the page may not start one.
+    pub(crate) live: Option<Live>,
     /// What was computed of the tables.
     shown: Mutex<Arc<Shown>>,
     /// Name of the cookie; cookies of one host are shared by all its ports.
@@ -87,7 +92,10 @@ impl Viewer {
     ///
     /// Fails if no trace can be opened, or if the port is in use.
     pub fn start(options: Options) -> Result<Viewer> {
-        let loader = Loader::start(&options.files, &options.symbols)?;
+        let loader = match options.files.is_empty() && options.is_live {
+            true => Loader::of_nothing(&options.symbols),
+            false => Loader::start(&options.files, &options.symbols)?,
+        };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .max_blocking_threads(16)
@@ -102,6 +110,7 @@ impl Viewer {
         let state = Arc::new(Shared {
             symbols: Arc::new(Symbols::new(Arc::clone(&loader))),
             loader,
+            live: options.is_live.then(Live::default),
             shown: Mutex::new(Arc::new(Shown { run, ..Shown::default() })),
             cookie_name: format!("etw-view-{}", address.port()),
             cookie: random()?,

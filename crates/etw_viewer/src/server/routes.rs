@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use anyhow::bail;
+use anyhow::{Context, Result, bail};
 use axum::Router;
 use axum::extract::{Json, Path, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
@@ -16,6 +16,8 @@ use tower_http::compression::CompressionLayer;
 
 use super::answer::{Body, about, blocking};
 use super::{Shared, guard, page};
+use crate::live::{LinesRequest, Live, RulesRequest, StartRequest};
+use crate::providers::{self, ChoiceRequest, SearchRequest, ShowRequest};
 use crate::stacks::{self, StackRequest};
 use crate::tables::{self, GridRequest, Page};
 use crate::timeline::{self, StripRequest};
@@ -39,6 +41,16 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/api/csv", post(csv))
         .route("/api/strip", post(strip))
         .route("/api/stacks", post(stack_tree))
+        .route("/api/live", get(live))
+        .route("/api/live/event/{number}", get(live_event))
+        .route("/api/live/trace/{which}", get(live_trace))
+        .route("/api/live/start", post(live_start))
+        .route("/api/live/stop", post(live_stop))
+        .route("/api/live/rules", post(live_rules))
+        .route("/api/live/lines", post(live_lines))
+        .route("/api/providers/search", post(provider_search))
+        .route("/api/providers/show", post(provider_show))
+        .route("/api/providers/choice", post(provider_choice))
         .route("/api/symbols", get(symbols))
         .route("/api/symbols/{action}", post(change_symbols))
         .fallback(async || (StatusCode::NOT_FOUND, "not found\n"))
@@ -50,7 +62,9 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
 type Server = State<Arc<Shared>>;
 
 async fn status(State(shared): Server) -> Response {
-    Body::Json(json!(shared.loader.progress())).into_response()
+    let mut status = json!(shared.loader.progress());
+    status["is_live"] = shared.live.is_some().into();
+    Body::Json(status).into_response()
 }
 
 async fn catalog(State(shared): Server) -> Response {
@@ -166,4 +180,79 @@ async fn change_symbols(
         Ok(Body::Json(shared.symbols.describe()))
     })
     .await
+}
+
+/// Returns the answer of the live session.
+async fn of_live<R: IntoResponse + Send + 'static>(
+    shared: Arc<Shared>,
+    compute: impl FnOnce(&Live) -> Result<R> + Send + 'static,
+) -> Response {
+    blocking(shared, move |shared| {
+        compute(shared.live.as_ref().context("start etw view with --live for this")?)
+    })
+    .await
+}
+
+async fn live(State(shared): Server) -> Response {
+    of_live(shared, |live| Ok(Body::Json(live.describe()))).await
+}
+
+async fn live_event(State(shared): Server, Path(number): Path<u64>) -> Response {
+    of_live(shared, move |live| Ok(Body::Json(live.details(number)?))).await
+}
+
+async fn live_trace(State(shared): Server, Path(which): Path<String>) -> Response {
+    of_live(shared, move |live| {
+        let only_shown = match which.as_str() {
+            "all.etl" => false,
+            "shown.etl" => true,
+            _ => bail!("all.etl or shown.etl"),
+        };
+        let headers = [
+            (CONTENT_TYPE, "application/octet-stream".to_owned()),
+            (CONTENT_DISPOSITION, format!("attachment; filename=\"live-{which}\"")),
+        ];
+        Ok((headers, live.save(only_shown)?))
+    })
+    .await
+}
+
+async fn live_start(State(shared): Server, Json(request): Json<StartRequest>) -> Response {
+    of_live(shared, move |live| {
+        live.start(&request)?;
+        Ok(Body::Json(live.describe()))
+    })
+    .await
+}
+
+async fn live_stop(State(shared): Server, Json(Nothing {}): Json<Nothing>) -> Response {
+    of_live(shared, |live| {
+        live.stop()?;
+        Ok(Body::Json(live.describe()))
+    })
+    .await
+}
+
+async fn live_rules(State(shared): Server, Json(request): Json<RulesRequest>) -> Response {
+    of_live(shared, move |live| {
+        live.set_rules(&request)?;
+        Ok(Body::Json(live.describe()))
+    })
+    .await
+}
+
+async fn live_lines(State(shared): Server, Json(request): Json<LinesRequest>) -> Response {
+    of_live(shared, move |live| Ok(Body::Json(live.lines(request)?))).await
+}
+
+async fn provider_search(State(shared): Server, Json(request): Json<SearchRequest>) -> Response {
+    blocking(shared, move |_| Ok(Body::Json(providers::find(&request)?))).await
+}
+
+async fn provider_show(State(shared): Server, Json(request): Json<ShowRequest>) -> Response {
+    blocking(shared, move |_| Ok(Body::Json(providers::show(&request)?))).await
+}
+
+async fn provider_choice(Json(request): Json<ChoiceRequest>) -> Response {
+    Body::Json(providers::choice(&request)).into_response()
 }

@@ -358,8 +358,7 @@ fn a_link_shows_the_same() {
     assert_eq!(page.cells(), cells);
     assert_eq!(page.browser.value("location.href"), hash);
     // Damaged links show what can be read of them.
-    let broken =
-        format!("http://{}/#table=%22disk%22&keys=%5B%22operation&view=%22x&none=1", page.viewer.address());
+    let broken = format!("http://{}/#table=%22disk%22&keys=%5B%22operation&view=%22x&none=1", page.address);
     page.browser.open("about:blank");
     page.browser.open(&broken);
     page.wait("document.querySelector('.analysis')");
@@ -401,7 +400,7 @@ fn everything_has_a_name_and_the_keyboard_reaches_it() {
 fn the_page_says_when_the_server_has_ended() {
     let folder = tempfile::tempdir().unwrap();
     let Some(page) = Page::open(small(folder.path()), "") else { return };
-    let Page { mut browser, viewer } = page;
+    let Page { mut browser, _viewer: viewer, .. } = page;
     drop(viewer);
     let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
     while browser.value("document.querySelector('.gone')?.textContent ?? ''") == "" {

@@ -9,8 +9,18 @@ use serde_json::json;
 use crate::{Client, question, small, start};
 
 const POST: &[&str] = &["/api/rows", "/api/find", "/api/csv", "/api/strip", "/api/stacks"];
-/// What changes something; it has no more to say.
-const CHANGES: &[&str] = &["/api/symbols/look", "/api/symbols/fetch"];
+/// What changes something, or needs no trace.
+const CHANGES: &[&str] = &[
+    "/api/symbols/look",
+    "/api/symbols/fetch",
+    "/api/live/start",
+    "/api/live/stop",
+    "/api/live/rules",
+    "/api/live/lines",
+    "/api/providers/search",
+    "/api/providers/show",
+    "/api/providers/choice",
+];
 const GET: &[&str] = &[
     "/",
     "/app.js",
@@ -24,6 +34,9 @@ const GET: &[&str] = &[
     "/api/tile/a/events/0/0",
     "/api/event/0",
     "/api/symbols",
+    "/api/live",
+    "/api/live/event/0",
+    "/api/live/trace/all.etl",
     "/none",
     "/../../etc/passwd",
 ];
@@ -191,6 +204,11 @@ fn questions_need_the_header_of_the_page() {
         assert_eq!(client.send(method, "/api/rows", &json, &body).status, 403, "{method}");
         let wrong = [("Host", &*host), ("Content-Type", "application/json"), ("X-OpenETW", "0")];
         assert_eq!(client.send(method, "/api/rows", &wrong, &body).status, 403, "{method}");
+    }
+    for path in CHANGES {
+        let json = [("Host", &*host), ("Content-Type", "application/json")];
+        assert_eq!(client.send("POST", path, &json, "{}").status, 403, "{path}");
+        assert_ne!(client.get(path).status, 200, "{path}");
     }
     // A form can have this type without a question of the browser before.
     let form = [("Host", &*host), ("X-OpenETW", "1"), ("Content-Type", "text/plain")];

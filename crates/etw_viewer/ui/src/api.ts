@@ -21,6 +21,8 @@ export interface Status {
   is_ready: boolean;
   /** Number of the tables, which are built again for new symbols. */
   generation: number;
+  /** Whether the page may start sessions. */
+  is_live: boolean;
   error: string | null;
 }
 
@@ -171,6 +173,88 @@ export interface SymbolState {
   received_bytes: number;
   done: number;
   error: string | null;
+}
+
+export interface LiveState {
+  session: {
+    title: string;
+    events: number;
+    rate: number;
+    lost: number;
+    not_kept: number;
+    shown: number;
+    next: number;
+    ended: string | null;
+    trouble: string | null;
+  } | null;
+  /** The flags of a session without options. */
+  kernel: string;
+  problem?: string;
+}
+
+export interface LiveLine {
+  number: number;
+  cells: string[];
+  level: number;
+  is_lit: boolean;
+}
+
+export interface LiveLines {
+  count: number;
+  from: number;
+  lines: LiveLine[];
+}
+
+/** Something that a search through the schemas found, as `etw provider search` has it. */
+export interface FoundThing {
+  Kind: string;
+  Provider: string;
+  Guid: string;
+  EventID?: number;
+  Opcode?: number;
+  Event?: string;
+  Field?: string;
+  Type?: string;
+  Keyword?: string;
+  Mask?: string;
+  Map?: string;
+  Text?: string;
+  Value?: string;
+}
+
+/** A provider, as `etw provider show` has it. */
+export interface ProviderInfo {
+  Name: string;
+  Guid: string;
+  Origin: string;
+  Keywords?: { Value: string; Name: string }[];
+  Events?: {
+    EventID: number;
+    Version: number;
+    Opcode: number;
+    Name?: string;
+    TaskName?: string;
+    OpcodeName?: string;
+    Message?: string;
+    Fields?: { Name: string; Type: string; Map?: string }[];
+    Releases?: string[];
+  }[];
+}
+
+export interface ProviderShown {
+  releases: string[];
+  providers: ProviderInfo[];
+}
+
+/** What records and shows chosen events. */
+export interface Choice {
+  provider: string;
+  record: string;
+  watch: string;
+  dump: string;
+  logman: string;
+  wprp: string;
+  code: string;
 }
 
 export type Column = ArrayLike<unknown>;

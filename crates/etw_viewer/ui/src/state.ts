@@ -21,7 +21,32 @@ export interface StackState {
   base: Range | null;
 }
 
+/** A filter of the live view. */
+export interface Rule {
+  column: string;
+  relation: string;
+  value: string;
+  action: "include" | "exclude" | "highlight";
+}
+
+/** What the provider explorer shows. */
+export interface ExplorerState {
+  text: string;
+  kinds: string[];
+  /** GUID of the provider. */
+  name: string;
+  release: string;
+  events: number[];
+  keywords: string[];
+  level: number;
+  stacks: boolean;
+}
+
 export interface State {
+  /** What is shown: the traces, the live session or the providers. */
+  page: "" | "live" | "providers";
+  rules: Rule[];
+  explorer: ExplorerState;
   table: string;
   tab: "table" | "stacks";
   /** Whether single rows are shown instead of groups. */
@@ -58,7 +83,12 @@ const STACK: StackState = {
   base: null,
 };
 
+const EXPLORER: ExplorerState = { text: "", kinds: [], name: "", release: "", events: [], keywords: [], level: 0, stacks: false };
+
 const EMPTY: State = {
+  page: "",
+  rules: [],
+  explorer: EXPLORER,
   table: "",
   tab: "table",
   flat: false,
@@ -130,6 +160,7 @@ function read(): State {
   }
   const found = { ...EMPTY, ...values } as State;
   found.stack = { ...STACK, ...found.stack };
+  found.explorer = { ...EXPLORER, ...found.explorer };
   return found;
 }
 
