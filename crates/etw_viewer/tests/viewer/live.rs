@@ -214,7 +214,13 @@ fn the_page_watches_a_session() {
          return all.length > 5 && all.every((one) => one.includes('even')); })()",
     );
     // Details.
-    page.browser.click(".live .virtual tbody tr:nth-child(3) td");
+    // A click while the list is drawn anew may hit nothing.
+    let end = Instant::now() + Duration::from_secs(20);
+    while page.browser.value("!!document.querySelector('.live .virtual tr:nth-child(3) td.cursor')") != true {
+        assert!(Instant::now() < end);
+        page.browser.click(".live .virtual tbody tr:nth-child(3) td");
+        std::thread::sleep(Duration::from_millis(300));
+    }
     page.key("Enter");
     page.wait("document.querySelector('.live .details pre')?.textContent.includes('Example.Live')");
     page.click_on("[...document.querySelectorAll('.live button')].find((one) => one.textContent === 'Stop')");

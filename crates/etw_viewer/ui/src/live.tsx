@@ -115,9 +115,10 @@ export function Live() {
     }
   };
   const open = async (row: number) => {
-    const line = lines.current.get(row);
-    if (!line) return;
     try {
+      await load(row, row + 1);
+      const line = lines.current.get(row);
+      if (!line) return;
       const found = await json<{ lines: string[] }>(`/api/live/event/${line.number}`);
       setEvent({ number: line.number, lines: found.lines });
     } catch (problem) {
