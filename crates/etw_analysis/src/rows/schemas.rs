@@ -124,6 +124,7 @@ const FRAMES_COLUMNS: &[Column] = &[
     text("inlined", "Functions inlined there, innermost first, separated by `;`."),
     text("file", "Source file."),
     id("line", "Source line."),
+    Column::new("is_system", ColumnType::Bool, "Whether the module is a part of the system or of .NET."),
 ];
 static FRAMES: TableSchema = TableSchema::new(
     "frames",

@@ -7,7 +7,7 @@ mod matching;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use anyhow::Result;
 use etw_app::index::{self, IndexOptions};
@@ -23,6 +23,8 @@ pub(crate) use loss::Loss;
 /// The tables of the opened traces, complete.
 #[derive(Debug)]
 pub(crate) struct Model {
+    /// Number of the tables: they are built again when there are new symbols.
+    pub(crate) generation: u32,
     pub(crate) files: Vec<PathBuf>,
     tables: TraceIndex,
     /// Time of the first event.
@@ -76,13 +78,33 @@ pub(crate) struct FileSummary {
 /// The traces, and how far their tables are.
 #[derive(Debug)]
 pub(crate) struct Loader {
+    paths: Vec<PathBuf>,
+    symbols: SymbolOptions,
+    index: IndexOptions,
     files: Vec<FileSummary>,
     start: FileTime,
     /// Part of the time of the trace that has been read, in thousandths.
     done: AtomicU32,
     /// What the loader does, and what went wrong.
     state: Mutex<State>,
-    model: OnceLock<Arc<Model>>,
+    model: RwLock<Option<Arc<Model>>>,
+}
+
+/// Whether tables are built for the first time, or again with the symbols that are there now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Build {
+    First,
+    /// With the number of the new tables.
+    Again(u32),
+}
+
+impl Build {
+    fn generation(self) -> u32 {
+        match self {
+            Build::First => 0,
+            Build::Again(generation) => generation,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -101,6 +123,8 @@ pub(crate) struct Progress<'l> {
     /// Part of the trace that has been read, from 0 to 1.
     done: f64,
     is_ready: bool,
+    /// Number of the tables; it changes when they were built again.
+    generation: u32,
     error: Option<String>,
 }
 
@@ -117,7 +141,6 @@ impl Loader {
     ) -> Result<Arc<Loader>> {
         let mut trace = index::open_trace(files)?;
         let symbolizer = symbols.symbolizer()?;
-        let place = index::place(files, index, symbols).filter(|_| trace.unreadable().is_empty());
         let names: Vec<String> = trace.source_names().map(str::to_owned).collect();
         let summary = names.into_iter().zip(trace.headers()).map(|(name, header)| FileSummary {
             name,
@@ -129,39 +152,85 @@ impl Loader {
             is_closed: header.is_closed(),
         });
         let loader = Arc::new(Loader {
+            paths: files.to_vec(),
+            symbols: symbols.clone(),
+            index: index.clone(),
             files: summary.collect(),
             start: trace.start_time(),
             done: AtomicU32::new(0),
             state: Mutex::new(State { phase: "reading events", error: None }),
-            model: OnceLock::new(),
+            model: RwLock::default(),
         });
-        let (own, files) = (Arc::clone(&loader), files.to_vec());
+        let own = Arc::clone(&loader);
         std::thread::Builder::new().name("tables".to_owned()).spawn(move || {
-            let built = own.build(&mut trace, files, place.as_ref(), &symbolizer);
-            match built.map(Arc::new) {
-                Ok(model) => {
-                    let _ = own.model.set(Arc::clone(&model));
-                    model.verify();
-                }
+            let place = own.place(&trace);
+            match own.build(&mut trace, place.as_ref(), &symbolizer, Build::First) {
+                Ok(model) => model.verify(),
                 Err(error) => own.set(|state| state.error = Some(format!("{error:#}"))),
             }
         })?;
         Ok(loader)
     }
 
+    /// Returns a loader without traces, which never has tables.
+    pub(crate) fn of_nothing(symbols: &SymbolOptions) -> Arc<Loader> {
+        Arc::new(Loader {
+            paths: Vec::new(),
+            symbols: symbols.clone(),
+            index: IndexOptions::default(),
+            files: Vec::new(),
+            start: FileTime::default(),
+            done: AtomicU32::new(0),
+            state: Mutex::default(),
+            model: RwLock::default(),
+        })
+    }
+
+    /// Builds the tables again, with the symbols that are there now. The earlier ones are served until then.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no trace can be opened any more.
+    pub(crate) fn rebuild(&self) -> Result<()> {
+        let generation = self.model().map_or(0, |model| model.generation.wrapping_add(1));
+        let mut trace = index::open_trace(&self.paths)?;
+        let place = self.place(&trace);
+        self.set(|state| state.phase = "reading events");
+        self.build(&mut trace, place.as_ref(), &self.symbols.symbolizer()?, Build::Again(generation))?;
+        Ok(())
+    }
+
+    /// Returns where the index of the traces is; none if there is to be none, or if not all of them can be read.
+    fn place(&self, trace: &Trace) -> Option<IndexPlace> {
+        let place = index::place(&self.paths, &self.index, &self.symbols);
+        place.filter(|_| trace.unreadable().is_empty())
+    }
+
+    /// Returns the paths of the traces.
+    pub(crate) fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    /// Returns where symbols are looked for.
+    pub(crate) fn symbols(&self) -> &SymbolOptions {
+        &self.symbols
+    }
+
     /// Returns the tables, if they are complete.
-    pub(crate) fn model(&self) -> Option<&Arc<Model>> {
-        self.model.get()
+    pub(crate) fn model(&self) -> Option<Arc<Model>> {
+        self.model.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn progress(&self) -> Progress<'_> {
         let State { phase, error } = self.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let model = self.model();
         Progress {
             files: &self.files,
             start: self.start.to_string(),
             phase,
             done: f64::from(self.done.load(Ordering::Relaxed)) / 1000.0,
-            is_ready: self.model.get().is_some(),
+            is_ready: model.is_some(),
+            generation: model.map_or(0, |model| model.generation),
             error,
         }
     }
@@ -174,15 +243,17 @@ impl Loader {
     fn build(
         &self,
         trace: &mut Trace,
-        files: Vec<PathBuf>,
         place: Option<&IndexPlace>,
         symbolizer: &Symbolizer,
-    ) -> Result<Model> {
+        build: Build,
+    ) -> Result<Arc<Model>> {
         let start = trace.start_time();
         let end = trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
         let length = end.0.saturating_sub(start.0).max(1);
         let losses = loss::losses(trace);
-        let tables = match place.and_then(index::open) {
+        // The names in an index are those of when it was made.
+        let known = if build == Build::First { place.and_then(index::open) } else { None };
+        let tables = match known {
             Some(tables) => tables,
             None => {
                 let mut last = start;
@@ -198,6 +269,11 @@ impl Loader {
         // The last event has its place before the end.
         let last = tables.last_time().unwrap_or(start).max(start);
         let end = FileTime(last.0.saturating_add(1));
-        Ok(Model { files, tables, start, end, losses, matching: Mutex::default() })
+        let files = self.paths.clone();
+        let generation = build.generation();
+        let model = Model { generation, files, tables, start, end, losses, matching: Mutex::default() };
+        let model = Arc::new(model);
+        *self.model.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&model));
+        Ok(model)
     }
 }
