@@ -218,11 +218,11 @@ unsafe fn append_items(record: &EVENT_RECORD, bytes: &mut Vec<u8>) -> Option<()>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use etw_event::{Origin, Ticks};
+    use etw_event::{Clock, Origin, Ticks};
 
     /// Checks that a record survives the way to C and back.
     fn check(bytes: &[u8]) {
-        let origin = Origin::default();
+        let origin = Origin { clock: Clock::system_time(), ..Origin::default() };
         let record = Record::parse(bytes, &origin, Ticks(0)).unwrap();
         let mut items = Vec::new();
         let c = event_record(&record, false, std::ptr::null_mut(), &mut items);

@@ -9,7 +9,7 @@ TRACELOGGING_DECLARE_PROVIDER(g_provider);
 TRACELOGGING_DEFINE_PROVIDER(g_provider, "OpenETW.Test.RoundTrip",
                              (0x3970f9cf, 0x2c0c, 0x4f11, 0xb1, 0xcc, 0xe3, 0xa1, 0xe9, 0x95, 0x88, 0x33));
 
-static int enables;
+static volatile int enables;
 
 static void check(const char *what, ULONG code) {
   if (code != ERROR_SUCCESS) {
@@ -30,7 +30,8 @@ static VOID NTAPI on_enable(LPCGUID source, ULONG isEnabled, UCHAR level, ULONGL
   if (isEnabled == EVENT_CONTROL_CODE_ENABLE_PROVIDER) {
     printf("enabled level=%u any=%llx context=%s\n", level, any, (const char *)context);
   }
-  enables++;
+  fflush(stdout);
+  enables = 1;
 }
 
 /* Prints a property of each element, member by member. */
@@ -140,6 +141,10 @@ int main(int argc, char **argv) {
   TraceLoggingWrite(g_provider, "TooEarly");
   check("EnableTraceEx2", EnableTraceEx2(handle, &g_provider->guid, EVENT_CONTROL_CODE_ENABLE_PROVIDER,
                                          TRACE_LEVEL_INFORMATION, 0x10, 0, 0, NULL));
+  /* Enabling is asynchronous. */
+  for (int waited = 0; !enables && waited < 10000; waited++) {
+    Sleep(1);
+  }
   printf("enabled: %d %d %d\n", TraceLoggingProviderEnabled(g_provider, 4, 0x10),
          TraceLoggingProviderEnabled(g_provider, 5, 0x10), TraceLoggingProviderEnabled(g_provider, 4, 0x20));
 
