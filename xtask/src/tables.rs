@@ -25,7 +25,7 @@ etw tables t.etl                                                         # the k
 etw report t.etl --table DiskIo/Read --group-by DiskNumber --sum TransferSize
 ```
 
-- A column may be named by a path through the tables that rows refer to (`thread.process.command_line`). A name that is no column of the table is looked for in those tables, the nearest first, so `process` and `function` are enough.
+- A column may be named by a path through the tables that rows refer to (`thread.process.command_line`). A name that is not a column of the table is looked for in those tables, the nearest first, so `process` and `function` are enough.
 - A reference is shown by the name of its row: a process with its id, a thread with its process, a file by its path, a frame by its function. Grouped by, processes, files and frames of one name are one group.
 - `--group-by` without a value counts rows. `--sum COLUMN` adds up a column; `--values` also has `min`, `max`, `mean`, `count` (of rows that have a value), `unique`, and percentiles (`p50`, `p95`, `p99.9`).
 - `--where` selects the rows that count, in the [language of filters](filters.md#rows-of-tables) with columns as names.

@@ -255,7 +255,7 @@ impl<'i> Table<'i> {
     /// Finds a column by its name, also in the tables that rows refer to; returns the path that
     /// [`Pivot::through`](crate::Pivot::through) takes.
     ///
-    /// A dot separates the columns of a path, such as `thread.process.name`. A name that is no column of the table is
+    /// A dot separates the columns of a path, such as `thread.process.name`. A name that is not a column of the table is
     /// looked for in the tables that its rows refer to, nearest first and in the order of columns, so that `name` may be
     /// enough.
     pub fn path(&self, name: &str) -> Option<Vec<usize>> {

@@ -24,7 +24,7 @@ pub const HEADER_LEN_BYTES: usize = 20;
 /// Command set and command: stop a session; start one, with the events at its end about what exists.
 const STOP: [u8; 2] = [2, 1];
 const COLLECT_2: [u8; 2] = [2, 3];
-/// Command set of answers, and their commands: success and failure.
+/// Command set of responses, and its two commands: success and failure.
 const ANSWER: u8 = 0xFF;
 const OK: u8 = 0;
 const ERROR: u8 = 0xFF;

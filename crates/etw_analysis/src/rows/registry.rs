@@ -135,7 +135,7 @@ impl Registry {
         }
     }
 
-    /// Returns the key that a handle stands for now.
+    /// Returns the key that a handle refers to at this time.
     fn base(&mut self, machine: u32, handle: u64) -> usize {
         if let Some(base) = self.handles.get(&(machine, handle)) {
             return *base;

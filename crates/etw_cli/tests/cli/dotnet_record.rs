@@ -1,4 +1,4 @@
-//! `etw record --dotnet` with a server that answers as a .NET runtime does: it checks the requests, and replays traces.
+//! `etw record --dotnet` against a server that behaves as a .NET runtime: it checks the requests and replays traces.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

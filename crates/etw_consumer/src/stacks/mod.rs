@@ -128,9 +128,8 @@ impl Stacks {
     ///
     /// A stack belongs to the event of its thread with the time that it names. Of several such events each has it. An event
     /// whose header has no thread takes the stack with its time from its processor: a stack with frames in the kernel is
-    /// written there at once. The
-    /// stack of a switch is that of the thread that it goes to, in traces of Windows, or of the one that it comes from, in
-    /// traces of Linux: [`Stack::thread`] tells.
+    /// written there at once. The stack of a switch is that of the thread that it goes to, in traces of Windows, or of
+    /// the one that it comes from, in traces of Linux: [`Stack::thread`] tells.
     pub fn of<'a>(&'a self, record: &Record<'a>) -> Stack<'a> {
         let own = record.stack_trace();
         // A whole stack in the event itself needs no other part.

@@ -12,7 +12,7 @@ const GUID: Guid = Guid::from_u128(0x8F4A_0625_777D_412E_9434_1323_0545_F82B);
 const NAME: &str = "CsPortablePdb1.pdb";
 const SOURCE: &str = r"C:\PerfViewTestData\CsPortablePdb1\Program.cs";
 
-/// Returns a real PDB, or `None` with a message if there is none.
+/// Returns a real PDB; prints a message and returns `None` if the file is missing.
 fn real(name: &str) -> Option<Vec<u8>> {
     // etw_testkit, which finds such files elsewhere, takes minutes to compile.
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
