@@ -24,6 +24,8 @@ const CHECKS: &[Check] = &[
     ("numbers of the schema pack", crate::schemas::check),
     ("coverage of real traces", coverage::check),
     ("tables in the documentation", tables::check),
+    #[cfg(target_os = "linux")]
+    ("tables of Windows Performance Analyzer", crate::wpa_tables::check),
     ("page of the viewer", ui::check),
     #[cfg(target_os = "linux")]
     ("published profiles", crate::profiles::check),

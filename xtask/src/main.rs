@@ -19,6 +19,7 @@ mod peers;
 mod process;
 #[cfg(target_os = "linux")]
 mod profiles;
+mod random;
 mod schemas;
 mod shell;
 mod systems;
@@ -26,6 +27,8 @@ mod systems;
 mod tables;
 mod torture;
 mod ui;
+#[cfg(target_os = "linux")]
+mod wpa_tables;
 
 use std::process::ExitCode;
 
@@ -58,13 +61,17 @@ enum Chore {
     /// Write a generated trace.
     Generate(generate::Options),
     /// Compare our output with the results of independent readers.
-    Peers,
+    Peers(peers::Options),
     /// Write docs/coverage.md: the decoded share of each real trace.
     Coverage,
     /// Build and type-check the page of `etw view`, or check that the committed one is what its source gives.
     Ui(ui::Options),
     /// Write docs/tables.md from the declarations of the tables.
     Tables,
+    /// Write or check docs/wpa-tables.md: which tables and columns of published profiles of Windows Performance Analyzer
+    /// are here.
+    #[cfg(target_os = "linux")]
+    WpaTables(wpa_tables::Options),
     /// Write the pack of Windows' schemas from the public collections, or check that it is what they give.
     Schemas(schemas::Options),
     /// Write or check the table in docs/tools/wprp.md: the part of each published recording profile that Linux records.
@@ -96,10 +103,12 @@ fn main() -> ExitCode {
         Chore::Dist(options) => dist::run(&options),
         Chore::Bpf(options) => bpf::run(&options),
         Chore::Generate(options) => generate::run(&options),
-        Chore::Peers => peers::compare(),
+        Chore::Peers(options) => peers::run(&options),
         Chore::Coverage => coverage::write(),
         Chore::Ui(options) => ui::run(&options),
         Chore::Tables => tables::write(),
+        #[cfg(target_os = "linux")]
+        Chore::WpaTables(options) => wpa_tables::run(&options),
         Chore::Schemas(options) => schemas::run(&options),
         #[cfg(target_os = "linux")]
         Chore::Profiles(options) => profiles::run(&options),

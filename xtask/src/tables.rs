@@ -33,7 +33,8 @@ etw report t.etl --table DiskIo/Read --group-by DiskNumber --sum TransferSize
 - `--from`, `--to`, `--top`, `--symbols`, `--format text|json|csv|html` and `-o` are those of [reports](report.md). Times in JSON and CSV are nanoseconds from the start of the trace, and durations nanoseconds.
 - A stack is shown as its functions from the outermost to the innermost, separated by `;`.
 - Every kind of events is a table, `Provider/Event` or `Class/Type`: `time`, `process`, `thread`, `processor`, `version`, `level`, `activity`, `related_activity`, `stack`, and a column for each field that any version of the event has. Fields with names for their values have these in a second column, `FIELD_name`. Structs, arrays, addresses of networks and SIDs are texts.
-- The tables are made in memory from all traces that are named; memory grows with the number of events, by less than 24 bytes for each.
+- The tables are made from all traces that are named: of large ones in [an index](index.md) beside the trace, of small ones in memory, which grows by about 24 bytes for each event. `--no-index` makes them in memory.
+- `--from` and `--to` select rows by `time`. Of tables whose rows have a start and an end, those count whose period overlaps the range; a missing start or end was before or after the trace. Rows without times always count.
 
 Programs use [`openetw::tables`](library.md): `RowTables` fills the tables, in memory or in a file, and `Pivot` groups them.
 

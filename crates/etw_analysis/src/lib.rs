@@ -45,6 +45,7 @@ mod switches;
 mod system_modules;
 mod tables;
 mod timeline;
+mod trace_index;
 mod trace_logging;
 mod user_addresses;
 mod volumes;
@@ -68,10 +69,14 @@ pub use modules::ModuleUse;
 pub use process_filter::ProcessFilter;
 pub use processes::{ProcessIndex, ThreadIndex};
 pub use report::{Report, ReportOptions};
-pub use rows::{EventKinds, EventTable, RowFilterError, RowTables, column_path, row_filter, row_tables};
+pub use rows::{
+    EventKinds, EventTable, Regions, RegionsError, RowFilterError, RowTables, column_path, in_window,
+    row_filter, row_tables,
+};
 pub use stack_names::StackNames;
 pub use tables::disk::disk_label;
 pub use tables::table::{Cell, Column, Table, TableKind};
 pub use timeline::{DiskRequest, Moment, Sample, StackNode, Survey, Switch, ThreadInfo, Timeline};
+pub use trace_index::{IndexNote, IndexPlace, IndexProblem, TraceIndex, TraceIndexError};
 pub use user_addresses::UserAddresses;
 pub use window::{Duration, Window};

@@ -10,8 +10,8 @@ use openetw::analysis::{Attribution, StackNames};
 use openetw::export::Source;
 use openetw::schema::Resolver;
 use openetw::{
-    EventFilter, Input, InputError, InputLimits, ProcessTable, ProviderKey, ProviderSpec, StackCounts,
-    TimePoint, Trace, TraceBuilder,
+    EventFilter, Input, InputError, InputLimits, Overview, ProcessTable, ProviderKey, ProviderSpec,
+    StackCounts, TimePoint, Trace, TraceBuilder,
 };
 
 use crate::progress::Progress;
@@ -69,7 +69,8 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Opens the files and reads the schemas and processes that they contain, on at most `threads` threads.
+    /// Opens the files and reads the schemas and processes that they contain, on at most `threads` threads. An `overview`
+    /// of the files saves reading what cannot matter.
     ///
     /// Prints a warning for each file that cannot be read.
     ///
@@ -83,9 +84,14 @@ impl Opened {
         schemas: &Schemas,
         threads: NonZeroUsize,
         stacks: &StackOptions,
+        overview: Option<&Arc<Overview>>,
     ) -> Result<Opened> {
         let is_filtered = *filter != Filters::default();
         let builder = builder(files)?.threads(threads);
+        let builder = match overview {
+            Some(overview) => builder.overview(overview),
+            None => builder,
+        };
         let mut filter = of_fields(compile(filter, schemas)?, &builder)?;
         filter.limit = limit;
         let builder = builder.schemas(&schemas.sources()).skip_unreadable(true);

@@ -12,6 +12,7 @@ pub mod batch;
 pub mod description;
 #[cfg(target_os = "linux")]
 pub mod enabling;
+pub mod index;
 pub mod input;
 mod interrupt;
 #[cfg(target_os = "linux")]

@@ -29,7 +29,7 @@ pub fn is_standard_input(path: &Path) -> bool {
 ///
 /// Fails if standard input is a terminal ([`UsageError`]), or if the pipe cannot be read or copied.
 pub(crate) fn spooled(path: &Path) -> Result<Option<Spooled>> {
-    if !is_standard_input(path) && !is_pipe(path) {
+    if !is_read_once(path) {
         return Ok(None);
     }
     let mut known = SPOOLED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,6 +48,11 @@ pub(crate) fn spooled(path: &Path) -> Result<Option<Spooled>> {
     let spooled = Spooled::read(&name, pipe)?;
     known.insert(path.to_owned(), spooled.clone());
     Ok(Some(spooled))
+}
+
+/// Returns whether a path can be read only once.
+pub(crate) fn is_read_once(path: &Path) -> bool {
+    is_standard_input(path) || is_pipe(path)
 }
 
 /// Returns whether a path is a FIFO or a socket, such as `/dev/fd/63` of a process substitution.

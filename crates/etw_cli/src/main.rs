@@ -42,6 +42,10 @@ fn main() -> ExitCode {
         Command::Relog(args) => commands::relog::relog(&args),
         Command::Report(args) => commands::report::run(*args),
         Command::Tables(args) => commands::tables::run(&args),
+        Command::Index(args) => match commands::index::run(&args) {
+            Ok(status) => return ExitCode::from(status),
+            Err(error) => Err(error),
+        },
         Command::View(args) => match commands::view::run(&args) {
             Ok(status) => return ExitCode::from(status),
             Err(error) => Err(error),

@@ -8,7 +8,7 @@ use crate::encoding::{Block, CHUNK_ROWS};
 use crate::schema::{Column, ColumnType, Role, TableSchema, Unit};
 
 /// Version of the format.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// First bytes of every index.
 pub(crate) const MAGIC: [u8; 8] = *b"ETWINDEX";
 /// Bytes of the header.

@@ -1,6 +1,7 @@
 //! Reading tables: an index in a file or in memory.
 
 use std::fs::File;
+use std::io::Read;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,7 +59,33 @@ impl Index {
     /// [`Damaged`](ColumnsError::Damaged) if it is no complete index of this version, and
     /// [`Stale`](ColumnsError::Stale) if it has another identity. In all these cases the index can be made again.
     pub fn open(path: &Path, identity: &[u8]) -> Result<Index, ColumnsError> {
-        Index::of(Storage::Map(FileMap::new(&File::open(path)?)?), identity)
+        let index = Index::open_any(path)?;
+        if index.identity() != identity {
+            return Err(ColumnsError::Stale);
+        }
+        Ok(index)
+    }
+
+    /// Opens an index file whatever it was made from; [`identity`](Index::identity) says what that was.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Index::open), but never [`Stale`](ColumnsError::Stale).
+    pub fn open_any(path: &Path) -> Result<Index, ColumnsError> {
+        let storage = Storage::Map(FileMap::new(&File::open(path)?)?);
+        let directory = format::open(&storage)?;
+        Ok(Index::new(storage, directory))
+    }
+
+    /// Returns whether a file starts as an index does, whatever the rest of it is.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read.
+    pub fn is_index(path: &Path) -> std::io::Result<bool> {
+        let mut start = Vec::new();
+        File::open(path)?.take(format::MAGIC.len() as u64).read_to_end(&mut start)?;
+        Ok(start == format::MAGIC)
     }
 
     /// Opens an index whose bytes are in memory.
@@ -67,10 +94,7 @@ impl Index {
     ///
     /// As for [`open`](Index::open).
     pub fn from_bytes(bytes: Vec<u8>, identity: &[u8]) -> Result<Index, ColumnsError> {
-        Index::of(Storage::Memory(bytes), identity)
-    }
-
-    fn of(storage: Storage, identity: &[u8]) -> Result<Index, ColumnsError> {
+        let storage = Storage::Memory(bytes);
         let directory = format::open(&storage)?;
         if directory.identity != identity {
             return Err(ColumnsError::Stale);
@@ -87,6 +111,26 @@ impl Index {
             storage,
             directory,
         }
+    }
+
+    /// Verifies everything that is otherwise verified when it is first used.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ColumnsError::Damaged`] for the first part that is not what was written.
+    pub fn verify(&self) -> Result<(), ColumnsError> {
+        self.texts()?;
+        self.guids()?;
+        self.stacks()?;
+        for table in self.tables() {
+            for column in 0..table.schema().columns.len() {
+                let reader = table.column(column)?;
+                for chunk in 0..table.chunks() {
+                    reader.block(chunk)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Returns the identity of the source, as given to [`IndexWriter::create`](crate::IndexWriter::create).
@@ -203,6 +247,13 @@ impl<'i> Table<'i> {
     /// Returns the number of rows.
     pub fn rows(&self) -> u64 {
         self.entry().rows
+    }
+
+    /// Returns the size of the table's blocks in bytes, without dictionaries.
+    pub fn len_bytes(&self) -> u64 {
+        let columns = self.schema().columns.len();
+        let blocks = self.entry().blocks.iter().enumerate();
+        blocks.map(|(number, block)| block.len(self.chunk_rows(number / columns)) as u64).sum()
     }
 
     /// Returns the number of chunks.

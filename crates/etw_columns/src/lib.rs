@@ -56,7 +56,7 @@
 //! | offset | bytes | header |
 //! |---|---|---|
 //! | 0 | 8 | `ETWINDEX` |
-//! | 8 | 4 | version of the format, 1 |
+//! | 8 | 4 | version of the format, 2 |
 //! | 12 | 4 | 0 |
 //! | 16 | 8 | offset of the directory |
 //! | 24 | 8 | length of the directory |
@@ -66,9 +66,10 @@
 //!
 //! A value is stored as a *word* of 64 bits whose unsigned order is the order of the values: unsigned numbers and codes as
 //! they are; signed numbers with the highest bit inverted; floating-point numbers with the highest bit inverted, or all bits
-//! if they are negative. The *block* of a column in a chunk has the difference of each word to the least one, in 0, 1, 2, 4
-//! or 8 bytes, the fewest that the greatest difference needs. If some but not all values are missing, a bit for each row
-//! follows, lowest first, which is set if the value is there.
+//! if they are negative. The *block* of a column in a chunk has the difference of each word to the least one, in as many
+//! bits as the greatest difference has, lowest first and without gaps; 15 bits are stored as 16, 30 and 31 as 32, and more
+//! than 56 as 64. The last byte is filled with zeros. If some but not all values are missing, a bit for each row follows,
+//! lowest first, which is set if the value is there.
 //!
 //! The dictionary of texts has the end of each text (8 bytes) and then the texts in UTF-8; that of GUIDs has 16 bytes each;
 //! that of stacks has the frame of each (8 bytes) and then the callers of each (4 bytes), which are 0 or the code of a
@@ -80,8 +81,8 @@
 //! 2. for texts, GUIDs and stacks: offset (8 bytes), length (8), number of entries (4) and CRC-32 (4) of the dictionary;
 //! 3. the number of tables (4), and for each: name, title and summary; the number of columns (4) and for each name, summary,
 //!    table that rows refer to, type, unit and role (a byte each, in the order of [`ColumnType`], [`Unit`] and [`Role`], from
-//!    0, where roles are detail, key, measure); the number of rows (8); for each chunk, for each column: offset (8), least
-//!    word (8), greatest word (8), number of missing values (4) and CRC-32 (4) of the block.
+//!    0, where roles are detail, key, measure, start, end); the number of rows (8); for each chunk, for each column: offset
+//!    (8), least word (8), greatest word (8), number of missing values (4) and CRC-32 (4) of the block.
 //!
 //! Opening checks the header and the directory. A block or dictionary is checked when it is first used: its checksum, and
 //! that its values lie within what the directory says of them.

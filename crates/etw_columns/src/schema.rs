@@ -50,6 +50,11 @@ impl TableSchema {
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
     }
+
+    /// Returns the number of the column with a role that one column has at most, such as [`Role::Start`].
+    pub fn column_of(&self, role: Role) -> Option<usize> {
+        self.columns.iter().position(|column| column.role == role)
+    }
 }
 
 /// The description of a column.
@@ -228,9 +233,13 @@ pub enum Role {
     Key,
     /// Summed up for each group.
     Measure,
+    /// Start of the period that a row is about; shown for single rows only. Missing if that was before the trace.
+    Start,
+    /// End of the period that a row is about; shown for single rows only. Missing if that was after the trace.
+    End,
 }
 
 impl Role {
     /// Every role, in the order of the numbers in index files.
-    pub(crate) const ALL: [Role; 3] = [Role::Detail, Role::Key, Role::Measure];
+    pub(crate) const ALL: [Role; 5] = [Role::Detail, Role::Key, Role::Measure, Role::Start, Role::End];
 }

@@ -10,6 +10,7 @@ use etw_schema::{CompiledSchema, Located, Resolver, Undecoded};
 
 use crate::ProcessTable;
 use crate::merge::one_clock;
+use crate::overview::{self, Collected, Known, Overview};
 use crate::processes::{FoundProcesses, Machines, PROCESS_EVENT_IDS, ProcessSearch, is_about_process};
 use crate::unordered::{self, Met};
 
@@ -34,6 +35,8 @@ pub(crate) struct Decoder {
     scanned: bool,
     /// Limit for the threads of the metadata scan.
     threads: usize,
+    /// What is known of the files' buffers.
+    pub(crate) overview: Known,
     /// Records about schemas dropped because of the limit.
     pub(crate) unkept_schemas: u64,
     /// Records about processes dropped because of the limit.
@@ -99,7 +102,15 @@ impl Decoder {
     /// Returns a decoder for the sources of these machines, whose metadata scan uses at most `threads` threads.
     pub(crate) fn new(resolver: Resolver, machines: Machines, threads: usize) -> Decoder {
         let processes = ProcessTable::new(machines);
-        Decoder { resolver, processes, scanned: false, threads, unkept_schemas: 0, unkept_processes: 0 }
+        Decoder {
+            resolver,
+            processes,
+            scanned: false,
+            threads,
+            overview: None,
+            unkept_schemas: 0,
+            unkept_processes: 0,
+        }
     }
 
     /// Disables the metadata scan.
@@ -174,7 +185,12 @@ impl Decoder {
         let search = self.search();
         let threads = unordered::threads(&files).min(self.threads);
         let mut states: Vec<Found> = (0..threads).map(|_| Found::default()).collect();
-        unordered::for_each(&files, &mut states, |found, _, met| {
+        let buffers = files.iter().zip(0..).flat_map(|(file, source)| {
+            let known = overview::of_file(&self.overview, source as usize);
+            overview::buffers(file, known, |buffer| buffer.has_metadata)
+                .map(move |buffer| (file, source, buffer))
+        });
+        unordered::for_each_of(&files, buffers, &mut states, |found, _, met| {
             if let Met::Record(record, place) = met {
                 search.look_at(record, place, found);
             }
@@ -183,6 +199,38 @@ impl Decoder {
         let mut all = Found::default();
         states.into_iter().for_each(|found| all.append(found));
         self.learn(search, all);
+    }
+
+    /// Scans the trace as [`Decoder::scan`] does, and returns what it says of the buffers.
+    pub(crate) fn scan_buffers(&mut self, files: &[EtlFile<'_>]) -> Overview {
+        let mut files = files.to_vec();
+        one_clock::share(files.iter_mut());
+        let search = self.search();
+        let threads = unordered::threads(&files).min(self.threads).max(1);
+        let mut states: Vec<(Found, Collected)> = (0..threads).map(|_| Default::default()).collect();
+        unordered::for_each(&files, &mut states, |(found, collected), source, met| {
+            match met {
+                Met::Buffer(buffer) => collected.buffer(source, buffer),
+                Met::Damage(damage) => collected.damage(source, &damage),
+                Met::Record(record, place) => {
+                    let is_metadata =
+                        may_concern(record) && (is_about_schemas(record) || is_about_process(record));
+                    collected.record(record, is_metadata);
+                    if is_metadata {
+                        search.look_at(record, place, found);
+                    }
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        let mut all = Found::default();
+        let mut parts = Vec::new();
+        for (found, collected) in states {
+            all.append(found);
+            parts.push(collected);
+        }
+        self.learn(search, all);
+        Collected::join(parts, files.len())
     }
 
     /// Learns what a search through the whole trace found. Does nothing if the scan is done or disabled.

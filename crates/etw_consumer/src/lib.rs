@@ -18,6 +18,7 @@ mod input;
 mod intact;
 mod live;
 mod merge;
+mod overview;
 mod owned;
 mod predicate;
 mod processes;
@@ -40,6 +41,7 @@ pub use etw_schema::{Event, EventError, IdSet, KeywordSpec, ProviderKey, Provide
 pub use filter::{EventFilter, EventFilterError, FilterError};
 pub use input::{Converted, Input, InputError, InputLimits, Spooled, file_sequence};
 pub use live::{SessionChange, SessionEnd, SessionError, SessionsHandle};
+pub use overview::{BufferSummary, Overview};
 pub use owned::{OwnedEvent, OwnedProperties, OwnedValue};
 pub use predicate::Predicate;
 pub use processes::{ProcessName, ProcessTable};

@@ -1,6 +1,6 @@
 //! Statistics of a pass over a trace, and whether the trace is complete.
 
-use etw_etl::{BufferFlags, BufferRef, Damage, LogFileHeader, Loss};
+use etw_etl::{BufferFlags, Damage, LogFileHeader, Loss};
 use etw_event::FileTime;
 
 use crate::Input;
@@ -94,9 +94,8 @@ pub(crate) struct BufferCounts {
 }
 
 impl BufferCounts {
-    /// Counts a buffer.
-    pub(crate) fn add(&mut self, buffer: &BufferRef<'_>) {
-        let flags = buffer.header.buffer_flag;
+    /// Counts a buffer by its flags.
+    pub(crate) fn add(&mut self, flags: BufferFlags) {
         self.buffers += 1;
         self.after_lost_events += u64::from(flags.contains(BufferFlags::EVENTS_LOST));
         self.after_lost_buffers += u64::from(flags.contains(BufferFlags::BUFFER_LOST));

@@ -39,6 +39,16 @@ pub(crate) fn for_each<S: Send>(
 ) {
     let buffers =
         files.iter().zip(0..).flat_map(|(file, source)| file.buffers().map(move |item| (file, source, item)));
+    for_each_of(files, buffers, states, visit);
+}
+
+/// As [`for_each`], for some buffers of the files, each with its file and the number of the file.
+pub(crate) fn for_each_of<'f, 'a: 'f, S: Send>(
+    files: &[EtlFile<'_>],
+    buffers: impl Iterator<Item = (&'f EtlFile<'a>, u32, Result<BufferRef<'a>, Damage>)> + Send,
+    states: &mut [S],
+    visit: impl Fn(&mut S, u32, Met<'_>) -> ControlFlow<()> + Sync,
+) {
     let buffers = Mutex::new(buffers.fuse());
     let ended = AtomicBool::new(false);
     let work = |state: &mut S| {

@@ -42,6 +42,8 @@ pub(crate) struct Enable {
 pub(crate) struct Enables {
     /// The lowest level that no session wants; 0 without sessions. The only word that a disabled event reads.
     gate: AtomicU32,
+    /// A copy of the gate elsewhere, for callers that cannot read this one.
+    mirror: AtomicRef<AtomicU32>,
     /// One bit for each entry in use.
     live: AtomicU32,
     /// Whether a thread is changing the entries.
@@ -118,6 +120,7 @@ impl Enables {
     pub(crate) const fn new() -> Enables {
         Enables {
             gate: AtomicU32::new(0),
+            mirror: AtomicRef::none(),
             live: AtomicU32::new(0),
             is_changing: AtomicBool::new(false),
             entries: [const { Entry::free() }; MAX_SESSIONS],
@@ -209,7 +212,7 @@ impl Enables {
         for entry in &self.entries {
             entry.owner.store(0, Ordering::Relaxed);
         }
-        self.gate.store(if is_registered { Enables::FORKED } else { 0 }, Ordering::Relaxed);
+        self.store_gate(if is_registered { Enables::FORKED } else { 0 });
     }
 
     pub(crate) fn is_forked(&self) -> bool {
@@ -217,7 +220,22 @@ impl Enables {
     }
 
     pub(crate) fn clear(&self) {
-        self.gate.store(0, Ordering::Relaxed);
+        self.store_gate(0);
+    }
+
+    /// Keeps a copy of the gate in `mirror` from now on; `None` ends that. On return no thread writes to the previous
+    /// one any more.
+    pub(crate) fn mirror(&self, mirror: Option<&'static AtomicU32>) {
+        let _change = self.change();
+        self.mirror.store(mirror);
+        self.store_gate(self.gate.load(Ordering::Relaxed));
+    }
+
+    fn store_gate(&self, gate: u32) {
+        self.gate.store(gate, Ordering::Relaxed);
+        if let Some(mirror) = self.mirror.load() {
+            mirror.store(gate, Ordering::Relaxed);
+        }
     }
 
     /// Excludes other threads from changing the entries. Not a mutex, since a fork must be able to reset it.
@@ -257,7 +275,7 @@ impl Enables {
     fn set_gate(&self) {
         let in_use = self.entries.iter().filter(|entry| entry.owner.load(Ordering::Relaxed) != 0);
         let limit = in_use.map(|entry| (entry.settings.load(Ordering::Relaxed) >> 8) as u32 & 0xFFFF).max();
-        self.gate.store(limit.unwrap_or(0), Ordering::Relaxed);
+        self.store_gate(limit.unwrap_or(0));
     }
 }
 

@@ -216,7 +216,8 @@ pub const fn item<const WORDS: usize>(ext_type: ExtendedType, bytes: &[u8]) -> [
 }
 
 /// Returns an extended item for bytes known at run time.
-pub(crate) fn item_of(ext_type: ExtendedType, bytes: &[u8]) -> Vec<u64> {
+#[doc(hidden)]
+pub fn item_of(ext_type: ExtendedType, bytes: &[u8]) -> Vec<u64> {
     let mut words = vec![item_header(ext_type, bytes.len())];
     words.extend(bytes.chunks(8).map(|chunk| {
         let mut word = [0; 8];
@@ -224,6 +225,15 @@ pub(crate) fn item_of(ext_type: ExtendedType, bytes: &[u8]) -> Vec<u64> {
         u64::from_le_bytes(word)
     }));
     words
+}
+
+/// Returns the event's name in the extended item with its metadata; empty if it is not UTF-8.
+pub(crate) fn name_in_item(item: &[u64]) -> &str {
+    // The item's header and the size; then tags, whose last byte has no top bit.
+    let metadata = etw_sys::bytes_of(item).get(10..).unwrap_or_default();
+    let tags = metadata.iter().position(|byte| byte & 0x80 == 0).map_or(metadata.len(), |last| last + 1);
+    let name = metadata.get(tags..).unwrap_or_default().split(|byte| *byte == 0).next();
+    name.and_then(|name| std::str::from_utf8(name).ok()).unwrap_or_default()
 }
 
 /// Returns the header of an extended item: size, type, no linkage to another item, and size of the data.
@@ -244,7 +254,8 @@ pub const fn traits<const N: usize>(name: &str, group: Option<Guid>) -> [u8; N] 
 }
 
 /// Writes a provider's traits into [`traits_len`] bytes.
-pub(crate) const fn put_traits(bytes: &mut [u8], name: &str, group: Option<Guid>) {
+#[doc(hidden)]
+pub const fn put_traits(bytes: &mut [u8], name: &str, group: Option<Guid>) {
     let size = bytes.len();
     assert!(size <= 0x1000, "the provider's name is too long");
     let mut out = Out { bytes, len: 0 };
@@ -392,6 +403,8 @@ mod tests {
         const ITEM: [u64; item_words(LEN)] = item(ExtendedType::EVENT_SCHEMA_TL, &BYTES);
         assert_eq!(ITEM[0], 0x28 | 0x0B << 16 | (LEN as u64) << 48);
         assert_eq!(ITEM[1].to_le_bytes(), BYTES[..8]);
+        assert_eq!(name_in_item(&ITEM), "Ev");
+        assert_eq!(name_in_item(&ITEM[..1]), "");
         const TRAITS: [u8; traits_len("P", Some(Guid::from_bytes([7; 16])))] =
             traits("P", Some(Guid::from_bytes([7; 16])));
         assert_eq!(

@@ -97,6 +97,14 @@ impl Provider {
         bytes
     }
 
+    /// Keeps a copy of the word that decides whether an event may be wanted: the lowest level that no session wants; 0
+    /// without sessions. Macros of other languages test the copy before they call [`Provider::wanted`]. `None` ends
+    /// that; on return no thread writes to the previous copy.
+    #[doc(hidden)]
+    pub fn mirror_gate(&self, mirror: Option<&'static AtomicU32>) {
+        self.enables.mirror(mirror);
+    }
+
     /// Returns whether any session has enabled the provider.
     #[inline(always)]
     pub fn is_enabled(&self) -> bool {
@@ -229,7 +237,8 @@ impl Provider {
         related: Option<&Guid>,
         payload: &P,
     ) -> Outcome {
-        let context = Context { activity, related, name: Some(event.name) };
+        let name = if event.name.is_empty() { metadata::name_in_item(event.schema) } else { event.name };
+        let context = Context { activity, related, name: Some(name) };
         self.enables.write(wanted, &self.described(event), &context, payload)
     }
 
@@ -316,7 +325,7 @@ pub struct EventMetadata<'a> {
 }
 
 impl<'a> EventMetadata<'a> {
-    /// Creates an event from its parts.
+    /// Creates an event from its parts. If `name` is empty, it is read from the schema when a filter needs it.
     #[doc(hidden)]
     pub const fn from_parts(
         descriptor: EventDescriptor,

@@ -33,6 +33,13 @@ impl Provider {
         intern(name, guid.unwrap_or_else(|| Guid::from_provider_name(name)), group)
     }
 
+    /// Creates a provider that is not shared with other callers that ask for the same name, GUID and group, as each
+    /// registration of C has its own. It is never freed.
+    #[doc(hidden)]
+    pub fn create_unshared(name: &str, guid: Guid, group: Option<Guid>) -> &'static Provider {
+        Provider::leak(checked(name), guid, group)
+    }
+
     /// Registers the provider (`EventRegister`), so that present and later sessions can enable it.
     ///
     /// On return, all sessions of the running hosts that asked for the provider have it enabled. That takes some hundred
@@ -84,9 +91,7 @@ impl Provider {
 /// Returns the provider with this name, GUID and group, creating it if needed. Two concurrent calls may create two
 /// providers.
 fn intern(name: &str, guid: Guid, group: Option<Guid>) -> &'static Provider {
-    let name = name.split('\0').next().unwrap_or_default();
-    let end = (0..=MAX_NAME_BYTES).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
-    let name = if name.len() > MAX_NAME_BYTES { name.get(..end).unwrap_or_default() } else { name };
+    let name = checked(name);
     let same = |other: &&Provider| other.name() == name && other.guid() == guid && other.group() == group;
     if let Some(known) = listed().find(same) {
         return known;
@@ -94,6 +99,13 @@ fn intern(name: &str, guid: Guid, group: Option<Guid>) -> &'static Provider {
     let provider = Provider::leak(name, guid, group);
     list(provider);
     provider
+}
+
+/// Returns the name up to a NUL, and cut at the limit.
+fn checked(name: &str) -> &str {
+    let name = name.split('\0').next().unwrap_or_default();
+    let end = (0..=MAX_NAME_BYTES).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
+    if name.len() > MAX_NAME_BYTES { name.get(..end).unwrap_or_default() } else { name }
 }
 
 /// Adds a provider to the list, which the child of a fork walks.

@@ -5,14 +5,16 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use etw_app::input::{self, check_read, report_unreadable};
+use etw_app::index::{self, IndexOptions, Tables};
+use etw_app::input::check_read;
 use etw_app::symbols::SymbolOptions;
 use etw_app::table::{WIDTH, cell_value, put_cells};
 use etw_app::{UsageError, output};
 use openetw::analysis::{Cell, Duration, Machines, Window};
 use openetw::tables::{
     Aggregate, ColumnType, ColumnsError, EventKinds, EventTable, Filter, Index, IndexWriter, Order, OrderBy,
-    Pivot, PivotResult, RowFilterError, RowTables, Table, Unit, Value, column_path, row_filter,
+    Pivot, PivotResult, Regions, RowFilterError, RowTables, Table, Unit, Value, column_path, in_window,
+    row_filter,
 };
 use openetw::{FileTime, TimePoint, Trace};
 use serde_json::json;
@@ -47,8 +49,12 @@ pub struct RowsRequest {
     pub from: Option<TimePoint>,
     /// End of the period; `None` for the end of the trace.
     pub to: Option<TimePoint>,
+    /// Files of regions of interest, for the table `regions_of_interest`.
+    pub regions: Vec<PathBuf>,
     /// Where symbols are looked for.
     pub symbols: SymbolOptions,
+    /// Whether and where the tables are kept.
+    pub index: IndexOptions,
     /// Output format.
     pub format: RowsFormat,
     /// File to write; `None` for standard output.
@@ -90,17 +96,36 @@ pub fn run(request: &RowsRequest) -> Result<()> {
             request.table
         ));
     }
-    let builder = input::builder(&request.files)?;
-    // The kernel's classes are built in.
-    let mut trace = builder.skip_unreadable(true).open()?;
-    report_unreadable(&trace);
-    let start = trace.start_time();
-    let resolve = |time: Option<TimePoint>, default| time.map_or(default, |time| time.resolve(start));
-    let window =
-        Window { from: resolve(request.from, Window::ALL.from), to: resolve(request.to, Window::ALL.to) };
-    if window.from >= window.to {
-        return usage("--from is not before --to");
+    if !is_known || !request.regions.is_empty() {
+        return from_trace(request, is_known);
     }
+    let tables = Tables::open(&request.files, &request.index, &request.symbols)?;
+    let (out, tables) = match made_of(request, &tables) {
+        Err(error) if tables.is_from_file() && is_damage(&error) => {
+            let (files, error) = (&request.files, format!("{error:#}"));
+            let tables = tables.again(files, &request.index, &request.symbols, &error)?;
+            (made_of(request, &tables)?, tables)
+        }
+        made => (made?, tables),
+    };
+    write(request, &out)?;
+    tables.check_read()
+}
+
+fn made_of(request: &RowsRequest, tables: &Tables) -> Result<Vec<u8>> {
+    made(request, tables.tables(), &request.table, tables.index.start_time())
+}
+
+/// Whether an error says that a part of an index is not what was written.
+fn is_damage(error: &anyhow::Error) -> bool {
+    let is_damage = |error: &ColumnsError| matches!(error, ColumnsError::Damaged { .. });
+    error.chain().any(|error| error.downcast_ref().is_some_and(is_damage))
+}
+
+/// Writes rows of a table that no index has: of a kind of events, or with regions of interest.
+fn from_trace(request: &RowsRequest, is_known: bool) -> Result<()> {
+    let regions = read_regions(&request.regions)?;
+    let mut trace = index::open_trace(&request.files)?;
     let of_events = match is_known {
         true => None,
         false => Some(event_table(&mut trace, &request.table)?),
@@ -108,13 +133,32 @@ pub fn run(request: &RowsRequest) -> Result<()> {
     let name = of_events.as_ref().map_or(&*request.table, |table| &table.schema().name).to_owned();
     let stacks = trace.stacks()?;
     let tables = RowTables::new(IndexWriter::in_memory())?.of_machines(Machines::of(&trace));
-    let mut tables = tables.of_events(of_events)?;
+    let mut tables = tables.of_events(of_events)?.of_regions(regions);
     trace.for_each_layout(|event| tables.add(event, &stacks.of(event.record)))?;
     tables.add_losses(trace.statistics());
     let index = tables.finish(&request.symbols.symbolizer()?)?;
-    let table = index.table(&name).context("the table is missing")?;
-    let shown = Shown { index: &index, table, start };
-    let mut conditions = Conditions { filter: shown.period(window), through: Vec::new() };
+    write(request, &made(request, &index, &name, trace.start_time())?)?;
+    check_read(&trace)
+}
+
+fn write(request: &RowsRequest, out: &[u8]) -> Result<()> {
+    let mut file = output::open(request.output.as_deref())?;
+    file.write_all(out)?;
+    file.flush()?;
+    Ok(())
+}
+
+/// Returns the text of the rows or groups of a table.
+fn made(request: &RowsRequest, index: &Index, name: &str, start: FileTime) -> Result<Vec<u8>> {
+    let resolve = |time: Option<TimePoint>, default| time.map_or(default, |time| time.resolve(start));
+    let window =
+        Window { from: resolve(request.from, Window::ALL.from), to: resolve(request.to, Window::ALL.to) };
+    if window.from >= window.to {
+        return usage("--from is not before --to");
+    }
+    let table = index.table(name).context("the table is missing")?;
+    let shown = Shown { index, table, start };
+    let mut conditions = Conditions { filter: in_window(table.schema(), window), through: Vec::new() };
     if let Some(text) = &request.condition {
         let filter = row_filter(text, table, start, &mut conditions.through).map_err(wrong_condition)?;
         conditions.filter = Filter::All(vec![conditions.filter, filter]);
@@ -154,10 +198,22 @@ pub fn run(request: &RowsRequest) -> Result<()> {
             }
         }
     }
-    let mut file = output::open(request.output.as_deref())?;
-    file.write_all(&out)?;
-    file.flush()?;
-    check_read(&trace)
+    Ok(out)
+}
+
+/// Reads files of regions of interest.
+///
+/// # Errors
+///
+/// Fails if a file cannot be read, or is no file of regions.
+pub fn read_regions(files: &[PathBuf]) -> Result<Regions> {
+    let mut regions = Regions::default();
+    for path in files {
+        let name = path.display().to_string();
+        let bytes = std::fs::read(path).with_context(|| name.clone())?;
+        regions.add_file(&name, &bytes).with_context(|| name.clone())?;
+    }
+    Ok(regions)
 }
 
 /// Finds the table of a kind of events in a trace.
@@ -202,14 +258,6 @@ struct Conditions {
 type Shape = (Vec<String>, Vec<Vec<Cell>>, u64);
 
 impl<'i> Shown<'i> {
-    /// Returns the condition that a row is in a time window.
-    fn period(&self, window: Window) -> Filter {
-        let time = self.table.schema().column("time").filter(|_| window != Window::ALL);
-        time.map_or(Filter::All(Vec::new()), |time| {
-            Filter::range(time, Value::Time(window.from), Value::Time(window.to))
-        })
-    }
-
     /// Finds a column by its name or path, such as `thread.process.name`, also in the tables that rows refer to.
     fn field(&self, name: &str) -> Result<Field> {
         let Some(path) = column_path(self.table, name) else {

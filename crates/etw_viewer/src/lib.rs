@@ -15,9 +15,12 @@
 #![forbid(unsafe_code)]
 
 mod browser;
+mod live;
 mod model;
+mod providers;
 mod server;
 mod stacks;
+mod symbols;
 mod tables;
 mod timeline;
 

@@ -13,6 +13,7 @@ mod batch;
 mod draw;
 mod feed;
 mod input;
+pub mod live;
 mod model;
 mod pace;
 mod replay;

@@ -11,7 +11,7 @@
 //! | `session` | `session` | hosts, sessions, and enabling providers in them (Linux; includes `provider`) |
 //! | `kernel` | `kernel`, `profile` | the system's own events in sessions, and recording profiles (Linux; includes `session`) |
 //! | `export` | `export` | events as JSON, CSV, XML, Windows event logs, packet captures and text; timelines for other viewers (includes `read`) |
-//! | `columns` | `export::ColumnsWriter` | events as Parquet and Arrow files; compiles longer than everything else together |
+//! | `columns` | `export::ColumnsWriter`, `tables::arrow` | events and tables as Parquet and Arrow files; compiles longer than everything else together (includes `analysis` and `export`) |
 //! | `analysis` | `analysis`, `symbols` | tables over the kernel's events, and the names of functions (includes `read`) |
 //!
 //! A program that only writes events compiles a small part of the crate:
@@ -145,13 +145,14 @@ pub use etw_event::{
 
 #[cfg(feature = "read")]
 pub use etw_consumer::{
-    CallbackResult, Callbacks, Converted, Counts, Event, EventError, EventFilter, EventFilterError,
-    FilterError, IdSet, Input, InputError, InputLimits, KeywordSpec, LossReport, OwnedEvent, OwnedProperties,
-    OwnedValue, Predicate, ProcessName, ProcessTable, ProviderKey, ProviderSpec, ProviderSpecError,
-    ReadRecord, SchemaEvent, SchemaFile, SchemaFileKind, SchemaFiles, SchemaReader, Schemas, SessionChange,
-    SessionEnd, SessionError, SessionGap, SessionsHandle, SourceStatistics, Spooled, Stack, StackCounts,
-    Stacks, Statistics, StatisticsHandle, StopHandle, Subscription, TimePoint, TimePointError, Trace,
-    TraceBuilder, TraceError, TraceReader, UndescribedPublisher, filter, relog, testing,
+    BufferSummary, CallbackResult, Callbacks, Converted, Counts, Event, EventError, EventFilter,
+    EventFilterError, FilterError, IdSet, Input, InputError, InputLimits, KeywordSpec, LossReport, Overview,
+    OwnedEvent, OwnedProperties, OwnedValue, Predicate, ProcessName, ProcessTable, ProviderKey, ProviderSpec,
+    ProviderSpecError, ReadRecord, SchemaEvent, SchemaFile, SchemaFileKind, SchemaFiles, SchemaReader,
+    Schemas, SessionChange, SessionEnd, SessionError, SessionGap, SessionsHandle, SourceStatistics, Spooled,
+    Stack, StackCounts, Stacks, Statistics, StatisticsHandle, StopHandle, Subscription, TimePoint,
+    TimePointError, Trace, TraceBuilder, TraceError, TraceReader, UndescribedPublisher, filter, relog,
+    testing,
 };
 
 /// Decoding payloads, as TDH does on Windows: schemas from every source, layouts, values and their text.
@@ -371,8 +372,24 @@ pub mod analysis {
 /// ```
 #[cfg(feature = "analysis")]
 pub mod tables {
+    /// Tables as Arrow record batches, and as Parquet and Arrow files.
+    ///
+    /// ```no_run
+    /// use openetw::tables::{Index, arrow};
+    ///
+    /// let index = Index::open("trace.index".as_ref(), b"identity")?;
+    /// let disk = index.table("disk").ok_or("no such table")?;
+    /// arrow::write_parquet(disk, std::fs::File::create("disk.parquet")?)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "columns")]
+    pub mod arrow {
+        pub use etw_arrow::{ArrowTable, ArrowTableError, Batches, write_arrow, write_parquet};
+    }
+
     pub use etw_analysis::{
-        EventKinds, EventTable, RowFilterError, RowTables, column_path, row_filter, row_tables,
+        EventKinds, EventTable, IndexNote, IndexPlace, IndexProblem, Regions, RegionsError, RowFilterError,
+        RowTables, TraceIndex, TraceIndexError, column_path, in_window, row_filter, row_tables,
     };
     pub use etw_columns::{
         Aggregate, ChunkStatistics, Column, ColumnReader, ColumnType, ColumnsError, Comparison, Element,

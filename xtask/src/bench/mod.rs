@@ -19,6 +19,8 @@ mod stacks;
 #[cfg(target_os = "linux")]
 mod symbols;
 #[cfg(target_os = "linux")]
+mod tables;
+#[cfg(target_os = "linux")]
 mod threads;
 #[cfg(target_os = "linux")]
 mod write;
@@ -75,6 +77,9 @@ enum Suite {
     /// The built-in schemas of Windows' providers: opening, look-ups, search.
     #[cfg(target_os = "linux")]
     Schemas,
+    /// Indexes of traces: making and opening them, pivots, ranges of time, memory.
+    #[cfg(target_os = "linux")]
+    Tables,
     /// Commands that read a whole trace, on one processor and on two.
     #[cfg(target_os = "linux")]
     Threads,
@@ -102,6 +107,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Suite::Symbols => symbols::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]
         Suite::Schemas => schemas::rows(&Effort::new(options.smoke))?,
+        #[cfg(target_os = "linux")]
+        Suite::Tables => tables::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]
         Suite::Threads => threads::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]

@@ -41,7 +41,7 @@ impl Peer {
     pub(crate) fn missing() -> Option<&'static str> {
         let found = succeeds(
             Command::new(python())
-                .args(["-c", "import dissect.etl, etl.etl, Evtx.Evtx, pyarrow, perfetto, dpkt"]),
+                .args(["-c", "import dissect.etl, etl.etl, Evtx.Evtx, pyarrow, perfetto, dpkt, duckdb"]),
         );
         if found { None } else { Some("the independent readers are missing: ./test.sh installs them") }
     }

@@ -1,5 +1,5 @@
 //! Checks of crates and modules: dependencies point down the layers, imports between folders go in one direction,
-//! files are where they belong, only `etw_sys` contains `unsafe` code, and public modules have examples.
+//! files are where they belong, only `etw_sys` and the C interface contain `unsafe` code, and public modules have examples.
 
 mod circles;
 mod examples;

@@ -1,10 +1,12 @@
 //! Comparison with independent readers: dissect.etl and etl-parser must read our traces with the same counts, times,
-//! header fields and events, python-evtx our event logs, and other programs our exports.
+//! header fields and events, python-evtx our event logs, other programs our exports, and DuckDB must count the rows of
+//! our tables as our pivots do.
 
 mod event_logs;
 mod exports;
 #[cfg(target_os = "linux")]
 mod kernel;
+mod pivots;
 #[cfg(target_os = "linux")]
 mod sessions;
 
@@ -12,7 +14,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use etw_testkit::traces::{self, Kind, Recipe};
+use clap::{Args, ValueEnum};
+use etw_testkit::traces::{self as generated, Kind, Recipe};
 use openetw::Ticks;
 use openetw::etl::{EtlFile, LogFileHeader, Records};
 use serde_json::Value;
@@ -33,8 +36,40 @@ const LIMITS: &[(Peer, Kind, &str)] = &[
     (Peer::Dissect, Kind::Unclosed, "it trusts the number of buffers, which an unclosed file does not have"),
 ];
 
-/// Runs all comparisons; skipped, with the reason, if the peers are not installed.
+/// Options of `peers`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Run only this comparison.
+    #[arg(long)]
+    only: Option<Part>,
+}
+
+/// A part of the comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Readers of trace files.
+    Traces,
+    /// Readers of Windows event logs.
+    EventLogs,
+    /// Readers of exported files.
+    Exports,
+    /// DuckDB over exported tables.
+    Pivots,
+    /// Traces of sessions of every mode.
+    #[cfg(target_os = "linux")]
+    Sessions,
+    /// Traces of the kernel.
+    #[cfg(target_os = "linux")]
+    Kernel,
+}
+
+/// Runs all comparisons.
 pub(crate) fn compare() -> Result<()> {
+    run(&Options { only: None })
+}
+
+/// Runs the comparisons that are asked for; skipped, with the reason, if the peers are not installed.
+pub(crate) fn run(options: &Options) -> Result<()> {
     match Peer::missing() {
         Some(missing) if is_ci() => bail!("{missing}"),
         Some(missing) => {
@@ -46,9 +81,33 @@ pub(crate) fn compare() -> Result<()> {
     let directory = target_dir().join("peers");
     fs::create_dir_all(&directory)?;
     let mut differences = 0;
+    for part in Part::value_variants() {
+        if options.only.is_some_and(|only| only != *part) {
+            continue;
+        }
+        differences += match part {
+            Part::Traces => traces(&directory)?,
+            Part::EventLogs => event_logs::compare(&directory.join("event_logs"))?,
+            Part::Exports => exports::compare(&directory.join("exports"))?,
+            Part::Pivots => pivots::compare(&directory.join("pivots"))?,
+            #[cfg(target_os = "linux")]
+            Part::Sessions => sessions::compare(&directory.join("sessions"))?,
+            #[cfg(target_os = "linux")]
+            Part::Kernel => kernel::compare(&directory.join("kernel"))?,
+        };
+    }
+    if differences > 0 {
+        bail!("{differences} differences from independent readers");
+    }
+    Ok(())
+}
+
+/// Compares readers of trace files; returns the number of differences.
+fn traces(directory: &Path) -> Result<usize> {
+    let mut differences = 0;
     for (name, kind) in Kind::ALL {
         let recipe = Recipe { processors: 3, buffer_size: 16_384, ..Recipe::new(*kind, EVENTS) };
-        let (bytes, _) = traces::bytes(&recipe)?;
+        let (bytes, _) = generated::bytes(&recipe)?;
         let path = directory.join(format!("{name}.etl"));
         fs::write(&path, &bytes)?;
         let ours = Reading::of(&bytes)?;
@@ -69,17 +128,7 @@ pub(crate) fn compare() -> Result<()> {
             differences += found.len();
         }
     }
-    differences += event_logs::compare(&directory.join("event_logs"))?;
-    differences += exports::compare(&directory.join("exports"))?;
-    #[cfg(target_os = "linux")]
-    {
-        differences += sessions::compare(&directory.join("sessions"))?;
-        differences += kernel::compare(&directory.join("kernel"))?;
-    }
-    if differences > 0 {
-        bail!("{differences} differences from independent readers");
-    }
-    Ok(())
+    Ok(differences)
 }
 
 /// Our results for a file.

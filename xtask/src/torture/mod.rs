@@ -1,7 +1,6 @@
 //! Kills writers at random instants and accounts for every event that they started to write.
 
 mod ledger;
-mod random;
 mod region;
 mod session;
 
@@ -10,7 +9,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
-use random::Random;
+use crate::random::Random;
 
 /// Options of `torture`.
 #[derive(Args)]

@@ -14,7 +14,7 @@ use etw_buffer::{Geometry, ReadEnd, Region, RegionReader, Reserve};
 use etw_sys::{SharedWords, clock, cpu, ids};
 
 use super::ledger::{Attempt, Entry, Losses, Total, settle, words};
-use super::random::Random;
+use crate::random::Random;
 
 /// Small buffers, so that they change often; in half of the rounds so few that they run out.
 const BUFFER_BYTES: u32 = 4096;

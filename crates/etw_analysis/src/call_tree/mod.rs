@@ -2,6 +2,7 @@
 
 mod comparison;
 mod pattern;
+mod periods;
 mod shape;
 mod stacks;
 mod tags;

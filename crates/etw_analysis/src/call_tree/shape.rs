@@ -123,7 +123,12 @@ fn rebuild(
             Rebuilt::Frame(frame) => push(&mut rebuilt, frame),
         };
         match place {
-            Some(place) => rebuilt.weigh(place, own),
+            Some(place) => {
+                rebuilt.weigh(place, own);
+                if !own.is_zero() {
+                    rebuilt.add_periods(place, stacks, StackIndex::new(index));
+                }
+            }
             None => rebuilt.leave_out(own),
         }
         places.push(place);

@@ -13,12 +13,20 @@ pub struct FrameIndex(u32);
 pub struct StackIndex(u32);
 
 impl FrameIndex {
+    pub(super) fn new(index: usize) -> FrameIndex {
+        FrameIndex(index as u32)
+    }
+
     pub(super) fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 impl StackIndex {
+    pub(super) fn new(index: usize) -> StackIndex {
+        StackIndex(index as u32)
+    }
+
     pub(super) fn index(self) -> usize {
         self.0 as usize
     }
@@ -177,6 +185,8 @@ pub struct NamedStacks {
     /// Callers come before what they call.
     nodes: Vec<Node>,
     by_place: HashMap<(Option<StackIndex>, FrameIndex), StackIndex>,
+    /// The weight of stacks in periods, where it is known: number of the period and weight.
+    periods: HashMap<StackIndex, Vec<(u32, u64)>>,
     total: WeightSum,
     left_out: WeightSum,
 }
@@ -190,6 +200,7 @@ impl NamedStacks {
             by_frame: HashMap::new(),
             nodes: Vec::new(),
             by_place: HashMap::new(),
+            periods: HashMap::new(),
             total: WeightSum::default(),
             left_out: WeightSum::default(),
         }
@@ -237,6 +248,33 @@ impl NamedStacks {
             node.own += sum;
             self.total += sum;
         }
+    }
+
+    /// Adds to the weight of a stack, as [`NamedStacks::weigh`] does, and to that in one period, for
+    /// [`CallTree::periods`](crate::CallTree::periods).
+    pub fn weigh_in(&mut self, stack: StackIndex, period: u32, sum: WeightSum) {
+        self.weigh(stack, sum);
+        self.add_period(stack, period, sum.weight);
+    }
+
+    /// Adds the periods of a stack of `other`, whose weight was added.
+    pub(super) fn add_periods(&mut self, stack: StackIndex, other: &NamedStacks, of: StackIndex) {
+        for (period, weight) in other.periods.get(&of).into_iter().flatten() {
+            self.add_period(stack, *period, *weight);
+        }
+    }
+
+    fn add_period(&mut self, stack: StackIndex, period: u32, weight: u64) {
+        let periods = self.periods.entry(stack).or_default();
+        match periods.iter_mut().find(|(known, _)| *known == period) {
+            Some((_, sum)) => *sum = sum.saturating_add(weight),
+            None => periods.push((period, weight)),
+        }
+    }
+
+    /// Returns the weight of stacks in periods, in no order.
+    pub(super) fn periods(&self) -> impl Iterator<Item = (StackIndex, &[(u32, u64)])> {
+        self.periods.iter().map(|(stack, periods)| (*stack, periods.as_slice()))
     }
 
     /// Adds a weight that is in no stack, since it was not selected.

@@ -197,6 +197,7 @@ impl StackTags {
                 }
             };
             named.weigh(place, node.own);
+            named.add_periods(place, stacks, StackIndex::new(index));
             places.push(place);
         }
         named

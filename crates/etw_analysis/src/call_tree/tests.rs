@@ -476,3 +476,70 @@ fn each_view_has_the_weight_of_the_stacks() {
         assert_eq!(sums, [stacks.total(), other.total()]);
     }
 }
+
+#[test]
+fn periods_of_nodes_add_up_to_their_weights() {
+    let mut stacks = NamedStacks::new(WeightUnit::Count);
+    let mut expected_first = 0;
+    for (period, lines) in [
+        (0, ["make;m!main;m!parse;c!malloc;sys!alloc 4", "make;m!main;m!walk;m!walk;c!malloc 2"]),
+        (2, ["make;m!main;m!parse;c!malloc 1", "sh;s!main;c!malloc;sys!alloc;sys!zero 5"]),
+    ] {
+        for line in lines {
+            let (names, count) = line.rsplit_once(' ').unwrap();
+            let mut caller = None;
+            for name in names.split(';') {
+                let frame = match name.split_once('!') {
+                    Some((module, name)) => {
+                        StackFrame::function(Some(module), Some(name), module.starts_with("sys"))
+                    }
+                    None => StackFrame::process(Some(name)),
+                };
+                let frame = stacks.frame_index(frame);
+                caller = Some(stacks.push(caller, frame));
+            }
+            let count: u64 = count.parse().unwrap();
+            stacks.weigh_in(caller.unwrap(), period, WeightSum { weight: 10 * count, count });
+            expected_first += if period == 0 { 10 * count } else { 0 };
+        }
+    }
+    let shapes = [
+        TreeShape::default(),
+        TreeShape { include: patterns(&["malloc"]), ..TreeShape::default() },
+        TreeShape { exclude: patterns(&["walk"]), ..TreeShape::default() },
+        TreeShape { fold: patterns(&["m!*", "sys!*"]), ..TreeShape::default() },
+        TreeShape { just_my_code: true, ..TreeShape::default() },
+        TreeShape { fold_percent: 20.0, ..TreeShape::default() },
+    ];
+    let around = |text: &str| FramePattern::new(text);
+    let views = [
+        TreeView::TopDown,
+        TreeView::BottomUp,
+        TreeView::ByName,
+        TreeView::Callers(around("malloc")),
+        TreeView::Callers(around("m!*")),
+        TreeView::Callees(around("walk")),
+        TreeView::Callees(around("m!*")),
+    ];
+    for shape in &shapes {
+        let shaped = shape.apply(&stacks);
+        for view in &views {
+            let tree = CallTree::new(&shaped, view, 0.0, usize::MAX);
+            let periods = tree.periods(&shaped, view, 3);
+            assert_eq!(periods.len(), tree.nodes.len());
+            for (node, periods) in tree.nodes.iter().zip(&periods) {
+                assert_eq!(periods[1], 0, "{shape:?} {view:?} {}", node.name);
+                assert_eq!(
+                    periods.iter().sum::<u64>(),
+                    node.inclusive.weight,
+                    "{shape:?} {view:?} {}",
+                    node.name
+                );
+            }
+        }
+    }
+    let tree = CallTree::new(&stacks, &TreeView::TopDown, 0.0, usize::MAX);
+    let outermost = tree.nodes.iter().zip(tree.periods(&stacks, &TreeView::TopDown, 3));
+    let first: u64 = outermost.filter(|(node, _)| node.depth == 0).map(|(_, periods)| periods[0]).sum();
+    assert_eq!(first, expected_first);
+}

@@ -1,7 +1,7 @@
 //! Views of stacks: from the outside, from the inside, around a function, and by name.
 
 use super::pattern::FramePattern;
-use super::stacks::{NamedStacks, StackIndex, WeightSum};
+use super::stacks::{FrameIndex, NamedStacks, StackIndex, WeightSum};
 
 /// A view of stacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub struct CallNode {
     pub left_out: WeightSum,
     /// Number of those nodes.
     pub left_out_count: usize,
+    /// The frame, unless the node is that of several.
+    pub(super) frame: Option<FrameIndex>,
 }
 
 /// A call tree: a view of stacks. In each view, the exclusive weights of all nodes and those left out have a sum equal
@@ -56,6 +58,8 @@ type Places = Vec<(usize, WeightSum)>;
 struct Work {
     depth: usize,
     name: String,
+    /// The frame, unless the node is that of several.
+    frame: Option<FrameIndex>,
     inclusive: WeightSum,
     places: Places,
 }
@@ -142,7 +146,7 @@ impl Builder<'_> {
         (tree.left_out, tree.left_out_count) = self.limits.cut(&mut roots, |work| (key(work), &work.name));
         roots.reverse();
         let mut work = roots;
-        while let Some(Work { depth, name, inclusive, places }) = work.pop() {
+        while let Some(Work { depth, name, frame, inclusive, places }) = work.pop() {
             let mut exclusive = WeightSum::default();
             let mut next: Places = Vec::new();
             for (place, sum) in places {
@@ -161,7 +165,7 @@ impl Builder<'_> {
             let mut inner = self.groups(depth + 1, next);
             let (left_out, left_out_count) =
                 self.limits.cut(&mut inner, |work| (key(work), work.name.as_str()));
-            tree.nodes.push(CallNode { depth, name, inclusive, exclusive, left_out, left_out_count });
+            tree.nodes.push(CallNode { depth, name, inclusive, exclusive, left_out, left_out_count, frame });
             work.extend(inner.into_iter().rev());
         }
     }
@@ -182,8 +186,10 @@ impl Builder<'_> {
         let groups = places.chunk_by(|one, next| frame(one) == frame(next));
         groups
             .filter_map(|group| {
-                let name = self.stacks.frames()[frame(group.first()?).index()].to_string();
-                Some(Work { depth, name, inclusive: sum(group), places: group.to_vec() })
+                let frame = frame(group.first()?);
+                let name = self.stacks.frames()[frame.index()].to_string();
+                let (inclusive, places) = (sum(group), group.to_vec());
+                Some(Work { depth, name, frame: Some(frame), inclusive, places })
             })
             .collect()
     }
@@ -191,12 +197,12 @@ impl Builder<'_> {
     /// Returns the one outermost node of a view around functions.
     fn around(&self, pattern: &FramePattern, places: Places) -> Vec<Work> {
         let groups = self.groups(0, places.clone());
-        let name = match groups.as_slice() {
+        let (name, frame) = match groups.as_slice() {
             [] => return Vec::new(),
-            [one] => one.name.clone(),
-            several => format!("{} ({} functions)", pattern.text(), several.len()),
+            [one] => (one.name.clone(), one.frame),
+            several => (format!("{} ({} functions)", pattern.text(), several.len()), None),
         };
-        vec![Work { depth: 0, name, inclusive: sum(&places), places }]
+        vec![Work { depth: 0, name, frame, inclusive: sum(&places), places }]
     }
 
     fn matching(&self, pattern: &FramePattern) -> Vec<bool> {
@@ -237,15 +243,16 @@ impl Builder<'_> {
     }
 
     fn by_name(&self, tree: &mut CallTree) {
-        let frames = self.stacks.frames().iter().zip(self.stacks.by_frame());
+        let frames = self.stacks.frames().iter().zip(self.stacks.by_frame()).enumerate();
         let mut rows: Vec<CallNode> = frames
-            .map(|(frame, [inclusive, exclusive])| CallNode {
+            .map(|(index, (frame, [inclusive, exclusive]))| CallNode {
                 depth: 0,
                 name: frame.to_string(),
                 inclusive,
                 exclusive,
                 left_out: WeightSum::default(),
                 left_out_count: 0,
+                frame: Some(FrameIndex::new(index)),
             })
             .collect();
         // By exclusive weight, of which the sum is the total; but functions with much below them are shown as well.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, Role, TableId, TableSchema};
 use etw_event::{FileTime, Guid, Opcode};
 
-use super::columns::{duration, id, process, stack, thread, time_of};
+use super::columns::{duration, end_of, id, process, stack, start_of, thread};
 use super::seen::Seen;
 
 pub(super) static ACTIVITIES: TableSchema = TableSchema::new(
@@ -13,8 +13,8 @@ pub(super) static ACTIVITIES: TableSchema = TableSchema::new(
     "Activities",
     "One row for each event with the opcode Start, up to the event with the opcode Stop that belongs to it.",
     columns![
-        time_of("start_time", "When it started."),
-        time_of("stop_time", "When it stopped, if that was during the trace."),
+        start_of("start_time", "When it started."),
+        end_of("stop_time", "When it stopped, if that was during the trace."),
         duration("duration", "Time between the two."),
         Column::row_of("event_kinds", "kind", "Provider and name of the event that started it."),
         process("process", "Process that started it."),

@@ -6,8 +6,14 @@ pub(super) const fn time(summary: &'static str) -> Column {
     Column::new("time", ColumnType::Time, summary)
 }
 
-pub(super) const fn time_of(name: &'static str, summary: &'static str) -> Column {
-    Column::new(name, ColumnType::Time, summary)
+/// Start of the period that a row is about; missing if that was before the trace.
+pub(super) const fn start_of(name: &'static str, summary: &'static str) -> Column {
+    Column::new(name, ColumnType::Time, summary).role(Role::Start)
+}
+
+/// End of the period that a row is about; missing if that was after the trace.
+pub(super) const fn end_of(name: &'static str, summary: &'static str) -> Column {
+    Column::new(name, ColumnType::Time, summary).role(Role::End)
 }
 
 pub(super) const fn text(name: &'static str, summary: &'static str) -> Column {

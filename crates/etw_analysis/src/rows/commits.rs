@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use etw_columns::{ColumnsError, IndexWriter, TableId, TableSchema};
 use etw_event::{FileTime, classes};
 
-use super::columns::{address, bytes, duration, process, stack, text, thread, time_of};
+use super::columns::{address, bytes, duration, end_of, process, stack, start_of, text, thread};
 use super::seen::Seen;
 use crate::processes::{ProcessIndex, Processes};
 
@@ -14,8 +14,8 @@ pub(super) static VIRTUAL_ALLOC: TableSchema = TableSchema::new(
     "VirtualAlloc Commit LifeTimes",
     "One row for each range of addresses that a process committed; a range that is freed in parts has a row for each.",
     columns![
-        time_of("commit_time", "When it was committed; missing if that was before the trace."),
-        time_of("decommit_time", "When it was freed or the process ended, if that was during the trace."),
+        start_of("commit_time", "When it was committed; missing if that was before the trace."),
+        end_of("decommit_time", "When it was freed or the process ended, if that was during the trace."),
         duration("commit_lifetime", "Time between the two."),
         process("process", "Process whose memory it is."),
         thread("committing_thread", "Thread that committed it."),

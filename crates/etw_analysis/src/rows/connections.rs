@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, TableId, TableSchema, Unit};
 use etw_event::FileTime;
 
-use super::columns::{bytes, count, duration, id, process, text, time_of};
+use super::columns::{bytes, count, duration, end_of, id, process, start_of, text};
 use crate::facts::Transferred;
 
 pub(super) static CONNECTIONS: TableSchema = TableSchema::new(
@@ -13,8 +13,8 @@ pub(super) static CONNECTIONS: TableSchema = TableSchema::new(
     "Network Connections",
     "One row for each connection of TCP, and for each two endpoints that use UDP.",
     columns![
-        time_of("connection_start_time", "When it was made, or first used in the trace."),
-        time_of("connection_end_time", "When it ended, if that was during the trace."),
+        start_of("connection_start_time", "When it was made, or first used in the trace."),
+        end_of("connection_end_time", "When it ended, if that was during the trace."),
         duration("duration", "Time between the two."),
         Column::new("connection_id", ColumnType::U64, "Number of the connection, in order of appearance.")
             .unit(Unit::Id),

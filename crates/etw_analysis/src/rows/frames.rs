@@ -83,6 +83,7 @@ impl Frames {
                     row.text(2, module);
                 }
                 row.text(3, &names.shown(code));
+                row.bool(8, code.is_system);
                 if let Some(offset) = code.offset_in_function {
                     row.u64(4, offset);
                 }

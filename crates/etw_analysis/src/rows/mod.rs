@@ -15,19 +15,26 @@ mod commits;
 mod conditions;
 mod connections;
 mod declared;
+mod disks;
 mod event_tables;
 mod frames;
+mod heaps;
 mod kinds;
 mod lives;
 mod losses;
 mod objects;
+mod period;
+mod regions;
 mod registry;
 mod schemas;
 mod seen;
+pub(crate) mod sources;
+
+use std::collections::HashMap;
 
 use etw_columns::{ColumnsError, Index, IndexWriter, Row, TableId, TableSchema};
-use etw_consumer::{Event, Stack, Statistics};
-use etw_event::{PointerSize, Record, classes};
+use etw_consumer::{Event, Overview, Stack, Statistics, Trace};
+use etw_event::{FileTime, PointerSize, Record, classes};
 use etw_schema::Struct;
 use etw_symbols::Symbolizer;
 
@@ -45,12 +52,17 @@ use commits::Commits;
 pub use conditions::{RowFilterError, column_path, row_filter};
 use connections::Connections;
 use declared::{DeclaredTables, Pen};
+use disks::Disks;
 use event_tables::EventTables;
 pub use event_tables::{EventKinds, EventTable};
 use frames::Frames;
+use heaps::Heaps;
 use kinds::Kinds;
 use lives::Lives;
 use objects::Objects;
+pub use period::in_window;
+use regions::RegionRows;
+pub use regions::{Regions, RegionsError};
 use registry::Registry;
 use schemas::Tables;
 use seen::Seen;
@@ -89,10 +101,17 @@ pub struct RowTables {
     declared: DeclaredTables,
     event_tables: EventTables,
     objects: Objects,
+    disks: Disks,
+    heaps: Heaps,
+    /// Stacks of operations on files that have not ended, by machine and IRP.
+    operations: HashMap<(u32, u64), u32>,
+    /// The stack of the operation that the current event ends.
+    operation_stack: Option<u32>,
     lives: Lives,
     commits: Commits,
     registry: Registry,
     activities: Activities,
+    regions: RegionRows,
     connections: Connections,
     /// Whether addresses of the kernel have 4 bytes.
     is_32_bit: bool,
@@ -124,10 +143,15 @@ impl RowTables {
             declared,
             event_tables: EventTables::default(),
             objects: Objects::default(),
+            disks: Disks::default(),
+            heaps: Heaps::default(),
+            operations: HashMap::new(),
+            operation_stack: None,
             lives: Lives::default(),
             commits: Commits::default(),
             registry: Registry::default(),
             activities: Activities::default(),
+            regions: RegionRows::default(),
             connections: Connections::default(),
             is_32_bit: false,
             error: None,
@@ -154,6 +178,13 @@ impl RowTables {
             self.event_tables.add(table, &mut self.writer)?;
         }
         Ok(self)
+    }
+
+    /// Sets the regions of interest to find. They are found in events that are added afterwards.
+    #[must_use]
+    pub fn of_regions(mut self, regions: Regions) -> RowTables {
+        self.regions = RegionRows::new(regions);
+        self
     }
 
     /// Adds an event with its stack. [`RowTables::finish`] returns the first error.
@@ -273,12 +304,18 @@ impl RowTables {
         if let Some(class) = class(seen.record()) {
             self.lives.event(class, seen, processes);
         }
+        let machine = processes.machine();
+        self.disks.event(seen, machine);
+        self.heaps.event(seen, machine, tables.heap, writer)?;
+        self.operation_stack = operation(seen, machine, &mut self.operations);
         self.activities.event(seen);
+        self.regions.event(seen, writer)?;
         self.commits.event(seen, processes, tables.virtual_alloc, writer)?;
         self.registry.event(seen, processes.machine(), tables.registry, writer)?;
         snapshots(seen, processes, tables.snapshots, writer)?;
         let (versions, is_32_bit) = (&analysis.samples.versions, *is_32_bit);
-        let pen = &mut Pen { writer, processes, frames, objects, versions, is_32_bit };
+        let files = &mut analysis.files;
+        let pen = &mut Pen { writer, processes, frames, objects, files, versions, is_32_bit };
         declared.event(seen, pen)?;
         event_tables.event(seen, pen)
     }
@@ -290,6 +327,21 @@ impl RowTables {
         if self.error.is_none() {
             self.error = losses::write(statistics, self.tables.losses, &mut self.writer).err();
         }
+    }
+
+    /// Adds the traces and what is known of their buffers, at any time.
+    ///
+    /// [`RowTables::finish`] returns the first error.
+    pub fn add_traces(&mut self, trace: &Trace, overview: &Overview) {
+        if self.error.is_none() {
+            let tables = (self.tables.traces, self.tables.buffers);
+            self.error = sources::write(trace, overview, tables, &mut self.writer).err();
+        }
+    }
+
+    /// Whether the writer has failed, so that [`RowTables::finish`] returns an error.
+    pub fn has_failed(&self) -> bool {
+        self.error.is_some()
     }
 
     fn switch(
@@ -345,7 +397,10 @@ impl RowTables {
     }
 
     fn disk(&mut self, record: &Record<'_>, done: &DiskDone) -> Result<(), ColumnsError> {
-        let disk = self.analysis.disk.label(self.analysis.processes.machine(), done.disk);
+        let machine = self.analysis.processes.machine();
+        let disk = self.analysis.disk.label(machine, done.disk);
+        let start = FileTime(record.time().0.saturating_sub(units(done.took)));
+        let service = self.disks.done(machine, done.disk, start, record.time());
         let mut row = self.writer.row(self.tables.disk)?;
         row.time(0, record.time());
         put(&mut row, 1, done.thread.map(|thread| thread.0));
@@ -356,6 +411,9 @@ impl RowTables {
             row.u64(6, offset);
         }
         row.duration(7, nanos(done.took)).u32(8, done.irp_flags);
+        row.time(9, start).duration(10, service);
+        put_text(&mut row, 11, disks::priority(done.irp_flags));
+        put(&mut row, 12, self.disks.stack);
         row.end()
     }
 
@@ -369,6 +427,10 @@ impl RowTables {
         if let Some(status) = done.status {
             row.u32(6, status);
         }
+        if let Some(took) = done.took {
+            row.time(7, FileTime(done.begin.0.saturating_add(units(took))));
+        }
+        put(&mut row, 8, self.operation_stack);
         row.end()
     }
 
@@ -436,6 +498,7 @@ impl RowTables {
         }
         self.analysis.processes.label();
         self.analysis.methods.finish();
+        self.operation_stack = None;
         for done in self.analysis.file_io.finish() {
             self.file(&done)?;
         }
@@ -467,9 +530,14 @@ impl RowTables {
         self.commits.finish(processes, tables.virtual_alloc, writer)?;
         self.connections.finish(tables.connections, writer)?;
         self.activities.write(tables.activities, writer)?;
+        self.regions.write(tables.regions_of_interest, writer)?;
         self.registry.write(tables.registry_keys, writer)?;
         let is_32_bit = *is_32_bit;
-        declared.finish(&mut Pen { writer, processes, frames, objects, versions, is_32_bit })?;
+        self.heaps.finish(tables.heap, writer)?;
+        let disk = &analysis.disk;
+        self.disks.write(|machine, number| disk.label(machine, number), tables.disk_queue, writer)?;
+        let files = &mut analysis.files;
+        declared.finish(&mut Pen { writer, processes, frames, objects, files, versions, is_32_bit })?;
         objects.write((tables.object_types, tables.gpu_contexts), writer)?;
         for collected in analysis.dotnet.collected() {
             let mut row = writer.row(tables.gc)?;
@@ -654,6 +722,31 @@ fn put_reason(row: &mut Row<'_>, column: usize, reason: u8) {
         Some(name) => row.text(column, name),
         None => row.text(column, &reason.to_string()),
     };
+}
+
+/// Returns the stack of the operation on a file that an event ends, or keeps that of one that it starts.
+fn operation(seen: &Seen<'_, '_>, machine: u32, operations: &mut HashMap<(u32, u64), u32>) -> Option<u32> {
+    /// Maximum number of operations that wait for their end.
+    const MAX_OPERATIONS: usize = 1 << 20;
+    const END: u8 = 76;
+    let record = seen.record();
+    let kind = record.descriptor().opcode.0;
+    if record.provider_id() != classes::FILE_IO || !matches!(kind, 64..=81) {
+        return None;
+    }
+    let irp = seen.get::<u64>(&["IrpPtr"])?;
+    if kind == END {
+        return operations.remove(&(machine, irp));
+    }
+    if let Some(stack) = seen.stack.filter(|_| operations.len() < MAX_OPERATIONS) {
+        operations.insert((machine, irp), stack);
+    }
+    None
+}
+
+/// Returns a duration in units of 100 ns.
+fn units(duration: Duration) -> i64 {
+    i64::try_from(duration.0).unwrap_or(i64::MAX)
 }
 
 fn nanos(duration: Duration) -> i64 {

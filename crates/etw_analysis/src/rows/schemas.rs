@@ -6,14 +6,18 @@ use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, Role, TableId, 
 
 use super::activities::ACTIVITIES;
 use super::columns::{
-    FILE, PROCESSOR, STACK, THREAD, address, bytes, code, duration, frame, id, process, stack, text, thread,
-    time, time_of,
+    FILE, PROCESSOR, STACK, THREAD, address, bytes, code, duration, end_of, frame, id, process, stack,
+    start_of, text, thread, time,
 };
 use super::commits::VIRTUAL_ALLOC;
 use super::connections::CONNECTIONS;
 use super::declared;
+use super::disks::DISK_QUEUE;
+use super::heaps::HEAP;
 use super::losses::LOSSES;
+use super::regions::REGIONS_OF_INTEREST;
 use super::registry::{REGISTRY, REGISTRY_KEYS};
+use super::sources::{BUFFERS, TRACES};
 
 const EVENTS_COLUMNS: &[Column] = &[
     time("When the event was logged."),
@@ -57,8 +61,8 @@ const PROCESSES_COLUMNS: &[Column] = &[
     id("process_id", "Process id."),
     Column::row_of("processes", "parent", "Process that started it."),
     id("parent_id", "Id of the process that started it."),
-    Column::new("start", ColumnType::Time, "When it started, if that was during the trace."),
-    Column::new("end", ColumnType::Time, "When it ended, if that was during the trace."),
+    start_of("start", "When it started, if that was during the trace."),
+    end_of("end", "When it ended, if that was during the trace."),
     Column::new("exit_status", ColumnType::I64, "Exit status."),
     text("command_line", "Command line."),
     duration("duration", "Time from its start to its end, if both were during the trace."),
@@ -73,8 +77,8 @@ const THREADS_COLUMNS: &[Column] = &[
     id("thread_id", "Thread id."),
     Column::row_of("processes", "process", "Process of the thread."),
     text("name", "Name of the thread, if it has one."),
-    time_of("start_time", "When it started, if that was during the trace."),
-    time_of("end_time", "When it ended, if that was during the trace."),
+    start_of("start_time", "When it started, if that was during the trace."),
+    end_of("end_time", "When it ended, if that was during the trace."),
     duration("lifetime", "Time between the two."),
     frame("start_function", "Function that it starts with."),
     address("teb_base", "Address of its environment block."),
@@ -93,8 +97,8 @@ const IMAGES_COLUMNS: &[Column] = &[
     text("image", "Name of the file."),
     address("base", "First address."),
     Column::new("size", ColumnType::U64, "Number of addresses.").unit(Unit::Bytes),
-    time_of("load_time", "When it was loaded, if that was during the trace."),
-    time_of("unload_time", "When it was unloaded, if that was during the trace."),
+    start_of("load_time", "When it was loaded, if that was during the trace."),
+    end_of("unload_time", "When it was unloaded, if that was during the trace."),
     stack("load_stack", "Stack of the loading."),
     code("time_date_stamp", "Time stamp in the file's header."),
     text("company_name", "Company in the file's version."),
@@ -120,6 +124,7 @@ const FRAMES_COLUMNS: &[Column] = &[
     text("inlined", "Functions inlined there, innermost first, separated by `;`."),
     text("file", "Source file."),
     id("line", "Source line."),
+    Column::new("is_system", ColumnType::Bool, "Whether the module is a part of the system or of .NET."),
 ];
 static FRAMES: TableSchema = TableSchema::new(
     "frames",
@@ -179,6 +184,13 @@ const DISK_COLUMNS: &[Column] = &[
     Column::new("offset", ColumnType::U64, "Place on the disk.").unit(Unit::Hex),
     duration("duration", "Time from when it was sent to its completion."),
     code("irp_flags", "Flags of the request (`IRP_*`)."),
+    Column::new("init_time", ColumnType::Time, "When it was sent."),
+    duration(
+        "disk_service_time",
+        "Time for which the disk worked: since it was sent, or since the disk completed the request before it.",
+    ),
+    text("priority", "`VeryLow`, `Low`, `Normal`, `High` or `Critical`, if its flags have one."),
+    stack("init_stack", "Stack of the sending."),
 ];
 static DISK: TableSchema =
     TableSchema::new("disk", "Disk Usage", "One row for each request that a disk completed.", DISK_COLUMNS);
@@ -191,6 +203,8 @@ const FILE_IO_COLUMNS: &[Column] = &[
     bytes("size", "Number of bytes read or written; of an operation without an end, the requested number."),
     duration("duration", "Time until its end, if the trace has it."),
     code("status", "NTSTATUS of its end; from 0xC0000000 on a failure."),
+    end_of("end_time", "When it ended, if the trace has it."),
+    stack("stack", "Stack of its start, if the trace has its end."),
 ];
 static FILE_IO: TableSchema =
     TableSchema::new("file_io", "File I/O", "One row for each operation on a file.", FILE_IO_COLUMNS);
@@ -286,8 +300,8 @@ static GPU_CONTEXTS: TableSchema = TableSchema::new(
 );
 
 const GC_COLUMNS: &[Column] = &[
-    time_of("start_time", "When the collection started."),
-    time_of("end_time", "When it ended, if that was during the trace."),
+    start_of("start_time", "When the collection started."),
+    end_of("end_time", "When it ended, if that was during the trace."),
     duration("duration", "Time between the two."),
     process("process", "Process whose memory was collected."),
     id("number", "Number of the collection in its process."),
@@ -325,7 +339,7 @@ pub(super) static ALL: LazyLock<Vec<&'static TableSchema>> =
     LazyLock::new(|| OWN.into_iter().chain(declared::ALL.iter().map(|table| table.schema)).collect());
 
 /// The tables whose rows are written one by one.
-static OWN: [&TableSchema; 25] = [
+static OWN: [&TableSchema; 30] = [
     &EVENTS,
     &EVENT_KINDS,
     &PROCESSES,
@@ -336,6 +350,7 @@ static OWN: [&TableSchema; 25] = [
     &CPU_SAMPLED,
     &CPU_PRECISE,
     &DISK,
+    &DISK_QUEUE,
     &FILE_IO,
     &HARD_FAULTS,
     &DPC_ISR,
@@ -346,11 +361,15 @@ static OWN: [&TableSchema; 25] = [
     &REGISTRY_KEYS,
     &VIRTUAL_ALLOC,
     &SNAPSHOTS,
+    &HEAP,
     &OBJECT_TYPES,
     &ACTIVITIES,
+    &REGIONS_OF_INTEREST,
     &GPU_CONTEXTS,
     &GC,
     &LOSSES,
+    &TRACES,
+    &BUFFERS,
 ];
 
 /// The tables of a writer.
@@ -366,6 +385,7 @@ pub(super) struct Tables {
     pub(super) cpu_sampled: TableId,
     pub(super) cpu_precise: TableId,
     pub(super) disk: TableId,
+    pub(super) disk_queue: TableId,
     pub(super) file_io: TableId,
     pub(super) hard_faults: TableId,
     pub(super) dpc_isr: TableId,
@@ -376,11 +396,15 @@ pub(super) struct Tables {
     pub(super) registry_keys: TableId,
     pub(super) virtual_alloc: TableId,
     pub(super) snapshots: TableId,
+    pub(super) heap: TableId,
     pub(super) object_types: TableId,
     pub(super) activities: TableId,
+    pub(super) regions_of_interest: TableId,
     pub(super) gpu_contexts: TableId,
     pub(super) gc: TableId,
     pub(super) losses: TableId,
+    pub(super) traces: TableId,
+    pub(super) buffers: TableId,
 }
 
 impl Tables {
@@ -396,6 +420,7 @@ impl Tables {
             cpu_sampled: writer.table(&CPU_SAMPLED)?,
             cpu_precise: writer.table(&CPU_PRECISE)?,
             disk: writer.table(&DISK)?,
+            disk_queue: writer.table(&DISK_QUEUE)?,
             file_io: writer.table(&FILE_IO)?,
             hard_faults: writer.table(&HARD_FAULTS)?,
             dpc_isr: writer.table(&DPC_ISR)?,
@@ -406,11 +431,15 @@ impl Tables {
             registry_keys: writer.table(&REGISTRY_KEYS)?,
             virtual_alloc: writer.table(&VIRTUAL_ALLOC)?,
             snapshots: writer.table(&SNAPSHOTS)?,
+            heap: writer.table(&HEAP)?,
             object_types: writer.table(&OBJECT_TYPES)?,
             activities: writer.table(&ACTIVITIES)?,
+            regions_of_interest: writer.table(&REGIONS_OF_INTEREST)?,
             gpu_contexts: writer.table(&GPU_CONTEXTS)?,
             gc: writer.table(&GC)?,
             losses: writer.table(&LOSSES)?,
+            traces: writer.table(&TRACES)?,
+            buffers: writer.table(&BUFFERS)?,
         })
     }
 }

@@ -7,6 +7,7 @@ mod cpu;
 mod dotnet;
 mod embedding;
 mod http;
+mod index;
 mod io;
 mod jit;
 mod machine;

@@ -1,6 +1,6 @@
 //! Tables whose rows are made of the properties of events, over generated events of known cause.
 
-use etw_analysis::{RowTables, row_filter};
+use etw_analysis::{Regions, RowTables, row_filter};
 use etw_columns::{ColumnType, Index, IndexWriter, Value};
 use etw_consumer::{SourceStatistics, Statistics};
 use etw_etl::encode::RecordBuilder;
@@ -9,6 +9,9 @@ use etw_symbols::Symbolizer;
 
 use crate::machine::{Machine, START};
 
+const DISK_IO: u16 = 0x0100;
+const FILE_IO: u16 = 0x0400;
+const IMAGE: u16 = 0x1400;
 const POOL: u16 = 0x0E00;
 const HEAP: u16 = 0x1000;
 const MEMORY: u16 = 0x0200;
@@ -103,6 +106,187 @@ fn pool_and_heaps_from_allocation_to_release() {
             "510 - - b.exe 32 MainPath false",
         ]
     );
+}
+
+#[test]
+fn heaps_of_every_version_are_alike() {
+    let mut machine = two_processes();
+    // Versions whose properties have other names, or for which there is no schema.
+    for (number, version) in [0_u8, 1, 2, 3, 9].into_iter().enumerate() {
+        let (at, address) = (1000 * (number as i64 + 1), 0x1000 * (number as u64 + 1));
+        put(&mut machine, at, 10, HEAP | 33, version, &[&words(&[1, 64, address]), &halves(&[6])]);
+        let moved = words(&[1, address + 0x100, address, 96, 64]);
+        put(&mut machine, at + 100, 10, HEAP | 34, version, &[&moved, &halves(&[77])]);
+        put(&mut machine, at + 300, 10, HEAP | 36, version, &[&words(&[1, address + 0x100]), &halves(&[6])]);
+    }
+    let index = tables(machine);
+    let columns = ["alloc_time", "lifetime", "handle", "size", "type", "is_realloc"];
+    let expected: Vec<String> = (1..=5)
+        .flat_map(|number| {
+            let at = number * 1000;
+            [format!("{at} 100 1 64 SegmentHeap false"), format!("{} 200 1 96 77 true", at + 100)]
+        })
+        .collect();
+    assert_eq!(shown(&index, "heap", &columns), expected);
+}
+
+#[test]
+fn disks_have_a_queue_and_requests_a_priority() {
+    let mut machine = two_processes();
+    let mut request = |sent: i64, done: i64, irp: u64, flags: u32| {
+        put(&mut machine, sent, 10, DISK_IO | 12, 3, &[&words(&[irp]), &halves(&[10])]);
+        // The response time is in units of the clock, which are 100 ns here.
+        let took = ((done - sent) * 10) as u64;
+        let payload = [halves(&[0, flags, 4096, 0]), words(&[0x8000, 0x77, irp, took]), halves(&[10])];
+        put(&mut machine, done, 10, DISK_IO | 10, 3, &[&payload.concat()]);
+    };
+    request(100, 400, 1, 0x60043);
+    request(200, 300, 2, 0x20043);
+    request(600, 700, 3, 0x43);
+    let index = tables(machine);
+    let columns = ["time", "init_time", "duration", "disk_service_time", "priority"];
+    assert_eq!(
+        shown(&index, "disk", &columns),
+        ["300 200 100 100 VeryLow", "400 100 300 100 Normal", "700 600 100 100 -"]
+    );
+    let columns = ["start_time", "end_time", "duration", "depth", "request_time"];
+    assert_eq!(
+        shown(&index, "disk_queue", &columns),
+        ["100 200 100 1 100", "200 300 100 2 200", "300 400 100 1 100", "600 700 100 1 100"]
+    );
+}
+
+#[test]
+fn filters_of_file_systems_and_steps_of_the_loader() {
+    let mut machine = two_processes();
+    let call = |from: i64, status: &[u32]| {
+        let start = if status.is_empty() { (from * 10).to_le_bytes().to_vec() } else { Vec::new() };
+        let addresses = words(&[0xFFFF_8000_0000_1000, 0x77, 0, 1, 2]);
+        [start, addresses, halves(&[3]), halves(status)].concat()
+    };
+    put(&mut machine, 250, 10, FILE_IO | 98, 3, &[&call(200, &[])]);
+    put(&mut machine, 300, 11, FILE_IO | 101, 3, &[&call(0, &[0xC000_0022])]);
+    let new = [words(&[0x7000, 0x6000]), halves(&[4]), wide("c:\\a.dll")].concat();
+    put(&mut machine, 400, 10, IMAGE | 176, 3, &[&new]);
+    let enter = [words(&[0x7000]), vec![0, 0], wide("a.dll")].concat();
+    put(&mut machine, 500, 10, IMAGE | 163, 2, &[&enter]);
+    let index = tables(machine);
+    let columns = ["start_time", "end_time", "duration", "name", "type", "major_function", "status"];
+    assert_eq!(
+        shown(&index, "mini_filters", &columns),
+        ["200 250 50 a.exe PreOperation READ -", "- 300 - b.exe PostOperationFailure READ 3221225506",]
+    );
+    let columns = ["time", "step", "path", "base", "parent_base", "load_reason"];
+    assert_eq!(
+        shown(&index, "loader", &columns),
+        ["400 NewDllLoad c:\\a.dll 28672 24576 4", "500 DllMainEnter a.dll 28672 - -"]
+    );
+}
+
+/// A file with two regions by thread and by process in a container, one by duration, and one between them.
+const REGIONS: &str = r#"<?xml version="1.0"?>
+<InstrumentationManifest><Instrumentation><Regions>
+  <RegionRoot Guid="{00000000-0000-0000-0000-000000000001}" Name="root" FriendlyName="Root">
+    <Region Guid="{00000000-0000-0000-0000-000000000002}" Name="outer">
+      <Match><Event PID="true" /></Match>
+      <Start><Event Provider="{00000000-0000-0000-0000-000000001234}" Id="2" Opcode="1" /></Start>
+      <Stop><Event Provider="{00000000-0000-0000-0000-000000001234}" Id="3" Opcode="2" /></Stop>
+      <Region Guid="{00000000-0000-0000-0000-000000000003}" Name="inner">
+        <Match><Event TID="true" AID="true" /><Parent PID="true" /><SelfNest /></Match>
+        <Start><Event Provider="{00000000-0000-0000-0000-000000001234}" Id="4" /></Start>
+        <Stop><Event Provider="{00000000-0000-0000-0000-000000001234}" Id="5" /></Stop>
+        <Metadata><Origin>test</Origin></Metadata>
+      </Region>
+    </Region>
+    <Region Guid="{00000000-0000-0000-0000-000000000004}" Name="between">
+      <Start><Region RegionGuid="{00000000-0000-0000-0000-000000000003}" Endpoint="Start" /></Start>
+      <Stop><Region RegionGuid="{00000000-0000-0000-0000-000000000002}" Endpoint="Stop" /></Stop>
+      <Naming><RegionBased RegionGuid="{00000000-0000-0000-0000-000000000003}" Relation="IsPresent"
+        IfRelationTrue="Warm" IfRelationFalse="Cold" /></Naming>
+    </Region>
+    <Region Guid="{00000000-0000-0000-0000-000000000005}" Name="left out">
+      <Filter><Region RegionGuid="{00000000-0000-0000-0000-000000000002}" Type="Out" /></Filter>
+      <Start><Event Provider="{00000000-0000-0000-0000-000000001234}" Id="4" /></Start>
+      <Stop><Event Provider="{00000000-0000-0000-0000-000000001234}" Id="5" /></Stop>
+    </Region>
+    <Region Guid="{00000000-0000-0000-0000-000000000006}" Name="switch">
+      <Start><Duration Provider="{8c416c79-d49b-4f01-a467-e56d3aa8234c}" Id="37" Duration="DelayTimeMs"
+        Multiplier="1000000" /></Start>
+      <Stop><Event Provider="{8c416c79-d49b-4f01-a467-e56d3aa8234c}" Id="37" /></Stop>
+      <Naming><PayloadBased NameField="ClassName" InstanceEndpoint="Stop" /></Naming>
+    </Region>
+  </RegionRoot>
+</Regions></Instrumentation></InstrumentationManifest>"#;
+
+#[test]
+fn regions_of_interest_are_found_as_their_file_says() {
+    let mut machine = two_processes();
+    let put = |machine: &mut Machine, micros, thread, id: u16, activity| {
+        let opcode = Opcode(if id == 3 { 2 } else { 1 });
+        let descriptor = EventDescriptor { id, opcode, ..EventDescriptor::default() };
+        let provider = Guid::from_u128(0x1234);
+        let record = RecordBuilder::event(PointerSize::Eight, provider, &descriptor).process(10, thread);
+        let record = record.activity_id(Guid::from_u128(activity)).time(Ticks(micros * 10));
+        machine.put_bytes(micros, 0, record.build().unwrap());
+    };
+    put(&mut machine, 100, 10, 2, 0);
+    put(&mut machine, 200, 10, 4, 7);
+    // In itself, of the same thread; of another activity without a stop; of another thread without a start.
+    put(&mut machine, 210, 10, 4, 7);
+    put(&mut machine, 220, 10, 4, 8);
+    put(&mut machine, 230, 11, 5, 7);
+    put(&mut machine, 240, 10, 5, 7);
+    put(&mut machine, 300, 10, 5, 7);
+    put(&mut machine, 400, 12, 3, 0);
+    put(&mut machine, 500, 10, 3, 0);
+    let trace = &mut machine.trace(100_000);
+    let mut regions = Regions::default();
+    regions.add_file("a.xml", REGIONS.as_bytes()).unwrap();
+    let mut tables = RowTables::new(IndexWriter::in_memory()).unwrap().of_regions(regions);
+    let stacks = trace.stacks().unwrap();
+    trace.for_each_layout(|event| tables.add(event, &stacks.of(event.record))).unwrap();
+    let index = tables.finish(&Symbolizer::new()).unwrap();
+    let columns =
+        ["start_time", "stop_time", "region", "type", "instance_name", "parent", "depth", "path", "metadata"];
+    assert_eq!(
+        shown(&index, "regions_of_interest", &columns),
+        [
+            "100 400 root Container - - 0 Root -",
+            "100 400 outer Events - 0 1 Root/outer -",
+            "200 400 between Regions Warm 0 1 Root/between -",
+            "200 300 inner Events - 1 2 Root/outer/inner Origin=test",
+            "210 240 inner Events - 3 3 Root/outer/inner Origin=test",
+        ]
+    );
+    let threads = ["start_thread.thread_id", "stop_thread.thread_id", "duration"];
+    assert_eq!(shown(&index, "regions_of_interest", &threads)[1], "10 12 300");
+    // What is wrong in a file is said.
+    for (from, to, expected) in [
+        ("Id=\"37\"", "Id=\"x\"", "line 26: `Id` is not a number in range: x"),
+        ("Type=\"Out\"", "Type=\"Over\"", "line 21: type of filter is not known: Over"),
+        ("<Start>", "<Begin>", "expected"),
+        ("RegionRoot", "Root", "no element `RegionRoot`"),
+    ] {
+        let error = Regions::default().add_file("a", REGIONS.replace(from, to).as_bytes()).unwrap_err();
+        assert!(error.to_string().contains(expected), "{from}: {error}");
+    }
+}
+
+#[test]
+fn published_files_of_regions_are_understood() {
+    let Some(directory) = etw_testkit::data::data_dir() else { return };
+    let mut files = 0;
+    for entry in std::fs::read_dir(directory.join("wpa-profiles/microsoft-MSO-Scripts")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.to_string_lossy().ends_with(".regions.xml") {
+            let mut regions = Regions::default();
+            let added = regions.add_file("a", &std::fs::read(&path).unwrap());
+            added.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            assert!(regions.len() > 1);
+            files += 1;
+        }
+    }
+    assert_eq!(files, 10);
 }
 
 #[test]

@@ -115,6 +115,9 @@ fn rows_add_up_to_the_reports() {
         };
         check("disk", "size", TableKind::Disk, "bytes");
         check("disk", "duration", TableKind::Disk, "time_ns");
+        // Each request is in the queue of its disk as long as it takes.
+        let waited = sum(&index, "disk_queue", "request_time", all());
+        assert_eq!(waited, reported(&report, TableKind::Disk, "time_ns"), "{}", file.name);
         check("hard_faults", "size", TableKind::Faults, "bytes");
         check("hard_faults", "duration", TableKind::Faults, "time_ns");
         check("dpc_isr", "duration", TableKind::DpcIsr, "time_ns");

@@ -15,6 +15,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   etw export trace.etl -o trace.pb.gz          for `go tool pprof`
   etw export trace.etl -o packets.pcapng       packets of `netsh trace` and `pktmon`, for Wireshark
   etw export trace.etl -o tables.parquet       a directory of Parquet files, one for each kind of event
+  etw export trace.etl -o rows.parquet --table all    the tables that `etw tables` lists, a file for each
+  etw export trace.etl -o disk.arrow --table disk
   etw export trace.etl -o events.ndjson        one JSON object per line, as from `etw dump --format json`
 
 The format follows from the extension of the output, unless --format names it (see docs/export.md).
@@ -28,9 +30,18 @@ pub(crate) struct ExportArgs {
     /// Output format [default: by the extension of the output].
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) format: Option<ExportFormat>,
-    /// File to write; a directory for Parquet and Arrow.
+    /// File to write; a directory for Parquet and Arrow, but a file for one --table.
     #[arg(long, short, value_name = "PATH")]
     pub(crate) output: PathBuf,
+    /// Write these tables instead of the events, as Parquet or Arrow: names that `etw tables` lists, `PROVIDER/EVENT`, or
+    /// `all` for all that it lists.
+    #[cfg(feature = "columns")]
+    #[arg(long, value_name = "TABLE", value_delimiter = ',')]
+    pub(crate) table: Vec<String>,
+    /// Find the regions that these files define, for `--table regions_of_interest`.
+    #[cfg(feature = "columns")]
+    #[arg(long, value_name = "FILE", requires = "table")]
+    pub(crate) regions: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
     /// Stop after this many events.

@@ -2,6 +2,7 @@
 
 pub(crate) mod compare;
 pub(crate) mod export;
+pub(crate) mod index;
 #[cfg(target_os = "linux")]
 pub(crate) mod record;
 pub(crate) mod relog;
@@ -24,6 +25,7 @@ use etw_app::schemas::SchemaOptions;
 use etw_app::text::wide_number;
 use openetw::export::Separator;
 
+use self::index::IndexArgs;
 use self::symbols::SymbolArgs;
 
 /// Event Tracing for Windows on any OS: record, read, decode, filter and convert .etl traces.
@@ -118,6 +120,9 @@ Events of several files and sessions are merged in time order.")]
   etw tables disk                          its columns, with types, units and meanings
   etw report trace.etl --table disk --group-by process,path --sum size")]
     Tables(TablesArgs),
+    /// Make the index of traces, with which reports, the viewer, ranges of time and counts need not read them again
+    #[command(after_help = index::EXAMPLES)]
+    Index(index::IndexCommandArgs),
     /// Show traces in a browser: timeline, tables, stacks and events (`etw view --help`)
     #[command(disable_help_flag = true, disable_version_flag = true)]
     View(ToolArgs),
@@ -281,6 +286,8 @@ pub(crate) struct DumpArgs {
     pub(crate) stacks: bool,
     #[command(flatten)]
     pub(crate) symbols: SymbolArgs,
+    #[command(flatten)]
+    pub(crate) index: IndexArgs,
 }
 
 /// The arguments of `etw stats`.
@@ -301,6 +308,8 @@ pub(crate) struct StatsArgs {
     pub(crate) top: Option<usize>,
     #[command(flatten)]
     pub(crate) symbols: SymbolArgs,
+    #[command(flatten)]
+    pub(crate) index: IndexArgs,
 }
 
 /// Commands of `etw provider`.

@@ -13,6 +13,7 @@ use openetw::TimePoint;
 use openetw::analysis::{FramePattern, ProcessFilter, StackWeight, TableKind, TreeShape, TreeView};
 use openetw::tables::row_tables;
 
+use super::index::IndexArgs;
 use super::number;
 use super::symbols::SymbolArgs;
 
@@ -34,6 +35,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   etw report trace.etl --table disk --group-by process,path --sum size --values 'p95(duration)'
   etw report trace.etl --table cpu_precise --columns time,new_thread,waits,readying_thread --from 1.5 --to 1.6
   etw report trace.etl --table Microsoft-Windows-Kernel-Process/ProcessStart --columns time,ImageName
+  etw report trace.etl --regions app.regions.xml --table regions_of_interest --group-by region --sum duration
   etw report trace.etl --table file_io --where 'duration > 10ms' --group-by process,path --sum duration
 
 Tables are made from kernel events; an empty table names the flags of `etw record -k` (on Windows: of xperf) that
@@ -88,8 +90,14 @@ pub(crate) struct ReportArgs {
     /// Report on events before this time.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) to: Option<String>,
+    /// Find the regions that these files define, regions of interest of Windows Performance Analyzer, for the table
+    /// `regions_of_interest`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) regions: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) symbols: SymbolArgs,
+    #[command(flatten)]
+    pub(crate) index: IndexArgs,
     /// Show how far methods of .NET are optimized: `module![Tier]Namespace.Type.Method(args)`.
     #[arg(long)]
     pub(crate) tiers: bool,
@@ -396,7 +404,9 @@ impl ReportArgs {
             top: self.top,
             from: time(self.from.as_deref())?,
             to: time(self.to.as_deref())?,
+            regions: self.regions.clone(),
             symbols: self.symbols.options(),
+            index: self.index.options(),
             format,
             output: self.output.clone(),
         }))
@@ -413,6 +423,10 @@ impl ReportArgs {
                     return Err(UsageError(text).into());
                 }
             }
+        }
+        if !self.regions.is_empty() {
+            let text = "--regions needs --table regions_of_interest with --columns, --group-by or --sum";
+            return Err(UsageError(text.to_owned()).into());
         }
         if self.format == ReportFormat::Csv {
             return Err(UsageError("--format csv needs --columns or --group-by".to_owned()).into());

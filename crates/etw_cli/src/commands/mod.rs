@@ -6,6 +6,7 @@ pub(crate) mod daemon;
 pub(crate) mod dump;
 pub(crate) mod export;
 pub(crate) mod generate;
+pub(crate) mod index;
 pub(crate) mod info;
 pub(crate) mod mc;
 pub(crate) mod provider;

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use anyhow::Result;
+use etw_app::index;
 use etw_app::input::Opened;
 use etw_app::output;
 use etw_app::schemas::Schemas;
@@ -28,7 +29,9 @@ pub(crate) fn run(args: &StatsArgs) -> Result<()> {
     let schemas = Schemas::load(&args.input.schemas.options())?;
     let threads = output::threads(args.input.threads);
     let (filters, stacks) = (args.filter.filters(), args.symbols.stacks(false));
-    let mut opened = Opened::open(&args.input.files, &filters, None, &schemas, threads, &stacks)?;
+    let files = &args.input.files;
+    let overview = index::overview(files, &args.index.options());
+    let mut opened = Opened::open(files, &filters, None, &schemas, threads, &stacks, overview.as_ref())?;
     let files: Vec<String> = opened.trace.source_names().map(str::to_owned).collect();
     let start = opened.trace.start_time();
     let mut counters: Vec<Counter> = (0..threads.get())

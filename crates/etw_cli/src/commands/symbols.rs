@@ -1,30 +1,19 @@
 //! `etw symbols`: the symbols that a trace needs, and getting them.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
 use etw_app::input::{self, check_read, report_unreadable};
 use etw_app::output;
 use etw_app::progress::Progress;
-use openetw::HookId;
-use openetw::analysis::{Analysis, Machines, ModuleUse, StackWeight, Window};
-use openetw::symbols::{FetchStep, Module, Symbolizer, TimeLimits};
+use etw_app::symbols::{ModuleState, locate, used_modules};
+use openetw::analysis::ModuleUse;
+use openetw::symbols::{FetchStep, Symbolizer};
 use serde_json::{Value, json};
 
 use crate::args::Format;
 use crate::args::symbols::{ListArgs, SymbolsArgs, SymbolsCommand};
-
-/// Hook id of PerfInfo/SampleProfile.
-const SAMPLED_PROFILE: HookId = HookId(0x0F2E);
-
-/// An image, and the file that names it or the reason why no file does.
-struct Row {
-    module: ModuleUse,
-    found: Option<PathBuf>,
-    problem: Option<String>,
-}
 
 /// Runs the command. Returns the exit status.
 pub(crate) fn run(args: &SymbolsArgs) -> Result<u8> {
@@ -37,14 +26,7 @@ pub(crate) fn run(args: &SymbolsArgs) -> Result<u8> {
 fn list(args: &ListArgs) -> Result<u8> {
     let symbolizer = args.symbols.options().symbolizer()?;
     let (modules, samples) = modules(args)?;
-    let row = |module: ModuleUse| {
-        let (found, problem) = match symbolizer.locate(&module.module()) {
-            Ok(path) => (Some(path), None),
-            Err(error) => (None, Some(error.to_string())),
-        };
-        Row { module, found, problem }
-    };
-    let rows: Vec<Row> = modules.into_iter().map(row).collect();
+    let rows = locate(&symbolizer, modules);
     write(args.format, &rows, samples, None)?;
     Ok(0)
 }
@@ -63,53 +45,31 @@ fn fetch(args: &ListArgs) -> Result<u8> {
 }
 
 /// Downloads what is missing. Returns the number of bytes received.
-fn download(symbolizer: &Symbolizer, modules: Vec<ModuleUse>) -> (Vec<Row>, u64) {
-    let wanted: Vec<Module<'_>> = modules.iter().map(ModuleUse::module).collect();
-    let progress = Progress::of_downloads(wanted.len());
+fn download(symbolizer: &Symbolizer, modules: Vec<ModuleUse>) -> (Vec<ModuleState>, u64) {
+    let progress = Progress::of_downloads(modules.len());
     let received = AtomicU64::new(0);
     let step = |step| match step {
         FetchStep::Received(bytes) => progress.receive(received.fetch_add(bytes, Ordering::Relaxed) + bytes),
         FetchStep::Done => progress.add(1),
     };
-    let fetched = symbolizer.fetch(&wanted, TimeLimits::default(), &step);
+    let rows = etw_app::symbols::fetch(symbolizer, modules, &step);
     progress.finish();
-    drop(wanted);
-    let row = |(module, fetched): (ModuleUse, openetw::symbols::Fetched)| Row {
-        module,
-        found: fetched.file,
-        problem: fetched.problem,
-    };
-    (modules.into_iter().zip(fetched).map(row).collect(), received.into_inner())
+    (rows, received.into_inner())
 }
 
 /// Returns the images that samples and stacks lie in, and the number of samples.
 fn modules(args: &ListArgs) -> Result<(Vec<ModuleUse>, u64)> {
     let mut trace = input::builder(&args.files)?.skip_unreadable(true).look_ahead(false).open()?;
     report_unreadable(&trace);
-    let stacks = trace.stacks()?;
-    let analysis = Analysis::new(Window::ALL).of_machines(Machines::of(&trace));
-    let mut analysis = analysis.by_stack(StackWeight::Events);
     let end = trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
     let progress = Progress::of_time(trace.start_time(), end, true);
-    let mut events = 0_u64;
-    trace.for_each_layout(|event| {
-        match event.record.hook_id() {
-            // Samples are counted with their stacks anyway.
-            Some(SAMPLED_PROFILE) => analysis.add(event),
-            _ => analysis.add_with_stack(event, &stacks.of(event.record)),
-        }
-        events += 1;
-        if events.is_multiple_of(1 << 14) {
-            progress.reach(event.record.time());
-        }
-    })?;
+    let modules = used_modules(&mut trace, |time| progress.reach(time))?;
     progress.finish();
     check_read(&trace)?;
-    let samples = analysis.sample_count();
-    Ok((analysis.modules(), samples))
+    Ok(modules)
 }
 
-fn write(format: Format, rows: &[Row], samples: u64, received: Option<u64>) -> Result<()> {
+fn write(format: Format, rows: &[ModuleState], samples: u64, received: Option<u64>) -> Result<()> {
     let mut out = output::open(None)?;
     match format {
         Format::Text => put_text(&mut out, rows, samples, received)?,
@@ -119,7 +79,7 @@ fn write(format: Format, rows: &[Row], samples: u64, received: Option<u64>) -> R
     Ok(())
 }
 
-fn put_text(out: &mut dyn Write, rows: &[Row], samples: u64, received: Option<u64>) -> Result<()> {
+fn put_text(out: &mut dyn Write, rows: &[ModuleState], samples: u64, received: Option<u64>) -> Result<()> {
     if rows.is_empty() {
         writeln!(out, "No samples or stacks in images: record with LOADER+PROFILE.")?;
         return Ok(());
@@ -139,7 +99,7 @@ fn put_text(out: &mut dyn Write, rows: &[Row], samples: u64, received: Option<u6
             (None, None) => writeln!(out, "missing")?,
         }
     }
-    let missing = || rows.iter().filter(|row| row.found.is_none() && !row.module.is_named());
+    let missing = || rows.iter().filter(|row| row.is_missing());
     let (count, sum) = missing()
         .filter(|row| !row.module.is_managed)
         .fold((0, 0), |(count, sum), row| (count + 1, sum + row.module.samples));
@@ -171,8 +131,8 @@ fn put_text(out: &mut dyn Write, rows: &[Row], samples: u64, received: Option<u6
     Ok(())
 }
 
-fn to_json(rows: &[Row], samples: u64, received: Option<u64>) -> Value {
-    let row = |row: &Row| {
+fn to_json(rows: &[ModuleState], samples: u64, received: Option<u64>) -> Value {
+    let row = |row: &ModuleState| {
         let windows = row.module.windows.as_ref();
         let pdb = windows.and_then(|image| image.pdb.as_ref());
         let hex: String = row.module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();

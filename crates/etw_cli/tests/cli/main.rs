@@ -9,6 +9,7 @@ mod embed;
 mod export;
 mod generated;
 mod http;
+mod index;
 #[cfg(target_os = "linux")]
 mod jit;
 #[cfg(target_os = "linux")]

@@ -297,3 +297,38 @@ fn what_a_table_cannot_do_is_told() {
     assert!(number(&events[0]["rows"][0]["rows"]) >= 10, "{events:?}");
     assert!(etw.ok(&["report", "a.etl", "--table", "disk", "--columns", "size"]).starts_with("Disk Usage"));
 }
+
+#[test]
+fn tables_are_exported_as_files() {
+    let Some(trace) = trace() else { return };
+    let etw = Etw::new();
+    for (name, begin, end) in [("x.parquet", &b"PAR1"[..], &b"PAR1"[..]), ("x.arrow", b"ARROW1", b"ARROW1")] {
+        let out = etw.path(name);
+        etw.ok(&["export", &trace, "-o", &out, "--table", "all,DiskIo/Read"]);
+        let extension = name.split_once('.').unwrap().1;
+        let tables = json_lines(&etw.ok(&["tables", "--format", "json"]));
+        let names = tables.iter().map(|table| table["name"].as_str().unwrap()).chain(["DiskIo/Read"]);
+        for table in names {
+            let file = std::path::Path::new(&out).join(format!("{table}.{extension}"));
+            let bytes = std::fs::read(&file).unwrap_or_else(|error| panic!("{table}: {error}"));
+            assert!(bytes.starts_with(begin) && bytes.ends_with(end), "{table}");
+        }
+        let entries = std::fs::read_dir(&out).unwrap().count();
+        assert_eq!(entries, tables.len() + 1, "one directory is that of DiskIo");
+        let (code, said) = etw.fails(&["export", &trace, "-o", &out, "--table", "all"]);
+        assert!(code == 1 && said.contains("the output directory is not empty"), "{said}");
+    }
+    // One table is a file.
+    let out = etw.path("disk.parquet");
+    etw.ok(&["export", &trace, "-o", &out, "--table", "disk"]);
+    assert!(std::fs::read(&out).unwrap().starts_with(b"PAR1"));
+    for (args, expected) in [
+        (&["-o", "x.parquet", "--table", "disks"][..], "no table 'disks'; there are: all, events, "),
+        (&["-o", "x.parquet", "--table", "DiskIo/None"], "no events 'DiskIo/None'"),
+        (&["-o", "x.ndjson", "--table", "disk"], "--table writes parquet or arrow"),
+        (&["-o", "x.parquet", "--table", "disk", "--pid", "4"], "--table writes whole tables"),
+    ] {
+        let (code, said) = etw.fails(&[&["export", &trace], args].concat());
+        assert!(code == 2 && said.contains(expected), "{args:?}: {said}");
+    }
+}

@@ -105,6 +105,11 @@ impl Input {
         container::open(&path, member.as_deref(), Bytes::File(bytes), limits)
     }
 
+    /// Returns the file that [`Input::open`] opens for a path, which is the archive for `archive.zip!member.etl`.
+    pub fn file_of(path: &Path) -> PathBuf {
+        split_member(path).0
+    }
+
     /// As [`Input::open`], for a file that is in memory already; `name` is used in messages.
     ///
     /// # Errors

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use etw_etl::{BufferType, Damage, EtlFile, LogFileMode};
+use etw_etl::{BufferFlags, BufferType, Damage, EtlFile, LogFileMode};
 use etw_event::Ticks;
 
 use super::offsets::Offsets;
+use crate::overview::BufferSummary;
 use crate::statistics::BufferCounts;
 
 /// Maximum number of streams of a file; only malformed files need more, and their order suffers.
@@ -35,8 +36,30 @@ pub(crate) struct StreamPlan {
     pub(crate) shared: bool,
     /// Whether no buffer starts before the one before it.
     pub(crate) ordered: bool,
+    /// What is known of the buffers without reading them; empty if nothing is.
+    pub(crate) known: Vec<KnownBuffer>,
     /// Time of the first record of the last buffer.
     last_first: Option<Ticks>,
+}
+
+/// What is known of a buffer without reading it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KnownBuffer {
+    /// [`BufferSummary::first`].
+    pub(crate) first: Option<Ticks>,
+    /// Greatest time of the records; `None` if it depends on the buffer before, or if records are damaged.
+    pub(crate) last: Option<Ticks>,
+}
+
+/// What the plan needs of a buffer.
+struct Planned {
+    offset: u64,
+    index: u32,
+    processor: u16,
+    buffer_type: BufferType,
+    flags: BufferFlags,
+    first: Option<Ticks>,
+    known: Option<KnownBuffer>,
 }
 
 impl FilePlan {
@@ -46,13 +69,47 @@ impl FilePlan {
     /// a circular file, the parts of an appended one, a clock that was set) a new stream starts. In files whose
     /// processors share buffers, adjacent buffers overlap a little, so they alternate between two streams.
     pub(crate) fn new(file: &EtlFile<'_>) -> FilePlan {
+        let mut scratch = Vec::new();
+        let buffers = file.buffers().map(|buffer| {
+            let buffer = buffer?;
+            Ok(Planned {
+                offset: buffer.offset,
+                index: buffer.index,
+                processor: buffer.header.processor(),
+                buffer_type: buffer.header.buffer_type,
+                flags: buffer.header.buffer_flag,
+                first: buffer.first_time(&mut scratch),
+                known: None,
+            })
+        });
+        FilePlan::of(file, buffers)
+    }
+
+    /// As [`FilePlan::new`], from what is known of the buffers.
+    pub(crate) fn known(file: &EtlFile<'_>, buffers: &[BufferSummary]) -> FilePlan {
+        let buffers = buffers.iter().zip(0..).map(|(buffer, index)| {
+            let is_plain = buffer.first.is_some() && !buffer.has_damage && buffer.records > 0;
+            let last = Some(buffer.max).filter(|_| is_plain);
+            Ok(Planned {
+                offset: buffer.offset,
+                index,
+                processor: buffer.processor,
+                buffer_type: buffer.buffer_type,
+                flags: buffer.flags,
+                first: buffer.first,
+                known: Some(KnownBuffer { first: buffer.first, last }),
+            })
+        });
+        FilePlan::of(file, buffers)
+    }
+
+    fn of(file: &EtlFile<'_>, buffers: impl Iterator<Item = Result<Planned, Damage>>) -> FilePlan {
         let mut plan = FilePlan::default();
         let mut current: HashMap<(u16, BufferType, bool), usize> = HashMap::new();
-        let mut scratch = Vec::new();
         let mode = file.header().log_file_mode;
         let shared = mode.contains(LogFileMode::NO_PER_PROCESSOR_BUFFERING)
             || mode.contains(LogFileMode::PRIVATE_LOGGER);
-        for buffer in file.buffers() {
+        for buffer in buffers {
             let buffer = match buffer {
                 Ok(buffer) => buffer,
                 Err(damage) => {
@@ -60,10 +117,10 @@ impl FilePlan {
                     continue;
                 }
             };
-            plan.buffers.add(&buffer);
-            let first = buffer.first_time(&mut scratch);
+            plan.buffers.add(buffer.flags);
+            let first = buffer.first;
             let lane = shared && buffer.index % 2 == 1;
-            let key = (buffer.header.processor(), buffer.header.buffer_type, lane);
+            let key = (buffer.processor, buffer.buffer_type, lane);
             let steps_back = |stream: &StreamPlan| matches!((stream.last_first, first), (Some(last), Some(first)) if first < last);
             let stream = match current.get(&key).copied() {
                 Some(stream)
@@ -79,6 +136,7 @@ impl FilePlan {
                         processor: key.0,
                         shared,
                         ordered: true,
+                        known: Vec::new(),
                         last_first: None,
                     });
                     current.insert(key, plan.streams.len() - 1);
@@ -88,6 +146,7 @@ impl FilePlan {
             if let Some(stream) = plan.streams.get_mut(stream) {
                 stream.ordered &= !steps_back(stream);
                 stream.offsets.push(buffer.offset);
+                stream.known.extend(buffer.known);
                 stream.last_first = first.or(stream.last_first);
             }
         }

@@ -31,6 +31,8 @@ pub(super) struct Shared {
 #[derive(Debug)]
 pub(super) struct Stream<'a> {
     plan: StreamPlan,
+    /// Number of buffers of the plan that have been taken.
+    taken: usize,
     /// Number of the file.
     pub(super) file: usize,
     /// Decides ties: the file's number, then the stream's, or in shared streams the offset of the open buffer.
@@ -116,6 +118,7 @@ impl<'a> Stream<'a> {
     pub(super) fn new(plan: StreamPlan, file: usize, number: usize, batch: Batch, keys: Keys) -> Stream<'a> {
         Stream {
             plan,
+            taken: 0,
             file,
             rank: (file, number as u64),
             origin: Origin::default(),
@@ -294,19 +297,44 @@ impl<'a> Stream<'a> {
     }
 
     /// Returns the next buffer. Skips one if the second buffer after it starts before `from`, since all its records do;
-    /// the time at which the first one starts may be damaged.
+    /// the time at which the first one starts may be damaged. Where processors share buffers, the times of their records
+    /// must be known for that.
     fn next_buffer(&mut self, file: &EtlFile<'a>, shared: &mut Shared) -> Option<BufferRef<'a>> {
         loop {
-            let buffer = file.buffer_at(self.plan.offsets.next()?)?;
-            if self.plan.shared || !self.plan.ordered || self.keys.from == i64::MIN {
-                return Some(buffer);
-            }
-            let second = self.plan.offsets.peek_second().and_then(|offset| file.buffer_at(offset));
-            let first = second.and_then(|second| second.first_time(&mut shared.scratch));
-            if first.is_none_or(|first| self.keys.scale.key(first) >= self.keys.from) {
-                return Some(buffer);
+            let offset = self.plan.offsets.next()?;
+            let number = self.taken;
+            self.taken += 1;
+            let is_skipped = match (self.keys.from, self.plan.shared, self.plan.ordered) {
+                (i64::MIN, ..) => false,
+                (_, true, _) => self.is_known_to_be_before(number),
+                (_, false, ordered) => ordered && self.is_second_before(number, file, shared),
+            };
+            if !is_skipped {
+                return file.buffer_at(offset);
             }
         }
+    }
+
+    /// Whether the second buffer after the one at `number` starts before the time limits.
+    fn is_second_before(&self, number: usize, file: &EtlFile<'a>, shared: &mut Shared) -> bool {
+        let first = match self.plan.known.is_empty() {
+            true => {
+                let second = self.plan.offsets.peek_second().and_then(|offset| file.buffer_at(offset));
+                second.and_then(|second| second.first_time(&mut shared.scratch))
+            }
+            false => self.plan.known.get(number + 2).and_then(|second| second.first),
+        };
+        first.is_some_and(|first| self.keys.scale.key(first) < self.keys.from)
+    }
+
+    /// Whether all records of the buffer at `number` are before the time limits, no record was within them yet, and the
+    /// times in the next buffer do not depend on this one.
+    fn is_known_to_be_before(&self, number: usize) -> bool {
+        let Some(last) = self.plan.known.get(number).and_then(|buffer| buffer.last) else { return false };
+        let next = self.plan.known.get(number + 1);
+        self.keys.greatest < self.keys.from
+            && self.keys.scale.key(last) < self.keys.from
+            && next.is_some_and(|next| next.first.is_some())
     }
 
     /// Releases the memory of the open buffer.

@@ -187,7 +187,11 @@ fn survey(trace: &Trace, search: Option<&Search>) -> Result<(Survey, Statistics)
             Met::Buffer(buffer) => {
                 // The first event of a kind may come earlier in this file than in the previous one.
                 (state.at, state.last, state.last_key) = ((source, buffer.offset), Ticks(i64::MIN), None);
-                state.buffers.get_mut(source as usize).into_iter().for_each(|counts| counts.add(buffer));
+                state
+                    .buffers
+                    .get_mut(source as usize)
+                    .into_iter()
+                    .for_each(|counts| counts.add(buffer.header.buffer_flag));
                 if buffer.header.buffer_type == BufferType::HEADER {
                     state.is_odd();
                 }

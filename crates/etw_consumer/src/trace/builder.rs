@@ -11,6 +11,7 @@ use crate::decoder::Decoder;
 use crate::input::{Input, InputError, InputLimits, Spooled};
 use crate::live::{Address, Live, Opened, SessionChange};
 use crate::merge::one_clock;
+use crate::overview::{self, Overview};
 use crate::processes::Machines;
 use crate::{EventFilter, Predicate, Schemas, Statistics, StatisticsHandle, StopHandle, TimePoint};
 
@@ -33,6 +34,7 @@ pub struct TraceBuilder {
     counts: Option<StatisticsHandle>,
     hooks: Hooks,
     schemas: Schemas,
+    overview: Option<Arc<Overview>>,
 }
 
 /// A source of events.
@@ -210,6 +212,16 @@ impl TraceBuilder {
         self
     }
 
+    /// Uses what is known of the buffers of the files, from [`Trace::overview`] of the same files, which must not have
+    /// changed since.
+    ///
+    /// Reading a range of time then touches only the buffers that can have its records, and those with metadata. What is
+    /// delivered is the same.
+    pub fn overview(mut self, overview: &Arc<Overview>) -> TraceBuilder {
+        self.overview = Some(overview.clone());
+        self
+    }
+
     /// Opens the files and sessions.
     ///
     /// # Errors
@@ -261,6 +273,8 @@ impl TraceBuilder {
         let headers: Vec<_> = files.iter().map(|file| file.header().clone()).collect();
         let machines = Machines::new(headers.get(..inputs.len()).unwrap_or_default());
         let clocks = one_clock::clocks(&mut files);
+        let lengths: Vec<usize> = inputs.iter().map(|input| input.bytes().len()).collect();
+        let known = self.overview.as_deref().and_then(|overview| overview::checked(overview, &lengths));
         let names =
             inputs.iter().map(Input::name).chain(sessions.iter().map(|session| &*session.address.name));
         let names = names.map(str::to_owned).collect();
@@ -294,6 +308,7 @@ impl TraceBuilder {
             counts: self.counts.unwrap_or_default(),
             statistics: Statistics::default(),
         };
+        trace.decoder.overview = known;
         let start = trace.start_time();
         trace.from = self.from.map(|time| time.resolve(start));
         trace.to = self.to.map(|time| time.resolve(start));

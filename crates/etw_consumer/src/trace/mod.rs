@@ -17,8 +17,8 @@ use crate::decoder::{Decoder, Found, Search};
 use crate::input::{Input, InputError};
 use crate::live::{Live, SessionChange, SessionError, SessionsHandle};
 use crate::{
-    CallbackResult, Callbacks, Event, OwnedEvent, Predicate, ProcessTable, ProviderSpecError, SchemaEvent,
-    Statistics, StatisticsHandle, StopHandle,
+    CallbackResult, Callbacks, Event, Overview, OwnedEvent, Predicate, ProcessTable, ProviderSpecError,
+    SchemaEvent, Statistics, StatisticsHandle, StopHandle,
 };
 
 pub use builder::TraceBuilder;
@@ -226,6 +226,17 @@ impl Trace {
         let files = self.inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         self.decoder.scan(&files);
         Ok(&self.decoder.processes)
+    }
+
+    /// Returns what is known of the buffers of the files, for [`TraceBuilder::overview`]. Reads all files once, without an
+    /// order, on several threads; this includes the scan for metadata.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file has changed since it was opened.
+    pub fn overview(&mut self) -> Result<Overview, TraceError> {
+        let files = self.inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        Ok(self.decoder.scan_buffers(&files))
     }
 
     /// Returns the resolver, with every schema that reading has found so far.

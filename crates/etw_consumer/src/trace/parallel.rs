@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use etw_etl::loss_of;
+use etw_etl::{EtlFile, loss_of};
 use etw_event::Record;
 use etw_schema::Located;
 
@@ -11,6 +11,7 @@ use super::pass::{Outcomes, Pass};
 use super::{Trace, TraceError, open};
 use crate::decoder::Decoder;
 use crate::merge::one_clock;
+use crate::overview::{self, BufferSummary};
 use crate::statistics::BufferCounts;
 use crate::unordered::{self, Met};
 use crate::{CallbackResult, SourceStatistics, Statistics};
@@ -81,11 +82,30 @@ impl Trace {
                 records: vec![[0; 2]; files.len()],
             })
             .collect();
-        unordered::for_each(&files, &mut workers, |worker, source, met| {
+        let known = &self.decoder.overview;
+        let is_within = |file: &EtlFile<'_>, buffer: &BufferSummary| {
+            let time = |ticks| file.clock().to_filetime(ticks);
+            buffer.has_damage
+                || buffer.records > 0
+                    && from.is_none_or(|from| time(buffer.max) >= from)
+                    && to.is_none_or(|to| time(buffer.min) < to)
+        };
+        let is_within = &is_within;
+        let wanted = files.iter().zip(0..).flat_map(|(file, source)| {
+            let known = overview::of_file(known, source as usize);
+            overview::buffers(file, known, move |buffer| is_within(file, buffer))
+                .map(move |buffer| (file, source, buffer))
+        });
+        unordered::for_each_of(&files, wanted, &mut workers, |worker, source, met| {
             let record = match met {
                 Met::Record(record, _) => record,
+                Met::Buffer(_) if overview::of_file(known, source as usize).is_some() => {
+                    return ControlFlow::Continue(());
+                }
                 Met::Buffer(buffer) => {
-                    worker.buffers.get_mut(source as usize).into_iter().for_each(|counts| counts.add(buffer));
+                    worker.buffers.get_mut(source as usize).into_iter().for_each(|counts| {
+                        counts.add(buffer.header.buffer_flag);
+                    });
                     return ControlFlow::Continue(());
                 }
                 Met::Damage(damage) => {
@@ -133,6 +153,10 @@ impl Trace {
         let mut statistics = Statistics::default();
         let mut buffers = vec![BufferCounts::default(); files.len()];
         let mut records = vec![[0; 2]; files.len()];
+        for (counts, file) in buffers.iter_mut().zip(0..) {
+            let known = overview::of_file(known, file).unwrap_or_default();
+            known.iter().for_each(|buffer| counts.add(buffer.flags));
+        }
         for worker in workers {
             let parts = worker.records.iter().flatten();
             records.as_flattened_mut().iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);

@@ -12,6 +12,7 @@ use crate::input::Input;
 use crate::live::{SessionChange, Sink};
 use crate::merge::Merge;
 use crate::merge::plan::FilePlan;
+use crate::overview::{self, Known};
 use crate::predicate::Scope;
 use crate::{CallbackResult, Event, Predicate, SourceStatistics, Statistics, StatisticsHandle, StopHandle};
 
@@ -39,7 +40,7 @@ impl Trace {
         visit: impl FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict,
     ) -> Result<(), TraceError> {
         let start = self.start_time();
-        let Plans { files, planned, mut statistics } = Plans::new(&self.inputs)?;
+        let Plans { files, planned, mut statistics } = Plans::new(&self.inputs, &self.decoder.overview)?;
         let live_names = self.names.get(files.len()..).unwrap_or_default();
         let live_sources =
             live_names.iter().map(|name| SourceStatistics { name: name.clone(), ..Default::default() });
@@ -119,13 +120,16 @@ pub(super) struct Plans<'t> {
 }
 
 impl<'t> Plans<'t> {
-    /// Indexes all buffers.
-    pub(super) fn new(inputs: &'t [Input]) -> Result<Plans<'t>, TraceError> {
+    /// Indexes all buffers; those that `known` has are not read.
+    pub(super) fn new(inputs: &'t [Input], known: &Known) -> Result<Plans<'t>, TraceError> {
         let files = inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let mut planned = Vec::with_capacity(files.len());
         let mut statistics = Statistics::default();
         for ((file, input), number) in files.iter().zip(inputs).zip(0..) {
-            let plan = FilePlan::new(file);
+            let plan = match overview::of_file(known, number as usize) {
+                Some(buffers) => FilePlan::known(file, buffers),
+                None => FilePlan::new(file),
+            };
             statistics.add_source_damage(number, input);
             statistics.buffers += plan.buffers.buffers;
             statistics.sources.push(SourceStatistics::new(input, file.header(), &plan.buffers));

@@ -55,7 +55,7 @@ impl<'t> TraceReader<'t> {
             return Err(TraceError::ReadsFilesOnly);
         }
         let (start, process_names) = (trace.start_time(), trace.needs_process_names());
-        let Plans { files, planned, statistics } = Plans::new(&trace.inputs)?;
+        let Plans { files, planned, statistics } = Plans::new(&trace.inputs, &trace.decoder.overview)?;
         if process_names {
             trace.decoder.scan(&files);
         }

@@ -151,7 +151,8 @@ struct Outcome {
 /// Reads files; on all processors if each event is only formatted by itself.
 fn of_files(options: &Options, schemas: &Schemas, page: PageWriter) -> Result<Outcome> {
     let (filters, stacks) = (Filters::default(), StackOptions::default());
-    let mut opened = Opened::open(&options.files, &filters, None, schemas, output::threads(0), &stacks)?;
+    let mut opened =
+        Opened::open(&options.files, &filters, None, schemas, output::threads(0), &stacks, None)?;
     if opened.trace.inputs().is_empty() {
         // A warning has already named the problem of the only file.
         input::check_read(&opened.trace)?;

@@ -19,7 +19,7 @@ impl Model {
     ///
     /// Fails if there is no such event, or if the trace cannot be read any more.
     pub(crate) fn event(&self, row: u64) -> Result<Json> {
-        let table = self.index.table("events").context("no table of events")?;
+        let table = self.index().table("events").context("no table of events")?;
         let column = |name: &str| table.schema().column(name).context("events have this column");
         let time_column = column("time")?;
         let Value::Time(time) = table.value(row, time_column)? else {
@@ -34,7 +34,7 @@ impl Model {
             before += 1;
         }
         let end = FileTime(time.0.saturating_add(1));
-        let builder = input::builder(&self.files)?.skip_unreadable(true);
+        let builder = input::builder(&self.files)?.skip_unreadable(true).overview(self.tables.overview());
         let mut trace = builder.from(TimePoint::At(time)).to(TimePoint::At(end)).open()?;
         let mut writer = JsonWriter::new(&Options::default());
         let mut found = None;
@@ -60,11 +60,11 @@ impl Model {
         let event: Json = serde_json::from_slice(&text)?;
         let mut frames = Vec::new();
         if let Value::Code(stack) = table.value(row, column("stack")?)? {
-            let names = self.index.table("frames").context("no table of frames")?;
+            let names = self.index().table("frames").context("no table of frames")?;
             let function = names.schema().column("function").context("frames have functions")?;
             let address = names.schema().column("address").context("frames have addresses")?;
-            let texts = self.index.texts()?;
-            for frame in self.index.stacks()?.frames(stack) {
+            let texts = self.index().texts()?;
+            for frame in self.index().stacks()?.frames(stack) {
                 let name = match names.value(frame, function)? {
                     Value::Code(code) => texts.get(code).map(str::to_owned),
                     _ => None,

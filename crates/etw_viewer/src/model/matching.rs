@@ -42,7 +42,7 @@ impl Model {
             }
             row += 1;
         })?;
-        if self.index.table("events").map(|events| events.rows()) != Some(row) {
+        if self.index().table("events").map(|events| events.rows()) != Some(row) {
             bail!("the trace has changed since it was opened");
         }
         if found.len() > MAX_EVENTS {

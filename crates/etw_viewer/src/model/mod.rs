@@ -7,26 +7,26 @@ mod matching;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use anyhow::Result;
-use etw_app::input;
+use etw_app::index::{self, IndexOptions};
+use etw_app::output;
 use etw_app::symbols::SymbolOptions;
-use openetw::analysis::Machines;
-use openetw::tables::{Index, IndexWriter, RowTables};
+use openetw::symbols::Symbolizer;
+use openetw::tables::{Index, IndexPlace, TraceIndex};
 use openetw::{FileTime, Trace};
 use serde::Serialize;
 
 pub(crate) use loss::Loss;
 
-/// Number of events between updates of the progress.
-const PROGRESS_EVERY: u64 = 1 << 14;
-
 /// The tables of the opened traces, complete.
 #[derive(Debug)]
 pub(crate) struct Model {
+    /// Number of the tables: they are built again when there are new symbols.
+    pub(crate) generation: u32,
     pub(crate) files: Vec<PathBuf>,
-    pub(crate) index: Index,
+    tables: TraceIndex,
     /// Time of the first event.
     pub(crate) start: FileTime,
     /// End of the last event; later than `start`.
@@ -38,6 +38,19 @@ pub(crate) struct Model {
 }
 
 impl Model {
+    /// Returns the tables.
+    pub(crate) fn index(&self) -> &Index {
+        self.tables.index()
+    }
+
+    /// Verifies an index that was read from a file, and warns if it is damaged.
+    fn verify(&self) {
+        if let (Some(path), Err(error)) = (self.tables.path(), self.index().verify()) {
+            let path = path.display();
+            output::warn(&format_args!("{path}: {error}; end the viewer and run `etw index --force`"));
+        }
+    }
+
     /// Returns a time in units of 100 ns since the start of the trace.
     pub(crate) fn since_start(&self, time: FileTime) -> i64 {
         time.0.saturating_sub(self.start.0)
@@ -65,13 +78,33 @@ pub(crate) struct FileSummary {
 /// The traces, and how far their tables are.
 #[derive(Debug)]
 pub(crate) struct Loader {
+    paths: Vec<PathBuf>,
+    symbols: SymbolOptions,
+    index: IndexOptions,
     files: Vec<FileSummary>,
     start: FileTime,
     /// Part of the time of the trace that has been read, in thousandths.
     done: AtomicU32,
     /// What the loader does, and what went wrong.
     state: Mutex<State>,
-    model: OnceLock<Arc<Model>>,
+    model: RwLock<Option<Arc<Model>>>,
+}
+
+/// Whether tables are built for the first time, or again with the symbols that are there now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Build {
+    First,
+    /// With the number of the new tables.
+    Again(u32),
+}
+
+impl Build {
+    fn generation(self) -> u32 {
+        match self {
+            Build::First => 0,
+            Build::Again(generation) => generation,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -90,18 +123,23 @@ pub(crate) struct Progress<'l> {
     /// Part of the trace that has been read, from 0 to 1.
     done: f64,
     is_ready: bool,
+    /// Number of the tables; it changes when they were built again.
+    generation: u32,
     error: Option<String>,
 }
 
 impl Loader {
-    /// Opens traces, and builds their tables on a thread of its own.
+    /// Opens traces, and opens their index or builds their tables on a thread of its own.
     ///
     /// # Errors
     ///
     /// Fails if no trace can be opened, or if the symbol options are wrong.
-    pub(crate) fn start(files: &[PathBuf], symbols: &SymbolOptions) -> Result<Arc<Loader>> {
-        let mut trace = input::builder(files)?.skip_unreadable(true).open()?;
-        input::report_unreadable(&trace);
+    pub(crate) fn start(
+        files: &[PathBuf],
+        symbols: &SymbolOptions,
+        index: &IndexOptions,
+    ) -> Result<Arc<Loader>> {
+        let mut trace = index::open_trace(files)?;
         let symbolizer = symbols.symbolizer()?;
         let names: Vec<String> = trace.source_names().map(str::to_owned).collect();
         let summary = names.into_iter().zip(trace.headers()).map(|(name, header)| FileSummary {
@@ -114,35 +152,85 @@ impl Loader {
             is_closed: header.is_closed(),
         });
         let loader = Arc::new(Loader {
+            paths: files.to_vec(),
+            symbols: symbols.clone(),
+            index: index.clone(),
             files: summary.collect(),
             start: trace.start_time(),
             done: AtomicU32::new(0),
             state: Mutex::new(State { phase: "reading events", error: None }),
-            model: OnceLock::new(),
+            model: RwLock::default(),
         });
-        let (own, files) = (Arc::clone(&loader), files.to_vec());
+        let own = Arc::clone(&loader);
         std::thread::Builder::new().name("tables".to_owned()).spawn(move || {
-            let built = own.build(&mut trace, files, &symbolizer);
-            if let Err(error) = built.map(|model| own.model.set(Arc::new(model))) {
-                own.set(|state| state.error = Some(format!("{error:#}")));
+            let place = own.place(&trace);
+            match own.build(&mut trace, place.as_ref(), &symbolizer, Build::First) {
+                Ok(model) => model.verify(),
+                Err(error) => own.set(|state| state.error = Some(format!("{error:#}"))),
             }
         })?;
         Ok(loader)
     }
 
+    /// Returns a loader without traces, which never has tables.
+    pub(crate) fn of_nothing(symbols: &SymbolOptions) -> Arc<Loader> {
+        Arc::new(Loader {
+            paths: Vec::new(),
+            symbols: symbols.clone(),
+            index: IndexOptions::default(),
+            files: Vec::new(),
+            start: FileTime::default(),
+            done: AtomicU32::new(0),
+            state: Mutex::default(),
+            model: RwLock::default(),
+        })
+    }
+
+    /// Builds the tables again, with the symbols that are there now. The earlier ones are served until then.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no trace can be opened any more.
+    pub(crate) fn rebuild(&self) -> Result<()> {
+        let generation = self.model().map_or(0, |model| model.generation.wrapping_add(1));
+        let mut trace = index::open_trace(&self.paths)?;
+        let place = self.place(&trace);
+        self.set(|state| state.phase = "reading events");
+        self.build(&mut trace, place.as_ref(), &self.symbols.symbolizer()?, Build::Again(generation))?;
+        Ok(())
+    }
+
+    /// Returns where the index of the traces is; none if there is to be none, or if not all of them can be read.
+    fn place(&self, trace: &Trace) -> Option<IndexPlace> {
+        let place = index::place(&self.paths, &self.index, &self.symbols);
+        place.filter(|_| trace.unreadable().is_empty())
+    }
+
+    /// Returns the paths of the traces.
+    pub(crate) fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    /// Returns where symbols are looked for.
+    pub(crate) fn symbols(&self) -> &SymbolOptions {
+        &self.symbols
+    }
+
     /// Returns the tables, if they are complete.
-    pub(crate) fn model(&self) -> Option<&Arc<Model>> {
-        self.model.get()
+    pub(crate) fn model(&self) -> Option<Arc<Model>> {
+        self.model.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn progress(&self) -> Progress<'_> {
         let State { phase, error } = self.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let model = self.model();
         Progress {
             files: &self.files,
             start: self.start.to_string(),
             phase,
             done: f64::from(self.done.load(Ordering::Relaxed)) / 1000.0,
-            is_ready: self.model.get().is_some(),
+            is_ready: model.is_some(),
+            generation: model.map_or(0, |model| model.generation),
             error,
         }
     }
@@ -151,35 +239,41 @@ impl Loader {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Builds the tables in memory. This is the one place that would take them from an index on disk.
+    /// Opens the index, or builds the tables.
     fn build(
         &self,
         trace: &mut Trace,
-        files: Vec<PathBuf>,
-        symbolizer: &openetw::symbols::Symbolizer,
-    ) -> Result<Model> {
+        place: Option<&IndexPlace>,
+        symbolizer: &Symbolizer,
+        build: Build,
+    ) -> Result<Arc<Model>> {
         let start = trace.start_time();
         let end = trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
         let length = end.0.saturating_sub(start.0).max(1);
         let losses = loss::losses(trace);
-        let stacks = trace.stacks()?;
-        let mut tables = RowTables::new(IndexWriter::in_memory())?.of_machines(Machines::of(trace));
-        let mut last = start;
-        let mut events = 0_u64;
-        trace.for_each_layout(|event| {
-            tables.add(event, &stacks.of(event.record));
-            last = last.max(event.record.time());
-            events += 1;
-            if events.is_multiple_of(PROGRESS_EVERY) {
-                let done = last.0.saturating_sub(start.0).clamp(0, length) as f64 / length as f64;
-                self.done.store((done * 1000.0) as u32, Ordering::Relaxed);
+        // The names in an index are those of when it was made.
+        let known = if build == Build::First { place.and_then(index::open) } else { None };
+        let tables = match known {
+            Some(tables) => tables,
+            None => {
+                let mut last = start;
+                let mut progress = |time: FileTime| {
+                    last = last.max(time);
+                    let done = last.0.saturating_sub(start.0).clamp(0, length) as f64 / length as f64;
+                    self.done.store((done * 1000.0) as u32, Ordering::Relaxed);
+                };
+                index::make(trace, place, symbolizer, &mut progress)?
             }
-        })?;
+        };
         self.done.store(1000, Ordering::Relaxed);
-        self.set(|state| state.phase = "looking up names");
-        let index = tables.finish(symbolizer)?;
         // The last event has its place before the end.
-        let end = FileTime(last.0.max(start.0).saturating_add(1));
-        Ok(Model { files, index, start, end, losses, matching: Mutex::default() })
+        let last = tables.last_time().unwrap_or(start).max(start);
+        let end = FileTime(last.0.saturating_add(1));
+        let files = self.paths.clone();
+        let generation = build.generation();
+        let model = Model { generation, files, tables, start, end, losses, matching: Mutex::default() };
+        let model = Arc::new(model);
+        *self.model.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&model));
+        Ok(model)
     }
 }

@@ -6,8 +6,9 @@ use anyhow::Result;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use tokio::task::JoinError;
 
-use super::Shared;
+use super::{Shared, Shown};
 use crate::model::Model;
 
 /// What an answer contains.
@@ -32,12 +33,24 @@ impl IntoResponse for Body {
 /// Returns the answer to a question about the tables.
 pub(super) async fn about<R: IntoResponse + Send + 'static>(
     shared: Arc<Shared>,
-    compute: impl FnOnce(&Shared, &Model) -> Result<R> + Send + 'static,
+    compute: impl FnOnce(&Shown, &Model) -> Result<R> + Send + 'static,
 ) -> Response {
-    let Some(model) = shared.loader.model().cloned() else {
+    let Some(model) = shared.loader.model() else {
         return (StatusCode::SERVICE_UNAVAILABLE, "the tables are not complete yet").into_response();
     };
-    let computed = tokio::task::spawn_blocking(move || compute(&shared, &model)).await;
+    let shown = shared.shown(&model);
+    finished(tokio::task::spawn_blocking(move || compute(&shown, &model)).await)
+}
+
+/// Returns the answer to a question that needs no tables.
+pub(super) async fn blocking<R: IntoResponse + Send + 'static>(
+    shared: Arc<Shared>,
+    compute: impl FnOnce(&Shared) -> Result<R> + Send + 'static,
+) -> Response {
+    finished(tokio::task::spawn_blocking(move || compute(&shared)).await)
+}
+
+fn finished<R: IntoResponse>(computed: Result<Result<R>, JoinError>) -> Response {
     match computed {
         Ok(Ok(body)) => body.into_response(),
         Ok(Err(error)) => (StatusCode::UNPROCESSABLE_ENTITY, format!("{error:#}")).into_response(),

@@ -11,11 +11,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result};
+use etw_app::index::IndexOptions;
 use etw_app::symbols::SymbolOptions;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::model::Loader;
+use crate::live::Live;
+use crate::model::{Loader, Model};
+use crate::symbols::Symbols;
 use crate::tables::Views;
 use crate::timeline::Tiles;
 
@@ -28,6 +31,10 @@ pub struct Options {
     pub port: u16,
     /// Where symbols are looked for.
     pub symbols: SymbolOptions,
+    /// Whether and where the tables are kept.
+    pub index: IndexOptions,
+    /// Whether the page may start and stop sessions; traces are then not needed.
+    pub is_live: bool,
 }
 
 /// A running server.
@@ -45,16 +52,40 @@ pub struct Viewer {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) loader: Arc<Loader>,
-    pub(crate) views: Views,
-    pub(crate) tiles: Tiles,
+    pub(crate) symbols: Arc<Symbols>,
+    /// The live session; `None` if the page may not start one.
+    pub(crate) live: Option<Live>,
+    /// What was computed of the tables.
+    shown: Mutex<Arc<Shown>>,
     /// Name of the cookie; cookies of one host are shared by all its ports.
     pub(crate) cookie_name: String,
     /// Value of the cookie of a page that was let in.
     pub(crate) cookie: String,
     /// The token of the next URL. Each lets one page in.
     pub(crate) token: Mutex<Option<String>>,
+}
+
+/// What was computed of one generation of the tables.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    generation: u32,
     /// Part of the addresses of tiles: those of another start of the program may have the same port.
     pub(crate) run: String,
+    pub(crate) views: Views,
+    pub(crate) tiles: Tiles,
+}
+
+impl Shared {
+    /// Returns what was computed of these tables. What was computed of earlier ones is dropped.
+    pub(crate) fn shown(&self, model: &Model) -> Arc<Shown> {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown.generation != model.generation {
+            let start = shown.run.split('-').next().unwrap_or_default();
+            let run = format!("{start}-{}", model.generation);
+            *shown = Arc::new(Shown { generation: model.generation, run, ..Shown::default() });
+        }
+        Arc::clone(&shown)
+    }
 }
 
 impl Viewer {
@@ -64,7 +95,10 @@ impl Viewer {
     ///
     /// Fails if no trace can be opened, or if the port is in use.
     pub fn start(options: Options) -> Result<Viewer> {
-        let loader = Loader::start(&options.files, &options.symbols)?;
+        let loader = match options.files.is_empty() && options.is_live {
+            true => Loader::of_nothing(&options.symbols),
+            false => Loader::start(&options.files, &options.symbols, &options.index)?,
+        };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .max_blocking_threads(16)
@@ -75,14 +109,15 @@ impl Viewer {
         let listener = runtime.block_on(TcpListener::bind(wanted));
         let listener = listener.with_context(|| format!("cannot listen on {wanted}"))?;
         let address = listener.local_addr()?;
+        let run = random()?[..16].to_owned();
         let state = Arc::new(Shared {
+            symbols: Arc::new(Symbols::new(Arc::clone(&loader))),
             loader,
-            views: Views::default(),
-            tiles: Tiles::default(),
+            live: options.is_live.then(Live::default),
+            shown: Mutex::new(Arc::new(Shown { run, ..Shown::default() })),
             cookie_name: format!("etw-view-{}", address.port()),
             cookie: random()?,
             token: Mutex::new(Some(random()?)),
-            run: random()?[..16].to_owned(),
         });
         let app = routes::router(Arc::clone(&state));
         let (stop, stopped) = oneshot::channel();

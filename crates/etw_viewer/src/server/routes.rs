@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use anyhow::{Context, Result, bail};
 use axum::Router;
 use axum::extract::{Json, Path, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
@@ -13,8 +14,10 @@ use serde::Deserialize;
 use serde_json::json;
 use tower_http::compression::CompressionLayer;
 
-use super::answer::{Body, about};
+use super::answer::{Body, about, blocking};
 use super::{Shared, guard, page};
+use crate::live::{LinesRequest, Live, RulesRequest, StartRequest};
+use crate::providers::{self, ChoiceRequest, SearchRequest, ShowRequest};
 use crate::stacks::{self, StackRequest};
 use crate::tables::{self, GridRequest, Page};
 use crate::timeline::{self, StripRequest};
@@ -38,6 +41,18 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/api/csv", post(csv))
         .route("/api/strip", post(strip))
         .route("/api/stacks", post(stack_tree))
+        .route("/api/live", get(live))
+        .route("/api/live/event/{number}", get(live_event))
+        .route("/api/live/trace/{which}", get(live_trace))
+        .route("/api/live/start", post(live_start))
+        .route("/api/live/stop", post(live_stop))
+        .route("/api/live/rules", post(live_rules))
+        .route("/api/live/lines", post(live_lines))
+        .route("/api/providers/search", post(provider_search))
+        .route("/api/providers/show", post(provider_show))
+        .route("/api/providers/choice", post(provider_choice))
+        .route("/api/symbols", get(symbols))
+        .route("/api/symbols/{action}", post(change_symbols))
         .fallback(async || (StatusCode::NOT_FOUND, "not found\n"))
         .layer(CompressionLayer::new())
         .layer(from_fn_with_state(Arc::clone(&shared), guard::guard))
@@ -47,20 +62,22 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
 type Server = State<Arc<Shared>>;
 
 async fn status(State(shared): Server) -> Response {
-    Body::Json(json!(shared.loader.progress())).into_response()
+    let mut status = json!(shared.loader.progress());
+    status["is_live"] = shared.live.is_some().into();
+    Body::Json(status).into_response()
 }
 
 async fn catalog(State(shared): Server) -> Response {
-    about(shared, |shared, model| {
+    about(shared, |shown, model| {
         let mut catalog = tables::catalog(model);
-        catalog["run"] = shared.run.as_str().into();
+        catalog["run"] = shown.run.as_str().into();
         Ok(Body::Json(catalog))
     })
     .await
 }
 
 async fn lanes(State(shared): Server) -> Response {
-    about(shared, |shared, model| Ok(Body::Json(json!(shared.tiles.lanes(model)?)))).await
+    about(shared, |shown, model| Ok(Body::Json(json!(shown.tiles.lanes(model)?)))).await
 }
 
 async fn tile(
@@ -68,7 +85,8 @@ async fn tile(
     Path((run, group, level, index)): Path<(String, String, u32, u64)>,
     headers: HeaderMap,
 ) -> Response {
-    if run != shared.run {
+    let current = shared.loader.model().map(|model| shared.shown(&model));
+    if current.is_none_or(|shown| shown.run != run) {
         return (StatusCode::NOT_FOUND, "a tile of an earlier start\n").into_response();
     }
     let tag = format!("\"{run}-{group}-{level}-{index}\"");
@@ -76,8 +94,8 @@ async fn tile(
     if is_known {
         return StatusCode::NOT_MODIFIED.into_response();
     }
-    about(shared, move |shared, model| {
-        let tile = timeline::tile(&shared.tiles, model, &group, level, index)?;
+    about(shared, move |shown, model| {
+        let tile = timeline::tile(&shown.tiles, model, &group, level, index)?;
         let headers = [
             (CONTENT_TYPE, "application/octet-stream".to_owned()),
             (CACHE_CONTROL, "private, max-age=31536000, immutable".to_owned()),
@@ -101,8 +119,8 @@ struct Question<T> {
 }
 
 async fn rows(State(shared): Server, Json(question): Json<Question<Page>>) -> Response {
-    about(shared, move |shared, model| {
-        let view = shared.views.get(model, &question.view)?;
+    about(shared, move |shown, model| {
+        let view = shown.views.get(model, &question.view)?;
         Ok(Body::Arrow(tables::page(model, &view, &question.view, question.wanted)?))
     })
     .await
@@ -115,8 +133,8 @@ struct Search {
 }
 
 async fn find(State(shared): Server, Json(question): Json<Question<Search>>) -> Response {
-    about(shared, move |shared, model| {
-        let view = shared.views.get(model, &question.view)?;
+    about(shared, move |shown, model| {
+        let view = shown.views.get(model, &question.view)?;
         let Search { text, from } = &question.wanted;
         let place = tables::find_row(model, &view, &question.view, text, *from)?;
         Ok(Body::Json(json!({ "place": place })))
@@ -125,8 +143,8 @@ async fn find(State(shared): Server, Json(question): Json<Question<Search>>) -> 
 }
 
 async fn csv(State(shared): Server, Json(request): Json<GridRequest>) -> Response {
-    about(shared, move |shared, model| {
-        let view = shared.views.get(model, &request)?;
+    about(shared, move |shown, model| {
+        let view = shown.views.get(model, &request)?;
         Ok(Body::Csv(tables::csv(model, &view, &request)?))
     })
     .await
@@ -138,4 +156,103 @@ async fn strip(State(shared): Server, Json(request): Json<StripRequest>) -> Resp
 
 async fn stack_tree(State(shared): Server, Json(request): Json<StackRequest>) -> Response {
     about(shared, move |_, model| Ok(Body::Arrow(stacks::tree(model, &request)?))).await
+}
+
+async fn symbols(State(shared): Server) -> Response {
+    Body::Json(shared.symbols.describe()).into_response()
+}
+
+/// A change that has nothing to say.
+#[derive(Debug, Deserialize)]
+struct Nothing {}
+
+async fn change_symbols(
+    State(shared): Server,
+    Path(action): Path<String>,
+    Json(Nothing {}): Json<Nothing>,
+) -> Response {
+    blocking(shared, move |shared| {
+        match action.as_str() {
+            "look" => shared.symbols.look()?,
+            "fetch" => shared.symbols.fetch()?,
+            _ => bail!("symbols are looked for (`look`) or fetched (`fetch`)"),
+        }
+        Ok(Body::Json(shared.symbols.describe()))
+    })
+    .await
+}
+
+/// Returns the answer of the live session.
+async fn of_live<R: IntoResponse + Send + 'static>(
+    shared: Arc<Shared>,
+    compute: impl FnOnce(&Live) -> Result<R> + Send + 'static,
+) -> Response {
+    blocking(shared, move |shared| {
+        compute(shared.live.as_ref().context("start etw view with --live for this")?)
+    })
+    .await
+}
+
+async fn live(State(shared): Server) -> Response {
+    of_live(shared, |live| Ok(Body::Json(live.describe()))).await
+}
+
+async fn live_event(State(shared): Server, Path(number): Path<u64>) -> Response {
+    of_live(shared, move |live| Ok(Body::Json(live.details(number)?))).await
+}
+
+async fn live_trace(State(shared): Server, Path(which): Path<String>) -> Response {
+    of_live(shared, move |live| {
+        let only_shown = match which.as_str() {
+            "all.etl" => false,
+            "shown.etl" => true,
+            _ => bail!("all.etl or shown.etl"),
+        };
+        let headers = [
+            (CONTENT_TYPE, "application/octet-stream".to_owned()),
+            (CONTENT_DISPOSITION, format!("attachment; filename=\"live-{which}\"")),
+        ];
+        Ok((headers, live.save(only_shown)?))
+    })
+    .await
+}
+
+async fn live_start(State(shared): Server, Json(request): Json<StartRequest>) -> Response {
+    of_live(shared, move |live| {
+        live.start(&request)?;
+        Ok(Body::Json(live.describe()))
+    })
+    .await
+}
+
+async fn live_stop(State(shared): Server, Json(Nothing {}): Json<Nothing>) -> Response {
+    of_live(shared, |live| {
+        live.stop()?;
+        Ok(Body::Json(live.describe()))
+    })
+    .await
+}
+
+async fn live_rules(State(shared): Server, Json(request): Json<RulesRequest>) -> Response {
+    of_live(shared, move |live| {
+        live.set_rules(&request)?;
+        Ok(Body::Json(live.describe()))
+    })
+    .await
+}
+
+async fn live_lines(State(shared): Server, Json(request): Json<LinesRequest>) -> Response {
+    of_live(shared, move |live| Ok(Body::Json(live.lines(request)?))).await
+}
+
+async fn provider_search(State(shared): Server, Json(request): Json<SearchRequest>) -> Response {
+    blocking(shared, move |_| Ok(Body::Json(providers::find(&request)?))).await
+}
+
+async fn provider_show(State(shared): Server, Json(request): Json<ShowRequest>) -> Response {
+    blocking(shared, move |_| Ok(Body::Json(providers::show(&request)?))).await
+}
+
+async fn provider_choice(Json(request): Json<ChoiceRequest>) -> Response {
+    Body::Json(providers::choice(&request)).into_response()
 }

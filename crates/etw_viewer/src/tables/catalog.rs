@@ -14,7 +14,7 @@ const MAX_COLUMNS: usize = 12;
 
 /// Returns the tables that have rows, with their columns and presets.
 pub(crate) fn catalog(model: &Model) -> Value {
-    let tables = model.index.tables().map(|table| {
+    let tables = model.index().tables().map(|table| {
         let schema = table.schema();
         let fields = Fields::new(model, table);
         let columns = columns(&fields);
@@ -83,7 +83,7 @@ fn columns<'m>(fields: &Fields<'m>) -> Vec<Field<'m>> {
             let Ok(field) = fields.get(&name) else { continue };
             if field.column.column_type == ColumnType::Row
                 && steps < MAX_STEPS
-                && let Some(target) = fields.model.index.table(&field.column.table)
+                && let Some(target) = fields.model.index().table(&field.column.table)
             {
                 let inner = target.schema().columns.iter();
                 next.extend(inner.map(|column| (format!("{name}.{}", column.name), steps + 1)));

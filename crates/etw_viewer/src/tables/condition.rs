@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use openetw::tables::{Comparison, Filter, Table, TextPattern, TextPosition, Value};
+use openetw::analysis::Window;
+use openetw::tables::{Comparison, Filter, Table, TextPattern, TextPosition, Value, in_window};
 use serde::Deserialize;
 
 use super::field::{Field, Fields};
@@ -67,12 +68,11 @@ impl Conditions {
     pub(crate) fn new(model: &Model, table: Table<'_>, scope: &Scope) -> Result<Conditions> {
         let own = table.schema().columns.len();
         let mut all = Conditions { through: Vec::new(), filter: Filter::All(Vec::new()), only: None, own };
-        if let (Some(time), true) =
-            (table.schema().column("time"), scope.from.is_some() || scope.to.is_some())
-        {
-            let at = |time: Option<i64>, default: i64| Value::Time(model.time_at(time.unwrap_or(default)));
+        if scope.from.is_some() || scope.to.is_some() {
+            let at = |time: Option<i64>, default: i64| model.time_at(time.unwrap_or(default));
             let end = model.since_start(model.end).saturating_add(1);
-            all.add(Filter::range(time, at(scope.from, i64::MIN / 2), at(scope.to, end)));
+            let window = Window { from: at(scope.from, i64::MIN / 2), to: at(scope.to, end) };
+            all.add(in_window(table.schema(), window));
         }
         let fields = Fields::new(model, table);
         for condition in &scope.filters {

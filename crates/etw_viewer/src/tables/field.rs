@@ -87,7 +87,7 @@ impl<'m> Fields<'m> {
             },
             Value::Float(value) => Cell::Number(value),
             Value::Code(code) => {
-                let index = &self.model.index;
+                let index = &self.model.index();
                 match column.column_type {
                     ColumnType::Text => Cell::Text(index.texts()?.get(code).unwrap_or_default().to_owned()),
                     ColumnType::Guid => {
@@ -102,7 +102,7 @@ impl<'m> Fields<'m> {
 
     /// Returns the functions of a stack, innermost first.
     fn stack(&self, code: u32) -> Result<String> {
-        let frames: Vec<u64> = self.model.index.stacks()?.frames(code).collect();
+        let frames: Vec<u64> = self.model.index().stacks()?.frames(code).collect();
         let mut names = Vec::with_capacity(frames.len());
         for frame in frames {
             names.push(self.label("frames", u32::try_from(frame)?)?);
@@ -154,7 +154,7 @@ impl<'m> Fields<'m> {
             Value::Integer(value) => format!("i{value}"),
             Value::Float(value) => format!("f{value}"),
             Value::Code(code) if field.column.column_type == ColumnType::Text => {
-                format!("s{}", self.model.index.texts()?.get(code).unwrap_or_default())
+                format!("s{}", self.model.index().texts()?.get(code).unwrap_or_default())
             }
             Value::Code(code) => format!("c{code}"),
         })
@@ -177,7 +177,7 @@ impl<'m> Fields<'m> {
             'f' => Value::Float(rest.parse().with_context(wrong)?),
             'c' => Value::Code(rest.parse().with_context(wrong)?),
             's' => {
-                let texts = self.model.index.texts()?;
+                let texts = self.model.index().texts()?;
                 let code = texts.iter().zip(0..).find(|(text, _)| *text == rest);
                 return Ok(code.map(|(_, code)| Value::Code(code)));
             }

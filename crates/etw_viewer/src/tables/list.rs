@@ -64,7 +64,7 @@ pub(super) fn rows(model: &Model, table: Table<'_>, request: &GridRequest) -> Re
     let fields = Fields::new(model, table);
     let field = fields.get(&sort.by)?;
     let shown = fields.text_of(&field).unwrap_or(field);
-    let texts = model.index.texts()?;
+    let texts = model.index().texts()?;
     let mut keyed: Vec<(SortKey<'_>, u64)> = Vec::with_capacity(rows.len());
     for row in rows {
         let value = table.path_value(row, &shown.path)?;

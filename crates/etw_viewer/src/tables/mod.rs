@@ -109,7 +109,7 @@ pub(crate) struct Heading {
 ///
 /// Fails if there is no such table.
 pub(crate) fn table<'m>(model: &'m Model, name: &str) -> Result<Table<'m>> {
-    model.index.table(name).with_context(|| format!("no table '{name}'"))
+    model.index().table(name).with_context(|| format!("no table '{name}'"))
 }
 
 /// The views that were shown last, with the requests for them.

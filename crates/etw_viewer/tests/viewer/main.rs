@@ -3,9 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod events;
+mod live;
 mod page;
+mod providers;
 mod security;
 mod stacks;
+mod symbols;
 mod tables;
 mod timeline;
 
@@ -71,14 +74,19 @@ impl Client {
         Client { address: viewer.address(), cookie: String::new() }
     }
 
-    /// A client that was let in, when the tables are complete.
-    fn enter(viewer: &Viewer) -> Client {
-        let mut client = Client::stranger(viewer);
-        let url = viewer.url();
-        let path = url.split_once(&viewer.address().to_string()).unwrap().1.to_owned();
+    /// A client that a URL lets in.
+    fn let_in(address: SocketAddr, url: &str) -> Client {
+        let mut client = Client { address, cookie: String::new() };
+        let path = url.split_once(&address.to_string()).unwrap().1.to_owned();
         let entered = client.get(&path);
         assert_eq!(entered.status, 200);
         client.cookie = entered.headers["set-cookie"].split(';').next().unwrap().to_owned();
+        client
+    }
+
+    /// A client that was let in, when the tables are complete.
+    fn enter(viewer: &Viewer) -> Client {
+        let client = Client::let_in(viewer.address(), &viewer.url());
         let end = Instant::now() + Duration::from_secs(120);
         loop {
             let status = client.get("/api/status").json();
@@ -149,6 +157,7 @@ fn report(path: &Path, table: &str, columns: &[&str], values: &[&str], top: Opti
         from: None,
         to: None,
         symbols: etw_app::symbols::SymbolOptions::default(),
+        index: etw_app::index::IndexOptions::default(),
         format: etw_report::rows::RowsFormat::Json,
         output: Some(output.clone()),
     })
@@ -160,16 +169,22 @@ fn report(path: &Path, table: &str, columns: &[&str], values: &[&str], top: Opti
 /// A browser on the page of a trace, with a state in the URL.
 struct Page {
     browser: Browser,
-    viewer: Viewer,
+    address: SocketAddr,
+    /// The server, unless it is a program of its own.
+    _viewer: Option<Viewer>,
 }
 
 impl Page {
     fn open(path: PathBuf, state: &str) -> Option<Page> {
+        Page::of(start(path), state)
+    }
+
+    /// Opens the page of a server.
+    fn of(viewer: Viewer, state: &str) -> Option<Page> {
         let mut browser = Browser::start()?;
-        let viewer = start(path);
         let state = if state.is_empty() { String::new() } else { format!("#{}", escape(state)) };
         browser.open(&format!("{}{state}", viewer.url()));
-        let mut page = Page { browser, viewer };
+        let mut page = Page { browser, address: viewer.address(), _viewer: Some(viewer) };
         page.wait("!!document.querySelector('.virtual td, .flame canvas')");
         Some(page)
     }
@@ -208,7 +223,7 @@ impl Page {
     /// Asserts that nothing went wrong in the page, and that it asked only its own server.
     fn check(&self) {
         assert_eq!(self.browser.errors(), Vec::<String>::new());
-        let own = format!("http://{}/", self.viewer.address());
+        let own = format!("http://{}/", self.address);
         let strange: Vec<String> =
             self.browser.requested().into_iter().filter(|url| !url.starts_with(&own)).collect();
         assert_eq!(strange, Vec::<String>::new());

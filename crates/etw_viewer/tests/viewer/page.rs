@@ -220,12 +220,12 @@ fn stacks_are_a_tree_and_a_graph() {
             .value("document.querySelector('.symbols').title")
             .as_str()
             .unwrap()
-            .contains("etw symbols fetch")
+            .contains("to fetch it")
     );
     page.click_on(
         "[...document.querySelectorAll('.stacks .tabs button')].find((one) => one.textContent === 'By name')",
     );
-    page.wait("document.querySelector('.virtual td')?.textContent.length > 0 && !document.querySelector('.stacks.busy')");
+    page.wait("document.querySelector('.virtual td')?.textContent.length > 0 && !document.querySelector('.stacks .busy')");
     page.wait("[...document.querySelectorAll('.virtual tbody td[data-toggle]')].every((one) => one.dataset.toggle === 'none')");
     // Callers of a function by the menu.
     page.browser.value(
@@ -234,7 +234,7 @@ fn stacks_are_a_tree_and_a_graph() {
     );
     menu(&mut page, "Callers");
     page.wait("JSON.parse(new URLSearchParams(location.hash.slice(1)).get('stack')).view === 'callers'");
-    page.wait("!document.querySelector('.stacks.busy')");
+    page.wait("!document.querySelector('.stacks .busy')");
     let function = state(&mut page, "stack")["function"].as_str().unwrap().to_owned();
     page.wait(&format!("document.querySelector('.virtual tbody td').textContent === {}", json!(function)));
     page.click_on("[...document.querySelectorAll('.stacks .tabs button')].find((one) => one.textContent === 'Flame graph')");
@@ -247,6 +247,78 @@ fn stacks_are_a_tree_and_a_graph() {
     assert!(said.as_str().unwrap().contains("inclusive"), "{said}");
     page.key("Escape");
     page.wait("!document.querySelector('.flame .back')");
+    page.check();
+}
+
+#[test]
+fn stacks_around_a_function_over_time_and_of_two_times() {
+    let Some(path) = real(PERFVIEW) else { return };
+    let Some(mut page) = Page::open(path, "table=\"cpu_sampled\"&tab=\"stacks\"") else { return };
+    let button = |name: &str| {
+        format!(
+            "[...document.querySelectorAll('.stacks button')].find((one) => one.textContent === '{name}')"
+        )
+    };
+    // When: bars for parts of the time, explained on hover.
+    let headings = page
+        .browser
+        .value("[...document.querySelectorAll('.virtual thead th')].map((one) => one.textContent)");
+    assert!(headings.as_array().unwrap().contains(&json!("When")), "{headings}");
+    let bars = page.browser.value("document.querySelector('.virtual tbody td.when').textContent");
+    assert_eq!(bars.as_str().unwrap().chars().count(), 32, "{bars}");
+    assert!(bars.as_str().unwrap().contains('█'), "{bars}");
+    let about = page.browser.value("document.querySelector('.virtual tbody td.when').title");
+    assert!(about.as_str().unwrap().contains("the highest is"), "{about}");
+    // A sandwich by the menu: the function is outermost in both parts.
+    page.browser.value(
+        "[...document.querySelectorAll('.virtual tbody td')].find((one) => one.textContent.includes('!')).dispatchEvent(\
+         new MouseEvent('contextmenu', { bubbles: true, cancelable: true, button: 2, clientX: 300, clientY: 500 }))",
+    );
+    menu(&mut page, "Sandwich");
+    page.wait("document.querySelectorAll('.stacks .virtual').length === 2");
+    let function = state(&mut page, "stack")["function"].as_str().unwrap().to_owned();
+    page.wait(&format!(
+        "[...document.querySelectorAll('.stacks .virtual')].every((one) => \
+         one.querySelector('tbody td')?.textContent === {})",
+        json!(function)
+    ));
+    assert_eq!(page.browser.value("document.querySelector('.between').textContent"), json!(function));
+    page.click_on(&button("Flame graph"));
+    page.wait("document.querySelectorAll('.stacks canvas').length === 2");
+    page.click_on(&button("Call tree"));
+    page.wait("document.querySelectorAll('.stacks .virtual').length === 1");
+    // Just my code: functions of the system are their modules.
+    page.click_on("document.querySelector('.stacks input[type=checkbox]')");
+    page.wait("JSON.parse(new URLSearchParams(location.hash.slice(1)).get('stack')).mine === true");
+    page.click_on(&button("By name"));
+    page.wait("!document.querySelector('.stacks .busy')");
+    page.wait("[...document.querySelectorAll('.virtual tbody td')].some((one) => /^nt(oskrnl.exe|dll.dll)!\\?$/.test(one.textContent))");
+    let system = page.cells().into_iter().filter(|row| row[0].starts_with("ntoskrnl.exe!")).count();
+    assert_eq!(system, 1);
+    // The difference of two times.
+    let length =
+        page.browser.value("fetch('/api/catalog').then((answer) => answer.json()).then((one) => one.length)");
+    let length = length.as_i64().unwrap();
+    let select = |from: i64, to: i64| {
+        format!(
+            "(() => {{ const all = new URLSearchParams(location.hash.slice(1)); all.set('select', '[{from},{to}]'); \
+             location.hash = all.toString(); }})()"
+        )
+    };
+    page.browser.value(&select(0, length / 2));
+    page.wait(&format!("{}.disabled === false", button("Compare")));
+    page.click_on(&button("Compare"));
+    page.browser.value(&select(length / 2, length));
+    page.wait(
+        "[...document.querySelectorAll('.virtual thead th')].some((one) => one.textContent === 'Change')",
+    );
+    page.wait("!document.querySelector('.stacks .busy')");
+    assert_eq!(state(&mut page, "stack")["base"], json!([0, length / 2]));
+    page.wait("document.querySelector('.virtual tbody td.more, .virtual tbody td.less')");
+    page.click_on("document.querySelector('[aria-label=\"End the comparison\"]')");
+    page.wait(
+        "[...document.querySelectorAll('.virtual thead th')].some((one) => one.textContent === 'When')",
+    );
     page.check();
 }
 
@@ -286,8 +358,7 @@ fn a_link_shows_the_same() {
     assert_eq!(page.cells(), cells);
     assert_eq!(page.browser.value("location.href"), hash);
     // Damaged links show what can be read of them.
-    let broken =
-        format!("http://{}/#table=%22disk%22&keys=%5B%22operation&view=%22x&none=1", page.viewer.address());
+    let broken = format!("http://{}/#table=%22disk%22&keys=%5B%22operation&view=%22x&none=1", page.address);
     page.browser.open("about:blank");
     page.browser.open(&broken);
     page.wait("document.querySelector('.analysis')");
@@ -329,7 +400,7 @@ fn everything_has_a_name_and_the_keyboard_reaches_it() {
 fn the_page_says_when_the_server_has_ended() {
     let folder = tempfile::tempdir().unwrap();
     let Some(page) = Page::open(small(folder.path()), "") else { return };
-    let Page { mut browser, viewer } = page;
+    let Page { mut browser, _viewer: viewer, .. } = page;
     drop(viewer);
     let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
     while browser.value("document.querySelector('.gone')?.textContent ?? ''") == "" {

@@ -9,6 +9,18 @@ use serde_json::json;
 use crate::{Client, question, small, start};
 
 const POST: &[&str] = &["/api/rows", "/api/find", "/api/csv", "/api/strip", "/api/stacks"];
+/// What changes something, or needs no trace.
+const CHANGES: &[&str] = &[
+    "/api/symbols/look",
+    "/api/symbols/fetch",
+    "/api/live/start",
+    "/api/live/stop",
+    "/api/live/rules",
+    "/api/live/lines",
+    "/api/providers/search",
+    "/api/providers/show",
+    "/api/providers/choice",
+];
 const GET: &[&str] = &[
     "/",
     "/app.js",
@@ -21,6 +33,10 @@ const GET: &[&str] = &[
     "/api/lanes",
     "/api/tile/a/events/0/0",
     "/api/event/0",
+    "/api/symbols",
+    "/api/live",
+    "/api/live/event/0",
+    "/api/live/trace/all.etl",
     "/none",
     "/../../etc/passwd",
 ];
@@ -80,7 +96,7 @@ fn foreign_hosts_are_refused_on_every_route() {
         for path in GET.iter().chain(&["/enter?token=1"]) {
             assert_eq!(client.send("GET", path, &[("Host", host)], "").status, 403, "{host} {path}");
         }
-        for path in POST {
+        for path in POST.iter().chain(CHANGES) {
             let headers = [("Host", &**host), ("X-OpenETW", "1"), ("Content-Type", "application/json")];
             assert_eq!(client.send("POST", path, &headers, "{}").status, 403, "{host} {path}");
         }
@@ -112,7 +128,7 @@ fn other_origins_are_refused_on_every_route() {
             let answer = client.send("GET", path, &[("Host", &host), ("Origin", origin)], "");
             assert_eq!(answer.status, 403, "{origin} {path}");
         }
-        for path in POST {
+        for path in POST.iter().chain(CHANGES) {
             let headers = [
                 ("Host", &*host),
                 ("Origin", &**origin),
@@ -188,6 +204,11 @@ fn questions_need_the_header_of_the_page() {
         assert_eq!(client.send(method, "/api/rows", &json, &body).status, 403, "{method}");
         let wrong = [("Host", &*host), ("Content-Type", "application/json"), ("X-OpenETW", "0")];
         assert_eq!(client.send(method, "/api/rows", &wrong, &body).status, 403, "{method}");
+    }
+    for path in CHANGES {
+        let json = [("Host", &*host), ("Content-Type", "application/json")];
+        assert_eq!(client.send("POST", path, &json, "{}").status, 403, "{path}");
+        assert_ne!(client.get(path).status, 200, "{path}");
     }
     // A form can have this type without a question of the browser before.
     let form = [("Host", &*host), ("X-OpenETW", "1"), ("Content-Type", "text/plain")];

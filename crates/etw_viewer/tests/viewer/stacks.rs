@@ -90,6 +90,11 @@ fn trees_are_those_of_reports() {
         ..TreeShape::default()
     };
     check(&shaped, TreeView::TopDown, shape);
+    let mut mine = question("top-down");
+    mine["just_my_code"] = json!(true);
+    mine["fold_percent"] = json!(2.5);
+    let shape = TreeShape { just_my_code: true, fold_percent: 2.5, ..TreeShape::default() };
+    check(&mine, TreeView::TopDown, shape);
     let mut excluded = question("top-down");
     excluded["exclude"] = json!(["ntoskrnl.exe!*"]);
     let shape = TreeShape { exclude: vec![pattern()], ..TreeShape::default() };
@@ -127,4 +132,90 @@ fn stacks_are_of_the_rows_that_are_shown() {
     let symbols = &info["symbols"];
     let missing: f64 = symbols["missing"].as_array().unwrap().iter().map(|one| number(&one["percent"])).sum();
     assert!(missing > 0.0 && number(&symbols["named_percent"]) + missing <= 100.0 + 1e-6, "{symbols}");
+}
+
+#[test]
+fn lines_have_their_weight_over_time() {
+    let Some(path) = real(PERFVIEW) else { return };
+    let viewer = start(path);
+    let client = Client::enter(&viewer);
+    let length = client.get("/api/catalog").json()["length"].as_i64().unwrap();
+    for (view, function) in [
+        ("top-down", ""),
+        ("bottom-up", ""),
+        ("by-name", ""),
+        ("callers", "ntoskrnl.exe!*"),
+        ("callees", "ntoskrnl.exe!*"),
+    ] {
+        let mut asked = question(view);
+        asked["function"] = json!(function);
+        let (_, plain) = arrow(&client.ask("/api/stacks", &asked));
+        asked["periods"] = json!(4);
+        let (_, nodes) = arrow(&client.ask("/api/stacks", &asked));
+        assert_eq!(nodes.len(), plain.len());
+        // The weight of each quarter, asked for alone.
+        let mut quarters = Vec::new();
+        for quarter in 0..4 {
+            let mut alone = question(view);
+            alone["function"] = json!(function);
+            alone["from"] = json!(length * quarter / 4);
+            alone["to"] = json!(length * (quarter + 1) / 4);
+            let (_, nodes) = arrow(&client.ask("/api/stacks", &alone));
+            quarters.push(nodes);
+        }
+        for node in nodes.iter().filter(|node| number(&node["depth"]) == 0.0) {
+            let weight = |nodes: &Vec<std::collections::HashMap<String, Value>>| {
+                let found =
+                    nodes.iter().find(|one| one["name"] == node["name"] && one["depth"] == node["depth"]);
+                found.map_or(0.0, |one| number(&one["inclusive"]))
+            };
+            let weights: Vec<f64> = quarters.iter().map(weight).collect();
+            let most = weights.iter().copied().fold(0.0, f64::max);
+            assert_eq!(number(&node["when_most"]), most, "{view} {node:?}");
+            let heights: Vec<u32> =
+                node["when"].as_str().unwrap().chars().map(|digit| digit.to_digit(36).unwrap()).collect();
+            let expected: Vec<u32> = weights
+                .iter()
+                .map(|weight| if *weight > 0.0 { ((weight * 35.0 / most) as u32).max(1) } else { 0 })
+                .collect();
+            assert_eq!(heights, expected, "{view} {node:?}");
+        }
+    }
+}
+
+#[test]
+fn two_periods_are_compared() {
+    let Some(path) = real(PERFVIEW) else { return };
+    let viewer = start(path);
+    let client = Client::enter(&viewer);
+    let length = client.get("/api/catalog").json()["length"].as_i64().unwrap();
+    let mut asked = question("top-down");
+    (asked["from"], asked["to"]) = (json!(0), json!(length / 3));
+    let (_, before) = arrow(&client.ask("/api/stacks", &asked));
+    (asked["from"], asked["to"]) = (json!(length / 3), json!(length));
+    let (after_info, after) = arrow(&client.ask("/api/stacks", &asked));
+    asked["base"] = json!([0, length / 3]);
+    let (info, changes) = arrow(&client.ask("/api/stacks", &asked));
+    assert_eq!(info["total"], after_info["total"]);
+    let sum = |nodes: &[std::collections::HashMap<String, Value>], column: &str| {
+        let mut found: Vec<String> = nodes
+            .iter()
+            .filter(|node| number(&node["depth"]) == 0.0 && number(&node[column]) > 0.0)
+            .map(|node| format!("{} {}", node["name"], node[column]))
+            .collect();
+        found.sort();
+        found
+    };
+    assert_eq!(sum(&changes, "before"), sum(&before, "inclusive"));
+    assert_eq!(sum(&changes, "inclusive"), sum(&after, "inclusive"));
+    assert!(sum(&before, "inclusive") != sum(&after, "inclusive"));
+    asked["view"] = json!("by-name");
+    let (_, functions) = arrow(&client.ask("/api/stacks", &asked));
+    let by = |node: &std::collections::HashMap<String, Value>| {
+        (number(&node["exclusive"]) - number(&node["exclusive_before"])).abs()
+    };
+    assert!(functions.len() > 10 && functions.windows(2).all(|pair| by(&pair[0]) >= by(&pair[1])));
+    asked["view"] = json!("callers");
+    let refused = client.ask("/api/stacks", &asked);
+    assert!(refused.status == 422 && refused.text().contains("compare"), "{}", refused.text());
 }

@@ -19,6 +19,10 @@ export interface Status {
   phase: string;
   done: number;
   is_ready: boolean;
+  /** Number of the tables, which are built again for new symbols. */
+  generation: number;
+  /** Whether the page may start sessions. */
+  is_live: boolean;
   error: string | null;
 }
 
@@ -125,11 +129,16 @@ export interface StackRequest extends Scope {
   group: string[];
   fold_percent: number;
   min_percent: number;
+  just_my_code: boolean;
+  periods: number;
+  base: [number, number] | null;
 }
 
 export interface StackInfo {
   kind: Kind;
   total: { weight: number; events: number };
+  /** Of the time that is compared with. */
+  before?: { weight: number; events: number };
   unselected: { weight: number; events: number };
   left_out_nodes: number;
   min_percent: number;
@@ -138,6 +147,114 @@ export interface StackInfo {
     modules: number;
     missing: { module: string; weight: number; events: number; percent: number }[];
   };
+}
+
+/** What is known of the symbols that the traces need. */
+export interface SymbolState {
+  phase: string;
+  is_busy: boolean;
+  servers: string[];
+  /** Number of samples; null before they were counted. */
+  samples: number | null;
+  missing: number;
+  would_name: number;
+  modules: {
+    name: string;
+    path: string;
+    samples: number;
+    stacks: number;
+    percent: number;
+    is_managed: boolean;
+    is_missing: boolean;
+    found: string | null;
+    named_from: string | null;
+    problem: string | null;
+  }[];
+  received_bytes: number;
+  done: number;
+  error: string | null;
+}
+
+export interface LiveState {
+  session: {
+    title: string;
+    events: number;
+    rate: number;
+    lost: number;
+    not_kept: number;
+    shown: number;
+    next: number;
+    ended: string | null;
+    trouble: string | null;
+  } | null;
+  /** The flags of a session without options. */
+  kernel: string;
+  problem?: string;
+}
+
+export interface LiveLine {
+  number: number;
+  cells: string[];
+  level: number;
+  is_lit: boolean;
+}
+
+export interface LiveLines {
+  count: number;
+  from: number;
+  lines: LiveLine[];
+}
+
+/** Something that a search through the schemas found, as `etw provider search` has it. */
+export interface FoundThing {
+  Kind: string;
+  Provider: string;
+  Guid: string;
+  EventID?: number;
+  Opcode?: number;
+  Event?: string;
+  Field?: string;
+  Type?: string;
+  Keyword?: string;
+  Mask?: string;
+  Map?: string;
+  Text?: string;
+  Value?: string;
+}
+
+/** A provider, as `etw provider show` has it. */
+export interface ProviderInfo {
+  Name: string;
+  Guid: string;
+  Origin: string;
+  Keywords?: { Value: string; Name: string }[];
+  Events?: {
+    EventID: number;
+    Version: number;
+    Opcode: number;
+    Name?: string;
+    TaskName?: string;
+    OpcodeName?: string;
+    Message?: string;
+    Fields?: { Name: string; Type: string; Map?: string }[];
+    Releases?: string[];
+  }[];
+}
+
+export interface ProviderShown {
+  releases: string[];
+  providers: ProviderInfo[];
+}
+
+/** What records and shows chosen events. */
+export interface Choice {
+  provider: string;
+  record: string;
+  watch: string;
+  dump: string;
+  logman: string;
+  wprp: string;
+  code: string;
 }
 
 export type Column = ArrayLike<unknown>;

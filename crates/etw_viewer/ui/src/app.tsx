@@ -9,9 +9,12 @@ import { editing, Editor, GoldenBar } from "./bar";
 import { Details } from "./details";
 import { duration, show as text } from "./format";
 import { finding, Grid, summary } from "./grid";
+import { Live } from "./live";
 import { Menu, notice } from "./menu";
+import { Providers } from "./providers";
 import { Stacks } from "./stacks";
 import { catalog, failure, lanes, length, openTable, pointer, select, state, status, table, undoZoom, update, view, zoom } from "./state";
+import { naming, SymbolPanel } from "./symbols";
 import { pan, Timeline, zoomAt } from "./timeline";
 
 const helping = signal(false);
@@ -24,6 +27,7 @@ async function start(): Promise<void> {
       status.value = await json<Status>("/api/status");
       if (status.value.error) throw new Error(status.value.error);
       if (status.value.is_ready) break;
+      if (status.value.files.length === 0) return void watch();
       await new Promise((done) => setTimeout(done, 150));
     }
     const [found, groups] = await Promise.all([json<Catalog>("/api/catalog"), json<LaneGroup[]>("/api/lanes")]);
@@ -55,9 +59,11 @@ function fill(): void {
 /** Sees when the server ends. */
 async function watch(): Promise<void> {
   for (;;) {
-    await new Promise((done) => setTimeout(done, 5000));
+    await new Promise((done) => setTimeout(done, naming.value ? 500 : 5000));
     try {
-      await json<Status>("/api/status");
+      const now = await json<Status>("/api/status");
+      // New symbols have given the tables other names; the URL has what is shown of them.
+      if (now.is_ready && status.value && now.generation !== status.value.generation) location.reload();
       if (failure.value) failure.value = "";
     } catch (error) {
       if (error instanceof Gone) failure.value = error.message;
@@ -381,6 +387,7 @@ function keys(event: KeyboardEvent): void {
     parts[(now + 1) % parts.length]?.focus();
   } else if (key === "Escape") {
     if (helping.value) helping.value = false;
+    else if (naming.value) naming.value = false;
     else if (editing.value) editing.value = false;
     else if (state.value.event !== null) update({ event: null });
     else select(null);
@@ -393,6 +400,35 @@ effect(() => {
   document.documentElement.dataset["theme"] = state.value.theme;
 });
 
+function Theme() {
+  const themes = { "": "dark", dark: "light", light: "" } as const;
+  return (
+    <button title="Colours: those of the system, dark or light" onClick={() => update({ theme: themes[state.value.theme] })}>
+      {state.value.theme === "" ? "Auto" : state.value.theme === "dark" ? "Dark" : "Light"}
+    </button>
+  );
+}
+
+/** What the page can show: the traces, and live sessions. */
+function Pages() {
+  const now = status.value;
+  const pages: [typeof state.value.page, string, string][] = [];
+  if (now?.files.length) pages.push(["", "Trace", "The traces that were opened."]);
+  if (now?.is_live) pages.push(["live", "Live", "Sessions of this machine."]);
+  pages.push(["providers", "Providers", "Providers whose schemas are known: their events and fields, and what records them."]);
+  const shown = now?.files.length === 0 && state.value.page === "" ? "live" : state.value.page;
+  if (pages.length < 2) return null;
+  return (
+    <span class="tabs" role="group" aria-label="Pages">
+      {pages.map(([page, title, about]) => (
+        <button key={page} aria-pressed={page === shown} title={about} onClick={() => update({ page })}>
+          {title}
+        </button>
+      ))}
+    </span>
+  );
+}
+
 function App() {
   if (failure.value && !catalog.value) {
     return (
@@ -402,10 +438,30 @@ function App() {
       </div>
     );
   }
+  const page = status.value?.files.length === 0 && state.value.page === "" ? "live" : state.value.page;
+  if (status.value && page !== "") {
+    return (
+      <>
+        <header class="top">
+          <img src="/icon.svg" alt="" width="20" height="20" />
+          <b>OpenETW</b>
+          <Pages />
+          <span class="space" />
+          <Theme />
+        </header>
+        {failure.value && (
+          <div class="gone" role="alert">
+            {failure.value}
+          </div>
+        )}
+        {page === "live" ? <Live /> : <Providers />}
+        <Menu />
+      </>
+    );
+  }
   if (!catalog.value) return <Loading />;
   const [from, to] = view.value;
   const lost = status.value?.files.reduce((sum, file) => sum + file.events_lost, 0) ?? 0;
-  const themes = { "": "dark", dark: "light", light: "" } as const;
   return (
     <>
       <header class="top">
@@ -419,6 +475,7 @@ function App() {
             {lost.toLocaleString("en-US")} events lost
           </span>
         )}
+        <Pages />
         <span class="space" />
         <span class="quiet" title="Visible time, in seconds since the start of the trace">
           {text(from, "time")} – {text(to, "time")} s ({duration((to - from) * 100)})
@@ -432,9 +489,10 @@ function App() {
         <button title="Undo zoom (Backspace)" onClick={undoZoom}>
           Undo
         </button>
-        <button title="Colours: those of the system, dark or light" onClick={() => update({ theme: themes[state.value.theme] })}>
-          {state.value.theme === "" ? "Auto" : state.value.theme === "dark" ? "Dark" : "Light"}
+        <button title="Symbols: what is missing, and fetching it" aria-expanded={naming.value} onClick={() => (naming.value = !naming.value)}>
+          Symbols
         </button>
+        <Theme />
         <button title="Keys (?)" aria-label="Keys" onClick={() => (helping.value = !helping.value)}>
           ?
         </button>
@@ -455,6 +513,7 @@ function App() {
       <footer class="status" aria-live="polite">
         <span>{notice.value || (state.value.tab === "table" ? summary.value : "")}</span>
       </footer>
+      <SymbolPanel />
       {helping.value && <Help />}
       <Menu />
     </>

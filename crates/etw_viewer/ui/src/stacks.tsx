@@ -1,10 +1,12 @@
 // Stacks of the rows that are shown: call trees, by name, callers and callees, and as a flame graph.
 
+import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { arrow, type Batch, type StackInfo } from "./api";
-import { exact, type Kind, show } from "./format";
+import { arrow, type Batch, type StackInfo, type StackRequest } from "./api";
+import { duration, exact, type Kind, show, time } from "./format";
 import { copy, type MenuItem, openMenu } from "./menu";
-import { request, type StackState, state, table, update } from "./state";
+import { length, request, type StackState, state, table, update } from "./state";
+import { naming } from "./symbols";
 import { Virtual, type VirtualColumn } from "./virtual";
 
 /** Nodes of a tree: each comes before those in it. */
@@ -36,6 +38,18 @@ export class Tree {
   name(node: number): string {
     return String(this.batch.columns.get("name")?.[node] ?? "");
   }
+  has(column: string): boolean {
+    return this.batch.columns.has(column);
+  }
+  /** What a node weighs more than in the time before. */
+  change(node: number): number {
+    return this.number("inclusive", node) - this.number("before", node);
+  }
+  /** The weight of a node over time, as bars. */
+  when(node: number): string {
+    const digits = String(this.batch.columns.get("when")?.[node] ?? "");
+    return [...digits].map((digit) => BLOCKS[Math.ceil((Number.parseInt(digit, 36) / 35) * 8)]).join("");
+  }
 }
 
 const VIEWS: [StackState["view"], string, string][] = [
@@ -44,51 +58,57 @@ const VIEWS: [StackState["view"], string, string][] = [
   ["by-name", "By name", "Each function, without callers and callees."],
   ["callers", "Callers", "Who called a function."],
   ["callees", "Callees", "What a function calls."],
+  ["sandwich", "Sandwich", "Who called a function, above what it calls."],
 ];
 
-const COLUMNS: [string, string, Kind | "", string][] = [
-  ["name", "Function", "text", "Function, as module!function, or process."],
+/** Number of parts of the time of which each line shows the weight. */
+const PERIODS = 32;
+const BLOCKS = " ▁▂▃▄▅▆▇█";
+
+/** A column of a tree: name of its values, title, kind (that of the weight if empty) and meaning. */
+type TreeColumn = [string, string, Kind | "", string];
+
+const NAME: TreeColumn = ["name", "Function", "text", "Function, as module!function, or process."];
+const COLUMNS: TreeColumn[] = [
+  NAME,
   ["inclusive", "Inclusive", "", "Weight of stacks through it."],
   ["inclusive_percent", "Inc %", "percent", "Inclusive weight, as part of all stacks."],
   ["exclusive", "Exclusive", "", "Weight of stacks that end in it."],
   ["exclusive_percent", "Exc %", "percent", "Exclusive weight, as part of all stacks."],
   ["inclusive_events", "Count", "count", "Number of samples or events through it."],
+  ["when", "When", "text", `Inclusive weight in ${PERIODS} equal parts of the time, the greatest as the highest bar.`],
+];
+const CHANGES: TreeColumn[] = [
+  NAME,
+  ["before", "Before", "", "Inclusive weight in the time that is compared with."],
+  ["inclusive", "After", "", "Inclusive weight in the selected time."],
+  ["change", "Change", "", "Inclusive weight after, less that before."],
+  ["before_percent", "Before %", "percent", "Inclusive weight before, as part of all stacks before."],
+  ["inclusive_percent", "After %", "percent", "Inclusive weight after, as part of all stacks after."],
+  ["exclusive_before", "Exc before", "", "Weight before of stacks that end in it."],
+  ["exclusive", "Exc after", "", "Weight after of stacks that end in it."],
 ];
 
 function set(change: Partial<StackState>): void {
   update({ stack: { ...state.value.stack, ...change } });
 }
 
-export function Stacks() {
+/** The tree that came last, for what is said of its names. */
+const latest = signal<Tree | null>(null);
+
+/** Asks for a tree whenever the question changes. */
+function useTree(question: StackRequest): { tree: Tree | null; error: string; busy: boolean } {
   const [tree, setTree] = useState<Tree | null>(null);
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
-  const stack = state.value.stack;
-  const scope = request.value;
-  const weight = stack.weight || table.value?.weights[0]?.name || "rows";
-  const view = stack.graph ? (stack.view === "callers" || stack.view === "callees" ? stack.view : "top-down") : stack.view;
-  const question = {
-    table: scope.table,
-    from: scope.from,
-    to: scope.to,
-    filters: scope.filters,
-    weight,
-    view,
-    function: stack.function,
-    include: stack.include,
-    exclude: stack.exclude,
-    fold: stack.fold,
-    group: stack.group,
-    fold_percent: stack.percent,
-    min_percent: stack.graph ? 0.02 : 0.01,
-  };
-  const key = JSON.stringify(question);
   useEffect(() => {
     const stop = new AbortController();
     setBusy(true);
     arrow<StackInfo>("/api/stacks", question, stop.signal).then(
       (batch) => {
-        setTree(new Tree(batch));
+        const next = new Tree(batch);
+        latest.value = next;
+        setTree(next);
         setError("");
         setBusy(false);
       },
@@ -99,14 +119,52 @@ export function Stacks() {
       },
     );
     return () => stop.abort();
-  }, [key]);
+  }, [JSON.stringify(question)]);
+  return { tree, error, busy };
+}
 
+function question(view: string): StackRequest {
+  const stack = state.value.stack;
+  const scope = request.value;
+  return {
+    table: scope.table,
+    from: scope.from ?? null,
+    to: scope.to ?? null,
+    filters: scope.filters,
+    weight: stack.weight || table.value?.weights[0]?.name || "rows",
+    view,
+    function: stack.function,
+    include: stack.include,
+    exclude: stack.exclude,
+    fold: stack.fold,
+    group: stack.group,
+    fold_percent: stack.percent,
+    min_percent: stack.graph ? 0.02 : 0.01,
+    just_my_code: stack.mine,
+    periods: stack.graph || stack.base ? 0 : PERIODS,
+    base: stack.base,
+  };
+}
+
+/** The view that is asked for: a flame graph has no list, and a difference has no callers. */
+function viewOf(stack: StackState): StackState["view"] {
+  if (stack.base) return stack.view === "by-name" && !stack.graph ? "by-name" : "top-down";
+  const around = stack.view === "callers" || stack.view === "callees" || stack.view === "sandwich";
+  if (around && !stack.function) return "top-down";
+  return stack.graph && !around ? "top-down" : stack.view;
+}
+
+export function Stacks() {
+  const stack = state.value.stack;
+  const view = viewOf(stack);
+  const time = state.value.select;
+  const isNamed = Boolean(stack.function);
   return (
-    <div class={`stacks ${busy ? "busy" : ""}`}>
+    <div class="stacks">
       <div class="tools" role="toolbar" aria-label="Stacks">
         <label title="What the stacks weigh">
           Weight{" "}
-          <select value={weight} onChange={(event) => set({ weight: event.currentTarget.value })}>
+          <select value={stack.weight || table.value?.weights[0]?.name} onChange={(event) => set({ weight: event.currentTarget.value })}>
             {table.value?.weights.map((one) => (
               <option key={one.name} value={one.name} title={one.summary}>
                 {one.name}
@@ -115,22 +173,50 @@ export function Stacks() {
           </select>
         </label>
         <span class="tabs" role="group" aria-label="View">
-          {VIEWS.map(([name, title, about]) => (
-            <button
-              key={name}
-              aria-pressed={!stack.graph && stack.view === name}
-              title={about}
-              disabled={(name === "callers" || name === "callees") && !stack.function}
-              onClick={() => set({ view: name, graph: false })}
-            >
-              {title}
-            </button>
-          ))}
-          <button aria-pressed={stack.graph} title="Stacks as boxes: the width is the weight, callees are below callers." onClick={() => set({ graph: true })}>
+          {VIEWS.map(([name, title, about]) => {
+            const isAround = name === "callers" || name === "callees" || name === "sandwich";
+            const lacks = stack.base ? isAround || name === "bottom-up" : isAround && !isNamed;
+            return (
+              <button
+                key={name}
+                aria-pressed={view === name && (!stack.graph || isAround)}
+                title={isAround && !isNamed ? `${about} Choose the function in the menu of a line.` : about}
+                disabled={lacks}
+                onClick={() => set({ view: name, graph: stack.graph && isAround })}
+              >
+                {title}
+              </button>
+            );
+          })}
+          <button aria-pressed={stack.graph} title="Stacks as boxes: the width is the weight, callees are below callers." onClick={() => set({ graph: !stack.graph })}>
             Flame graph
           </button>
         </span>
-        {stack.function && <span class="quiet">of {stack.function}</span>}
+        {isNamed && (
+          <span class="quiet">
+            of {stack.function}
+            <button class="close" aria-label="Show all functions" onClick={() => set({ function: "", view: "top-down" })}>
+              ×
+            </button>
+          </span>
+        )}
+        <span class="space" />
+        {stack.base ? (
+          <span class="filter" title="The tree shows this time as before, and the selected time as after.">
+            compared with {text(stack.base)}
+            <button class="close" aria-label="End the comparison" onClick={() => set({ base: null })}>
+              ×
+            </button>
+          </span>
+        ) : (
+          <button
+            disabled={!time}
+            title="Compare the selected time with another one: press it, then select the other time."
+            onClick={() => time && set({ base: time })}
+          >
+            Compare
+          </button>
+        )}
       </div>
       <div class="tools patterns">
         <Pattern name="include" label="Include" title="Only stacks with a matching frame (IncPats). * is any text; separate patterns by ;" />
@@ -146,23 +232,55 @@ export function Stacks() {
             onChange={(event) => set({ percent: Number.parseFloat(event.currentTarget.value) || 0 })}
           />
         </label>
-        {tree && <Symbols tree={tree} />}
+        <label title="Functions of the system and of .NET become one for each module.">
+          <input type="checkbox" checked={stack.mine} onChange={(event) => set({ mine: event.currentTarget.checked })} /> Just my code
+        </label>
+        {latest.value && <Symbols tree={latest.value} />}
       </div>
-      {error ? (
-        <div class="message" role="alert">
-          {error}
-        </div>
-      ) : !tree ? (
-        <div class="message">Counting …</div>
-      ) : tree.count === 0 ? (
+      {view === "sandwich" ? (
+        <>
+          <Shown key="callers" view="callers" upwards />
+          <div class="between">{stack.function}</div>
+          <Shown key="callees" view="callees" />
+        </>
+      ) : (
+        <Shown key="all" view={view} />
+      )}
+    </div>
+  );
+}
+
+function text(range: [number, number]): string {
+  return `${time(range[0])} – ${time(range[1])} s`;
+}
+
+/** One tree, as lines or as a flame graph; `upwards` if its outermost functions are at the bottom. */
+function Shown({ view, upwards }: { view: string; upwards?: boolean }) {
+  const { tree, error, busy } = useTree(question(view));
+  const { graph } = state.value.stack;
+  if (error) {
+    return (
+      <div class="message" role="alert">
+        {error}
+      </div>
+    );
+  }
+  if (!tree) return <div class="message">Counting …</div>;
+  return (
+    <div class={`shown ${busy ? "busy" : ""}`}>
+      {tree.count === 0 ? (
         <div class="message">{tree.info.unselected.events > 0 ? "No stack is selected." : "These rows have no stacks."}</div>
-      ) : stack.graph ? (
-        <Flame tree={tree} />
+      ) : graph ? (
+        <Flame tree={tree} upwards={upwards ?? false} />
       ) : (
         <CallTree tree={tree} />
       )}
     </div>
   );
+}
+
+function signed(value: number, kind: Kind): string {
+  return value > 0 ? `+${show(value, kind)}` : show(value, kind);
 }
 
 function Pattern(props: { name: "include" | "exclude" | "fold" | "group"; label: string; title: string }) {
@@ -189,11 +307,11 @@ function Symbols({ tree }: { tree: Tree }) {
   const title =
     modules === 0
       ? "Every function that did work has a name."
-      : `Without names (exclusive weight):\n${worst.join("\n")}\n\nTo get symbols: etw symbols fetch TRACE, then open the trace again.`;
+      : `Without names (exclusive weight):\n${worst.join("\n")}\n\nClick for what is missing, and to fetch it.`;
   return (
-    <span class={`symbols ${modules > 0 ? "lack" : ""}`} title={title}>
+    <button class={`symbols ${modules > 0 ? "lack" : ""}`} title={title} onClick={() => (naming.value = !naming.value)}>
       {named_percent.toFixed(1)} % named{modules > 0 ? `; ${modules} ${modules === 1 ? "module" : "modules"} without symbols` : ""}
-    </span>
+    </button>
   );
 }
 
@@ -211,6 +329,7 @@ function nodeMenu(tree: Tree, node: number, x: number, y: number): void {
       { label: `Group module ${module}`, run: () => set({ group: [...stack.group, module] }) },
       { label: "Callers", run: () => set({ view: "callers", function: name, graph: false }) },
       { label: "Callees", run: () => set({ view: "callees", function: name, graph: false }) },
+      { label: "Sandwich: callers and callees", run: () => set({ view: "sandwich", function: name, base: null }) },
     );
   }
   items.push({ label: "Copy name", run: () => void copy(name, "the name") });
@@ -247,15 +366,19 @@ function CallTree({ tree }: { tree: Tree }) {
     return rows;
   }, [tree, open]);
   const kindOf = (kind: Kind | ""): Kind => kind || tree.info.kind;
-  const columns: VirtualColumn[] = COLUMNS.map(([, title, kind, about]) => ({
+  const all = tree.info.before ? CHANGES : COLUMNS.filter(([name]) => name !== "when" || tree.has("when"));
+  const columns: VirtualColumn[] = all.map(([name, title, kind, about]) => ({
     title,
     summary: about,
-    className: kind === "text" ? "left key wide" : "right",
+    className: name === "when" ? "left when" : kind === "text" ? "left key wide" : "right",
   }));
+  const [from, to] = state.value.select ?? [0, length.value];
   const cell = (row: number, at: number): string => {
     const node = rows[row];
-    const column = COLUMNS[at];
+    const column = all[at];
     if (node === undefined || !column) return "";
+    if (column[0] === "when") return tree.when(node);
+    if (column[0] === "change") return signed(tree.change(node), kindOf(column[2]));
     return at === 0 ? tree.name(node) : show(tree.number(column[0], node), kindOf(column[2]));
   };
   const toggle = (row: number, wanted?: boolean) => {
@@ -282,7 +405,7 @@ function CallTree({ tree }: { tree: Tree }) {
       const box = (event.currentTarget as HTMLElement).querySelector("td.cursor")?.getBoundingClientRect();
       nodeMenu(tree, node, (box?.left ?? 200) + 40, (box?.bottom ?? 200) + 2);
     } else if ((event.ctrlKey || event.metaKey) && event.key === "c") {
-      const lines = [COLUMNS.map(([, title]) => title), ...rows.slice(0, 10000).map((_, row) => COLUMNS.map((__, at) => (at === 0 ? " ".repeat(tree.depth(rows[row] ?? 0)) : "") + cell(row, at)))];
+      const lines = [all.map(([, title]) => title), ...rows.slice(0, 10000).map((_, row) => all.map((__, at) => (at === 0 ? " ".repeat(tree.depth(rows[row] ?? 0)) : "") + cell(row, at)))];
       void copy(lines.map((line) => line.join("\t")).join("\n"), "the tree");
     } else return;
     event.preventDefault();
@@ -297,12 +420,12 @@ function CallTree({ tree }: { tree: Tree }) {
       cursor={cursor}
       load={async (from, to) => {
         const texts: string[][] = [];
-        for (let row = from; row < to; row += 1) texts.push(COLUMNS.map((_, at) => cell(row, at)));
+        for (let row = from; row < to; row += 1) texts.push(all.map((_, at) => cell(row, at)));
         return texts;
       }}
       about={(row, at) => {
         const node = rows[row] ?? 0;
-        const column = COLUMNS[at];
+        const column = all[at];
         if (at === 0) {
           const leaf = tree.ends[node] === node + 1;
           const rest = tree.number("left_out", node);
@@ -311,6 +434,13 @@ function CallTree({ tree }: { tree: Tree }) {
             toggle: leaf ? "none" : open.has(node) ? "open" : "closed",
             depth: tree.depth(node),
           };
+        }
+        if (column?.[0] === "when") {
+          return { title: `Each bar is ${duration(((to - from) * 100) / PERIODS)}; the highest is ${show(tree.number("when_most", node), tree.info.kind)}.` };
+        }
+        if (column?.[0] === "change") {
+          const change = tree.change(node);
+          return { title: `${exact(change, tree.info.kind)}\n${column[3]}`, className: change > 0 ? "more" : change < 0 ? "less" : "" };
         }
         return column ? { title: `${exact(tree.number(column[0], node), kindOf(column[2]))}\n${column[3]}` } : {};
       }}
@@ -337,7 +467,16 @@ function colorOf(name: string, dark: boolean): string {
   return dark ? `hsl(${hue} 45% ${30 + (hash % 9)}%)` : `hsl(${hue} 70% ${76 + (hash % 10)}%)`;
 }
 
-function Flame({ tree }: { tree: Tree }) {
+/** Orange for more than before, blue for less, as a part of all. */
+function colorOfChange(tree: Tree, node: number, dark: boolean): string {
+  const change = (tree.number("inclusive_percent", node) - tree.number("before_percent", node)) / 100;
+  const part = Math.min(1, Math.sqrt(Math.abs(change) * 4));
+  if (part < 0.02) return dark ? "#3c4656" : "#d5dbe4";
+  const hue = change > 0 ? 28 : 212;
+  return dark ? `hsl(${hue} ${Math.round(70 * part)}% 34%)` : `hsl(${hue} ${Math.round(85 * part)}% ${Math.round(86 - 20 * part)}%)`;
+}
+
+function Flame({ tree, upwards }: { tree: Tree; upwards: boolean }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const host = useRef<HTMLDivElement>(null);
   const [root, setRoot] = useState(-1);
@@ -384,8 +523,13 @@ function Flame({ tree }: { tree: Tree }) {
       deepest = Math.max(deepest, depth);
       boxes.push({ node, x: (start / Math.max(1, total)) * width, width: size, y: depth * ROW });
     }
+    if (upwards) for (const box of boxes) box.y = deepest * ROW - box.y;
     return { boxes, height: (deepest + 1) * ROW };
-  }, [tree, root, width]);
+  }, [tree, root, width, upwards]);
+  useEffect(() => {
+    // Callers grow upwards from the function, which is at the bottom.
+    if (upwards && host.current) host.current.scrollTop = host.current.scrollHeight;
+  }, [upwards, height]);
   useEffect(() => {
     const front = canvas.current;
     if (!front) return;
@@ -402,7 +546,7 @@ function Flame({ tree }: { tree: Tree }) {
     context.font = "11px system-ui, sans-serif";
     context.textBaseline = "middle";
     for (const box of boxes) {
-      context.fillStyle = colorOf(tree.name(box.node), dark);
+      context.fillStyle = tree.info.before ? colorOfChange(tree, box.node, dark) : colorOf(tree.name(box.node), dark);
       context.fillRect(box.x, box.y, Math.max(0.4, box.width - 0.6), ROW - 1);
       if (box.node === focus) {
         context.strokeStyle = accent;
@@ -427,9 +571,9 @@ function Flame({ tree }: { tree: Tree }) {
     const shown = boxes.map((box) => box.node);
     const siblings = shown.filter((node) => tree.parents[node] === tree.parents[focus] && tree.depth(node) === tree.depth(focus));
     const place = siblings.indexOf(focus);
-    if (event.key === "ArrowDown") {
+    if (event.key === (upwards ? "ArrowUp" : "ArrowDown")) {
       if (shown.includes(focus + 1) && tree.parents[focus + 1] === focus) setFocus(focus + 1);
-    } else if (event.key === "ArrowUp") {
+    } else if (event.key === (upwards ? "ArrowDown" : "ArrowUp")) {
       const parent = tree.parents[focus] ?? -1;
       if (shown.includes(parent)) setFocus(parent);
     } else if (event.key === "ArrowRight") setFocus(siblings[place + 1] ?? focus);
@@ -442,6 +586,7 @@ function Flame({ tree }: { tree: Tree }) {
     event.stopPropagation();
   };
   const about = (node: number) =>
+    (tree.info.before ? `${signed(tree.change(node), tree.info.kind)} against ${show(tree.number("before", node), tree.info.kind)} before. ` : "") +
     `${tree.name(node)}: ${show(tree.number("inclusive", node), tree.info.kind)} inclusive (${tree.number("inclusive_percent", node).toFixed(2)} %), ${show(tree.number("exclusive", node), tree.info.kind)} exclusive, ${tree.number("inclusive_events", node).toLocaleString("en-US")} events`;
   return (
     <div class="flame" ref={host} tabIndex={0} role="tree" aria-label="Flame graph; arrows move, Enter zooms" onKeyDown={keys}>

@@ -7,7 +7,7 @@ export type Range = [number, number];
 
 export interface StackState {
   weight: string;
-  view: "top-down" | "bottom-up" | "by-name" | "callers" | "callees";
+  view: "top-down" | "bottom-up" | "by-name" | "callers" | "callees" | "sandwich";
   function: string;
   graph: boolean;
   include: string[];
@@ -15,9 +15,38 @@ export interface StackState {
   fold: string[];
   group: string[];
   percent: number;
+  /** Whether functions of the system are grouped by their modules: "just my code". */
+  mine: boolean;
+  /** A time to compare with. */
+  base: Range | null;
+}
+
+/** A filter of the live view. */
+export interface Rule {
+  column: string;
+  relation: string;
+  value: string;
+  action: "include" | "exclude" | "highlight";
+}
+
+/** What the provider explorer shows. */
+export interface ExplorerState {
+  text: string;
+  kinds: string[];
+  /** GUID of the provider. */
+  name: string;
+  release: string;
+  events: number[];
+  keywords: string[];
+  level: number;
+  stacks: boolean;
 }
 
 export interface State {
+  /** What is shown: the traces, the live session or the providers. */
+  page: "" | "live" | "providers";
+  rules: Rule[];
+  explorer: ExplorerState;
   table: string;
   tab: "table" | "stacks";
   /** Whether single rows are shown instead of groups. */
@@ -50,9 +79,16 @@ const STACK: StackState = {
   fold: [],
   group: [],
   percent: 0,
+  mine: false,
+  base: null,
 };
 
+const EXPLORER: ExplorerState = { text: "", kinds: [], name: "", release: "", events: [], keywords: [], level: 0, stacks: false };
+
 const EMPTY: State = {
+  page: "",
+  rules: [],
+  explorer: EXPLORER,
   table: "",
   tab: "table",
   flat: false,
@@ -124,6 +160,7 @@ function read(): State {
   }
   const found = { ...EMPTY, ...values } as State;
   found.stack = { ...STACK, ...found.stack };
+  found.explorer = { ...EXPLORER, ...found.explorer };
   return found;
 }
 

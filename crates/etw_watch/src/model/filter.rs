@@ -3,6 +3,7 @@
 use openetw::{Event, EventFilter, Predicate};
 
 use super::rows::printable;
+use super::rules::Rules;
 
 /// Filter from the filter line.
 #[derive(Debug, Clone)]
@@ -11,6 +12,8 @@ pub(crate) enum Wanted {
     Expression(Predicate),
     /// `~TEXT`: the event's line contains this text; stored in lower case.
     Text(String),
+    /// Rules that include and exclude.
+    Rules(Rules),
 }
 
 impl Wanted {

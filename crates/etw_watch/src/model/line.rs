@@ -72,18 +72,26 @@ impl Line {
         names: Names<impl Fn(u32) -> Option<String>, impl Fn(u32) -> Option<String>>,
     ) -> Line {
         let record = event.record;
-        let id = |id: Option<u32>| id.map_or_else(|| "-".to_owned(), |id| id.to_string());
         Line {
             number,
             time: time_of_day(record.time()),
-            process: known.process.as_deref().unwrap_or("-").to_owned(),
-            process_id: id(known.process_id),
-            thread_id: id(known.thread_id),
             operation: operation(event),
             detail: detail(event, known, &names),
             result: known.end.and_then(|end| end.status).map_or_else(String::new, status),
             duration: known.end.map_or_else(String::new, |end| span(end.took as f64)),
             level: record.descriptor().level.0,
+            ..Line::without_event(known)
+        }
+    }
+
+    /// Returns the part of a line that needs no decoding: process and thread.
+    pub(crate) fn without_event(known: &Known) -> Line {
+        let id = |id: Option<u32>| id.map_or_else(|| "-".to_owned(), |id| id.to_string());
+        Line {
+            process: known.process.as_deref().unwrap_or("-").to_owned(),
+            process_id: id(known.process_id),
+            thread_id: id(known.thread_id),
+            ..Line::default()
         }
     }
 

@@ -9,6 +9,7 @@ mod lookup;
 mod meter;
 mod remembered;
 pub(crate) mod rows;
+pub(crate) mod rules;
 mod state;
 mod store;
 mod tables;
@@ -128,14 +129,20 @@ impl Model {
         if let Some(begun) = self.store.known_mut(number) {
             begun.end = Some(end);
         }
-        let Model { store, decoder, state, wanted: Some(wanted @ Wanted::Text(_)), .. } = self else {
+        let Model { store, decoder, state, wanted: Some(wanted), .. } = self else { return };
+        // The result is no field of the event.
+        if matches!(wanted, Wanted::Expression(_)) {
             return;
-        };
+        }
         let Some((record, kept)) = store.get(number) else { return };
         let is_wanted = matches(decoder, state, wanted, (&record, &kept.known));
         let index = self.index_of(number);
-        if is_wanted && self.number(index) != Some(number) {
-            self.shown.insert(index, number);
+        match self.number(index) == Some(number) {
+            false if is_wanted => self.shown.insert(index, number),
+            true if !is_wanted => {
+                self.shown.remove(index);
+            }
+            _ => {}
         }
     }
 
@@ -223,6 +230,11 @@ impl Model {
         line(decoder, state, number, (&record, &kept.known))
     }
 
+    /// Returns the path of the file that an event is about.
+    pub(crate) fn path(&self, number: u64) -> Option<String> {
+        self.store.get(number)?.1.known.path.as_deref().map(str::to_owned)
+    }
+
     /// Returns all details of an event, with its stack.
     pub(crate) fn details(&mut self, number: u64) -> Vec<String> {
         let Model { store, decoder, state, .. } = self;
@@ -286,10 +298,35 @@ impl Model {
 
     /// Calls `write` with the kept records, and with the records that name their processes, threads and files, in time
     /// order.
-    pub(crate) fn for_each_kept(&self, mut write: impl FnMut(&Record<'_>)) {
-        let first = self.store.first();
-        let kept: Vec<Record<'_>> =
-            (first..self.store.next()).filter_map(|number| Some(self.store.get(number)?.0)).collect();
+    pub(crate) fn for_each_kept(&self, write: impl FnMut(&Record<'_>)) {
+        self.for_each_of(self.store.first()..self.store.next(), write);
+    }
+
+    /// Calls `write` with the shown records and their stacks, and with the records that name their processes, threads
+    /// and files, in time order.
+    pub(crate) fn for_each_shown(&mut self, write: impl FnMut(&Record<'_>)) {
+        let Model { store, decoder, shown, .. } = self;
+        let times: HashSet<i64> =
+            shown.iter().filter_map(|number| Some(store.get(*number)?.0.raw_time().0)).collect();
+        let mut numbers: Vec<u64> = shown.iter().copied().collect();
+        for number in store.first()..store.next() {
+            let Some((record, kept)) = store.get(number).filter(|(_, kept)| kept.is_part_of_another) else {
+                continue;
+            };
+            let time = decoder.event(&record, &kept.known, |event| {
+                let time = event.get::<Ticks>("EventTimeStamp").map(|time| time.0);
+                time.or_else(|_| event.get::<u64>("EventTimeStamp").map(|time| time as i64)).ok()
+            });
+            if time.flatten().is_some_and(|time| times.contains(&time)) {
+                numbers.push(number);
+            }
+        }
+        numbers.sort_unstable();
+        self.for_each_of(numbers.into_iter(), write);
+    }
+
+    fn for_each_of(&self, numbers: impl Iterator<Item = u64>, mut write: impl FnMut(&Record<'_>)) {
+        let kept: Vec<Record<'_>> = numbers.filter_map(|number| Some(self.store.get(number)?.0)).collect();
         let known: HashSet<(Ticks, &[u8])> =
             kept.iter().map(|record| (record.raw_time(), record.as_bytes())).collect();
         let before = self
@@ -327,6 +364,13 @@ fn matches(
     match wanted {
         Wanted::Expression(predicate) => {
             decoder.event(record, known, |event| predicate.matches(event)).unwrap_or(false)
+        }
+        Wanted::Rules(rules) => {
+            let path = known.path.as_deref().unwrap_or_default();
+            match rules.needs_event() {
+                true => line(decoder, state, 0, (record, known)).is_some_and(|line| rules.shows(&line, path)),
+                false => rules.shows(&Line::without_event(known), path),
+            }
         }
         Wanted::Text(text) => {
             line(decoder, state, 0, (record, known)).is_some_and(|line| line.contains(text))

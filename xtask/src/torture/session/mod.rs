@@ -21,7 +21,7 @@ use openetw::session::{
 };
 
 use super::ledger::{Losses, Total, settle, words};
-use super::random::Random;
+use crate::random::Random;
 pub(super) use children::{Consumer, Writer, host};
 use children::{PROVIDER, Running, spawn_consumer, spawn_writer, take_events};
 

@@ -5,7 +5,7 @@ use etw_event::Guid;
 
 use super::{Declared, Fill, Kinds, Of, Scope};
 use crate::rows::columns::{
-    PROCESS, STACK, THREAD, address, bytes, code, count, duration, id, text, time, time_of,
+    PROCESS, STACK, THREAD, address, bytes, code, count, duration, end_of, id, start_of, text, time,
 };
 
 const RUNTIME: Guid = Guid::from_u128(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4);
@@ -17,8 +17,8 @@ pub(super) static JIT: Declared = Declared {
         ".NET JIT",
         "One row for each method that began to be compiled during the trace.",
         columns![
-            time_of("start_time", "When the compilation began."),
-            time_of("end_time", "When it ended, if that was during the trace."),
+            start_of("start_time", "When the compilation began."),
+            end_of("end_time", "When it ended, if that was during the trace."),
             duration("duration", "Time between the two."),
             PROCESS,
             THREAD,
@@ -123,8 +123,8 @@ pub(super) static CONTENTION: Declared = Declared {
         ".NET Contention",
         "One row for each wait for a lock of .NET.",
         columns![
-            time_of("start_time", "When the thread began to wait."),
-            time_of("end_time", "When it had the lock, if that was during the trace."),
+            start_of("start_time", "When the thread began to wait."),
+            end_of("end_time", "When it had the lock, if that was during the trace."),
             duration("duration", "Time between the two."),
             PROCESS,
             THREAD,

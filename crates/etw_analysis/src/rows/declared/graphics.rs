@@ -3,7 +3,7 @@
 use etw_columns::{Column, ColumnType, TableSchema, Unit};
 
 use super::{Declared, Fill, Kinds, Of, Scope};
-use crate::rows::columns::{STACK, THREAD, address, bytes, duration, id, text, time_of};
+use crate::rows::columns::{STACK, THREAD, address, bytes, duration, end_of, id, start_of, text};
 use crate::rows::objects::DXG_KRNL;
 
 const CONTEXT: Column = Column::row_of("gpu_contexts", "context", "Context, with its process and engine.");
@@ -14,8 +14,8 @@ pub(super) static DMA_PACKETS: Declared = Declared {
         "GPU Hardware Queue",
         "One row for each packet that the hardware of a graphics adapter got.",
         columns![
-            time_of("start_time", "When the hardware got it."),
-            time_of("end_time", "When it was done, if that was during the trace."),
+            start_of("start_time", "When the hardware got it."),
+            end_of("end_time", "When it was done, if that was during the trace."),
             duration("duration", "Time between the two."),
             CONTEXT,
             text("packet_type", "Type of the packet."),
@@ -53,8 +53,8 @@ pub(super) static QUEUE_PACKETS: Declared = Declared {
         "GPU Software Queue",
         "One row for each packet that a program put into the queue of a context.",
         columns![
-            time_of("start_time", "When it was put into the queue."),
-            time_of("end_time", "When it was done, if that was during the trace."),
+            start_of("start_time", "When it was put into the queue."),
+            end_of("end_time", "When it was done, if that was during the trace."),
             duration("duration", "Time between the two."),
             CONTEXT,
             THREAD,

@@ -1,12 +1,12 @@
 //! Tables of memory: page faults, pool, heaps, counters of processes, and the lists of the memory manager.
 
-use etw_columns::{Column, ColumnType, TableSchema};
+use etw_columns::TableSchema;
 use etw_event::{Guid, classes};
 
 use super::{Declared, Fill, Kinds, Of, Scope};
 use crate::rows::columns::{
-    PROCESS, PROCESSOR, STACK, THREAD, address, bytes, count, duration, frame, id, stack, text, thread, time,
-    time_of,
+    PROCESS, PROCESSOR, STACK, THREAD, address, bytes, count, duration, end_of, frame, id, stack, start_of,
+    text, thread, time,
 };
 
 /// Microsoft-Windows-Kernel-Memory.
@@ -63,8 +63,8 @@ pub(super) static POOL: Declared = Declared {
         "Pool",
         "One row for each allocation from the kernel's pools.",
         columns![
-            time_of("alloc_time", "When it was allocated."),
-            time_of("free_time", "When it was freed, if that was during the trace."),
+            start_of("alloc_time", "When it was allocated."),
+            end_of("free_time", "When it was freed, if that was during the trace."),
             duration("lifetime", "Time between the two."),
             thread("thread", "Thread that allocated it."),
             id("type", "Type of the pool (`POOL_TYPE`)."),
@@ -91,51 +91,6 @@ pub(super) static POOL: Declared = Declared {
         Fill::Start(Of::Tag("Tag")),
         Fill::Start(Of::Property(&["NumberOfBytes"])),
         Fill::Start(Of::Property(&["Entry"])),
-        Fill::Start(Of::Stack),
-        Fill::Stop(Of::Stack),
-    ],
-};
-
-pub(super) static HEAP: Declared = Declared {
-    schema: &TableSchema::new(
-        "heap",
-        "Heap Allocations",
-        "One row for each block of memory from a heap of a process.",
-        columns![
-            time_of("alloc_time", "When it was allocated."),
-            time_of("free_time", "When it was freed or moved, if that was during the trace."),
-            duration("lifetime", "Time between the two."),
-            PROCESS,
-            THREAD,
-            address("handle", "Handle of the heap."),
-            address("address", "Address of the block."),
-            bytes("size", "Number of bytes."),
-            text("type", "Part of the heap that it is from: `LowFragmentation`, `MainPath` and others."),
-            Column::new("is_realloc", ColumnType::Bool, "Whether it is an earlier block with another size."),
-            stack("stack", "Stack of the allocation."),
-            stack("free_stack", "Stack of the release."),
-        ],
-    ),
-    starts: &[
-        Kinds { provider: classes::HEAP, events: &[(33, "HeapAlloc")], key: &["Address"] },
-        Kinds { provider: classes::HEAP, events: &[(34, "HeapRealloc")], key: &["NewAddress"] },
-    ],
-    stops: &[
-        Kinds { provider: classes::HEAP, events: &[(34, "HeapRealloc")], key: &["OldAddress"] },
-        Kinds { provider: classes::HEAP, events: &[(36, "HeapFree")], key: &["Address"] },
-    ],
-    scope: Scope::Process,
-    values: &[
-        Fill::Start(Of::Time),
-        Fill::Stop(Of::Time),
-        Fill::Lasted,
-        Fill::Start(Of::Process),
-        Fill::Start(Of::Thread),
-        Fill::Start(Of::Property(&["HeapHandle"])),
-        Fill::Start(Of::Property(&["Address", "NewAddress"])),
-        Fill::Start(Of::Property(&["Size", "NewSize"])),
-        Fill::Start(Of::Property(&["Source"])),
-        Fill::Start(Of::IsNamed("HeapRealloc")),
         Fill::Start(Of::Stack),
         Fill::Stop(Of::Stack),
     ],

@@ -3,6 +3,7 @@
 //! A row stands for one event, or for the time from a start to the stop with the same key.
 
 mod clr;
+mod files;
 mod graphics;
 mod memory;
 mod system;
@@ -16,6 +17,7 @@ use etw_event::{FileTime, Guid, Record};
 use super::frames::Frames;
 use super::objects::Objects;
 use super::seen::Seen;
+use crate::file_names::FileNames;
 use crate::managed::CodeVersions;
 use crate::processes::Processes;
 use values::{Fill, Of};
@@ -63,6 +65,7 @@ pub(super) struct Pen<'p> {
     pub(super) processes: &'p mut Processes,
     pub(super) frames: &'p mut Frames,
     pub(super) objects: &'p mut Objects,
+    pub(super) files: &'p mut FileNames,
     pub(super) versions: &'p CodeVersions,
     pub(super) is_32_bit: bool,
 }
@@ -78,7 +81,6 @@ impl Pen<'_> {
 pub(super) static ALL: &[&Declared] = &[
     &memory::PAGE_FAULTS,
     &memory::POOL,
-    &memory::HEAP,
     &memory::PROCESS_COUNTERS,
     &memory::UTILIZATION,
     &system::HANDLES,
@@ -89,6 +91,9 @@ pub(super) static ALL: &[&Declared] = &[
     &system::POWER,
     &system::WINDOW_FOCUS,
     &system::UI_DELAYS,
+    &files::MINI_FILTERS,
+    &files::LOADER,
+    &files::WININET_REQUESTS,
     &graphics::DMA_PACKETS,
     &graphics::QUEUE_PACKETS,
     &clr::JIT,

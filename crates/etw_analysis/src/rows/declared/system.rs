@@ -5,8 +5,8 @@ use etw_event::{Guid, classes};
 
 use super::{Declared, Fill, Kinds, Of, Scope};
 use crate::rows::columns::{
-    PROCESS, PROCESSOR, STACK, THREAD, address, code, duration, id, process, stack, text, thread, time,
-    time_of,
+    PROCESS, PROCESSOR, STACK, THREAD, address, code, duration, end_of, id, process, stack, start_of, text,
+    thread, time,
 };
 
 /// Microsoft-Windows-Kernel-Processor-Power.
@@ -26,8 +26,8 @@ pub(super) static HANDLES: Declared = Declared {
         "Handles",
         "One row for each handle that was created during the trace, or that was there at its start.",
         columns![
-            time_of("create_time", "When it was created; of one that was there, when the trace said so."),
-            time_of("close_time", "When it was closed, if that was during the trace."),
+            start_of("create_time", "When it was created; of one that was there, when the trace said so."),
+            end_of("close_time", "When it was closed, if that was during the trace."),
             duration("lifetime", "Time between the two."),
             process("owning_process", "Process that the handle is of."),
             process("creating_process", "Process that created it."),
@@ -124,8 +124,8 @@ pub(super) static IDLE_STATES: Declared = Declared {
         "CPU Idle States",
         "One row for each time that a processor spent in an idle state.",
         columns![
-            time_of("enter_time", "When the state was entered."),
-            time_of("exit_time", "When it was left, if that was during the trace."),
+            start_of("enter_time", "When the state was entered."),
+            end_of("exit_time", "When it was left, if that was during the trace."),
             duration("duration", "Time between the two."),
             PROCESSOR,
             Column::new("state", ColumnType::U32, "Number of the state, greater for deeper ones.")
@@ -229,8 +229,8 @@ pub(super) static WINDOW_FOCUS: Declared = Declared {
         "Window in Focus",
         "One row for each time that a thread's window had the focus.",
         columns![
-            time_of("start_time", "When it got the focus."),
-            time_of("end_time", "When it lost the focus, if that was during the trace."),
+            start_of("start_time", "When it got the focus."),
+            end_of("end_time", "When it lost the focus, if that was during the trace."),
             duration("duration", "Time between the two."),
             thread("thread", "Thread of the window."),
             thread("previous_thread", "Thread whose window lost the focus."),
@@ -261,8 +261,8 @@ pub(super) static UI_DELAYS: Declared = Declared {
         "UI Delays",
         "One row for each time that a thread with windows did not look at its messages.",
         columns![
-            time_of("start_time", "When it began, if the event says how long it took."),
-            time_of("end_time", "When it ended."),
+            Column::new("start_time", ColumnType::Time, "When it began, if the event says how long it took."),
+            end_of("end_time", "When it ended."),
             duration("duration", "Time between the two."),
             PROCESS,
             THREAD,

@@ -10,6 +10,38 @@ use crate::payload::{KERNEL_32, KERNEL_64};
 use crate::processes::ProcessIndex;
 use crate::rows::seen::Seen;
 
+/// Major functions of requests by their numbers (wdm.h), without `IRP_MJ_`.
+const MAJOR_FUNCTIONS: [&str; 28] = [
+    "CREATE",
+    "CREATE_NAMED_PIPE",
+    "CLOSE",
+    "READ",
+    "WRITE",
+    "QUERY_INFORMATION",
+    "SET_INFORMATION",
+    "QUERY_EA",
+    "SET_EA",
+    "FLUSH_BUFFERS",
+    "QUERY_VOLUME_INFORMATION",
+    "SET_VOLUME_INFORMATION",
+    "DIRECTORY_CONTROL",
+    "FILE_SYSTEM_CONTROL",
+    "DEVICE_CONTROL",
+    "INTERNAL_DEVICE_CONTROL",
+    "SHUTDOWN",
+    "LOCK_CONTROL",
+    "CLEANUP",
+    "CREATE_MAILSLOT",
+    "QUERY_SECURITY",
+    "SET_SECURITY",
+    "POWER",
+    "SYSTEM_CONTROL",
+    "DEVICE_CHANGE",
+    "QUERY_QUOTA",
+    "SET_QUOTA",
+    "PNP",
+];
+
 /// Where the value of a column comes from.
 #[derive(Debug)]
 pub(in crate::rows) enum Fill {
@@ -43,12 +75,16 @@ pub(in crate::rows) enum Of {
     Stack,
     /// What the declaration calls the event.
     Name,
-    /// Whether the declaration calls the event so.
-    IsNamed(&'static str),
     /// A property as the column's type says.
     Property(&'static [&'static str]),
     /// A property's number times this.
     Scaled(&'static [&'static str], u64),
+    /// The time from the one in a property to the event.
+    Since(&'static str),
+    /// The file of the file object in a property.
+    FileAt(&'static str),
+    /// The name of the major function of a request in a property.
+    MajorFunction(&'static str),
     /// The sum of the elements of a property, times this.
     SumScaled(&'static [&'static str], u64),
     /// The instruction at a property's address.
@@ -132,10 +168,24 @@ impl Of {
             }
             Of::Stack => Held::code(seen.stack),
             Of::Name => Held::Code(pen.writer.text(name)?),
-            Of::IsNamed(other) => Held::Truth(name == *other),
             Of::Property(names) => property(column.column_type, names, seen, pen)?,
             Of::Scaled(names, scale) => match number(names).map(|value| value.saturating_mul(*scale)) {
                 Some(value) => measure(column.column_type, value),
+                None => Held::None,
+            },
+            Of::Since(name) => match seen.get::<FileTime>(&[name]) {
+                Some(from) => Held::nanos(time.0.saturating_sub(from.0)),
+                None => Held::None,
+            },
+            Of::FileAt(name) => Held::code(number(&[name]).map(|object| pen.files.of(0, object).number())),
+            Of::MajorFunction(name) => match number(&[name]) {
+                Some(function) => {
+                    let known = usize::try_from(function).ok().and_then(|place| MAJOR_FUNCTIONS.get(place));
+                    Held::Code(match known {
+                        Some(known) => pen.writer.text(known)?,
+                        None => pen.writer.text(&function.to_string())?,
+                    })
+                }
                 None => Held::None,
             },
             Of::SumScaled(names, scale) => match seen.get::<Vec<u64>>(names) {

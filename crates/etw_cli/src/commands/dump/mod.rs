@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use etw_app::batch::{self, Batch, SpareTexts, Work};
+use etw_app::index;
 use etw_app::input::Opened;
 use etw_app::schemas::Schemas;
 use etw_app::{UsageError, output};
@@ -29,7 +30,10 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
     }
     let threads = output::threads(args.input.threads);
     let (filters, stacks) = (args.filter.filters(), args.symbols.stacks(args.stacks));
-    let mut opened = Opened::open(&args.input.files, &filters, args.limit, &schemas, threads, &stacks)?;
+    let files = &args.input.files;
+    let overview = index::overview(files, &args.index.options());
+    let mut opened =
+        Opened::open(files, &filters, args.limit, &schemas, threads, &stacks, overview.as_ref())?;
     let options = Options { sources: opened.sources.clone(), ..options };
     let mut out = BufWriter::with_capacity(1 << 16, output::open(args.output.as_deref())?);
     out.write_all(&head(args, &options))?;

@@ -3,17 +3,16 @@
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use etw_app::batch::{self, Batch, Work};
 use etw_app::output;
 use openetw::export::{ColumnFormat, ColumnsWriter, RowCollector, Rows};
 use openetw::schema::{Located, Resolver};
 use openetw::{Event, ProcessTable};
 
-use super::{open, say};
+use super::{open, prepare, say};
 use crate::args::export::ExportArgs;
 
 /// Maximum number of threads that encode files.
@@ -94,15 +93,4 @@ impl Work for Collector {
         }
         self.rows.take()
     }
-}
-
-/// Creates the output directory, which must be empty, so that tables of different traces are not mixed.
-fn prepare(directory: &Path) -> Result<()> {
-    let name = directory.display();
-    std::fs::create_dir_all(directory)
-        .with_context(|| format!("{name}: cannot create the output directory"))?;
-    if std::fs::read_dir(directory)?.next().is_some() {
-        bail!("{name}: the output directory is not empty; name a new or an empty one");
-    }
-    Ok(())
 }

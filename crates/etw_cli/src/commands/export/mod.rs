@@ -3,6 +3,8 @@
 #[cfg(feature = "columns")]
 mod columns;
 mod packets;
+#[cfg(feature = "columns")]
+mod tables;
 mod timeline;
 
 use std::fmt::Display;
@@ -10,6 +12,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::Result;
+#[cfg(feature = "columns")]
+use anyhow::{Context, bail};
 use clap::ValueEnum;
 use etw_app::UsageError;
 use etw_app::input::Opened;
@@ -22,12 +26,22 @@ use openetw::export::ColumnFormat;
 use openetw::schema::Located;
 
 use crate::args::export::{ExportArgs, ExportFormat};
+use crate::args::index::IndexArgs;
 use crate::args::{Color, DumpArgs, DumpFormat};
 use crate::commands::dump;
 
 /// Runs the command.
 pub(crate) fn run(args: ExportArgs) -> Result<()> {
-    match format(&args)? {
+    let format = format(&args)?;
+    #[cfg(feature = "columns")]
+    if !args.table.is_empty() {
+        return match format {
+            ExportFormat::Parquet => tables::run(&args, ColumnFormat::Parquet),
+            ExportFormat::Arrow => tables::run(&args, ColumnFormat::Arrow),
+            _ => Err(UsageError("--table writes parquet or arrow".to_owned()).into()),
+        };
+    }
+    match format {
         ExportFormat::Perfetto => timeline::run(&args, Format::Perfetto),
         ExportFormat::Chrome => timeline::run(&args, Format::Chrome),
         ExportFormat::Firefox => timeline::run(&args, Format::Firefox),
@@ -73,6 +87,7 @@ fn as_dump(args: ExportArgs) -> DumpArgs {
         color: Color::Never,
         stacks: false,
         symbols: args.symbols,
+        index: IndexArgs { no_index: true, index_dir: None },
     }
 }
 
@@ -83,7 +98,7 @@ fn open(args: &ExportArgs) -> Result<Opened> {
     let schemas = Schemas::load(&args.input.schemas.options())?;
     let threads = output::threads(args.input.threads);
     let (filters, stacks) = (args.filter.filters(), args.symbols.stacks(false));
-    Opened::open(&args.input.files, &filters, args.limit, &schemas, threads, &stacks)
+    Opened::open(&args.input.files, &filters, args.limit, &schemas, threads, &stacks, None)
 }
 
 /// Calls `put` with each event that passes the filters, until it fails.
@@ -112,4 +127,16 @@ fn say(output: &Path, counts: &[(u64, &dyn Display)]) {
     let said = counts.iter().enumerate().filter(|(index, (count, _))| *index == 0 || *count > 0);
     let said: Vec<String> = said.map(|(_, (count, what))| format!("{count} {what}")).collect();
     eprintln!("{}: {}", output.display(), said.join(", "));
+}
+
+/// Creates the output directory, which must be empty, so that tables of different traces are not mixed.
+#[cfg(feature = "columns")]
+fn prepare(directory: &Path) -> Result<()> {
+    let name = directory.display();
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("{name}: cannot create the output directory"))?;
+    if std::fs::read_dir(directory)?.next().is_some() {
+        bail!("{name}: the output directory is not empty; name a new or an empty one");
+    }
+    Ok(())
 }

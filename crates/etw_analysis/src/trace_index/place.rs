@@ -1,0 +1,201 @@
+//! Where the index of traces lies.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use etw_columns::{ColumnsError, Index, IndexWriter};
+use etw_consumer::{Input, Trace};
+use etw_event::FileTime;
+use etw_symbols::Symbolizer;
+
+use super::identity::Identity;
+use super::{IndexNote, IndexProblem, TraceIndex, TraceIndexError};
+
+/// Extension of index files, after the whole name of the trace.
+const EXTENSION: &str = "etwindex";
+
+/// Where the index of a trace, or of traces that are read together, is or will be, and what it must be made from.
+///
+/// It lies beside the first trace: `trace.etl.etwindex`, or `trace.etl.HASH.etwindex` for several traces. If no file can
+/// be created there, it lies in the user's cache directory (`$XDG_CACHE_HOME/openetw`, `~/.cache/openetw` or
+/// `%LOCALAPPDATA%\openetw`).
+#[derive(Debug, Clone)]
+pub struct IndexPlace {
+    files: Vec<PathBuf>,
+    names: String,
+    identity: Identity,
+    /// Paths in the order in which they are tried.
+    candidates: Vec<PathBuf>,
+}
+
+impl IndexPlace {
+    /// Returns the place of the index of these traces, in `directory` if it is given.
+    ///
+    /// `names` says where names of functions come from; an index with names from elsewhere does not serve.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file cannot be read.
+    pub fn new(files: &[PathBuf], directory: Option<&Path>, names: &str) -> io::Result<IndexPlace> {
+        let candidates = match directory {
+            Some(directory) => vec![directory.join(hashed_name(files))],
+            None => beside(files).into_iter().chain(in_cache(files)).collect(),
+        };
+        let (files, names) = (files.to_vec(), names.to_owned());
+        Ok(IndexPlace { identity: Identity::of(&files, &names)?, files, names, candidates })
+    }
+
+    /// Returns the paths at which the index may be, in the order in which they are tried.
+    pub fn candidates(&self) -> &[PathBuf] {
+        &self.candidates
+    }
+
+    /// Returns the size of the traces' files in bytes.
+    pub fn source_len_bytes(&self) -> u64 {
+        self.files
+            .iter()
+            .filter_map(|file| std::fs::metadata(Input::file_of(file)).ok())
+            .map(|file| file.len())
+            .sum()
+    }
+
+    /// Opens the index if there is one that serves; adds a note for each that does not.
+    pub fn open(&self, notes: &mut Vec<IndexNote>) -> Option<TraceIndex> {
+        self.find(notes, |_| false)
+    }
+
+    /// Opens the index as [`IndexPlace::open`] does, wherever its names of functions come from.
+    pub fn open_for_times(&self, notes: &mut Vec<IndexNote>) -> Option<TraceIndex> {
+        self.find(notes, |problem| matches!(problem, IndexProblem::OtherNames))
+    }
+
+    fn find(
+        &self,
+        notes: &mut Vec<IndexNote>,
+        is_fine: impl Fn(&IndexProblem) -> bool,
+    ) -> Option<TraceIndex> {
+        for path in &self.candidates {
+            let problem = match Index::open_any(path) {
+                Err(ColumnsError::Io(error)) if error.kind() == io::ErrorKind::NotFound => continue,
+                // A directory on the way that is a file.
+                Err(ColumnsError::Io(error)) if error.kind() == io::ErrorKind::NotADirectory => continue,
+                Err(ColumnsError::NotAnIndex) => IndexProblem::NotAnIndex,
+                Err(ColumnsError::OtherVersion { .. }) => IndexProblem::OtherProgram,
+                Err(error) => IndexProblem::Unusable(error),
+                Ok(index) => match self.identity.mismatch(index.identity()) {
+                    Some(problem) if !is_fine(&problem) => problem,
+                    _ => match TraceIndex::of(index, Some(path.clone())) {
+                        Ok(index) => return Some(index),
+                        Err(error) => IndexProblem::Unusable(error),
+                    },
+                },
+            };
+            notes.push(IndexNote { path: path.clone(), problem });
+        }
+        None
+    }
+
+    /// Makes the index in a file, which replaces an earlier one when it is complete. `progress` gets the time of events.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the trace cannot be read, if no file can be written, or if the traces change meanwhile. Then the earlier
+    /// index stays.
+    pub fn build(
+        &self,
+        trace: &mut Trace,
+        symbolizer: &Symbolizer,
+        progress: &mut dyn FnMut(FileTime),
+    ) -> Result<TraceIndex, TraceIndexError> {
+        let mut first = None;
+        for path in &self.candidates {
+            match self.create(path) {
+                Ok(writer) => {
+                    let is_same =
+                        || Identity::of(&self.files, &self.names).is_ok_and(|now| now == self.identity);
+                    let index = super::fill(trace, writer, symbolizer, progress, is_same)
+                        .map_err(|error| error.at(path))?;
+                    return TraceIndex::of(index, Some(path.clone()))
+                        .map_err(|error| TraceIndexError::Write { path: path.clone(), error });
+                }
+                Err(error) => {
+                    first.get_or_insert(TraceIndexError::Write { path: path.clone(), error });
+                }
+            }
+        }
+        Err(first.unwrap_or(TraceIndexError::NoPlace))
+    }
+
+    fn create(&self, path: &Path) -> Result<IndexWriter, ColumnsError> {
+        match Index::is_index(path) {
+            Ok(false) => return Err(ColumnsError::NotAnIndex),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty())
+            && !folder.exists()
+        {
+            std::fs::create_dir_all(folder)?;
+        }
+        IndexWriter::create(path, self.identity.as_bytes())
+    }
+
+    /// Removes the index, whatever state of the traces it was made from, and returns the paths of the removed files.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file cannot be removed. What is not an index stays.
+    pub fn remove(&self) -> io::Result<Vec<PathBuf>> {
+        let mut removed = Vec::new();
+        for path in &self.candidates {
+            if Index::is_index(path).unwrap_or(false) {
+                std::fs::remove_file(path)?;
+                removed.push(path.clone());
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// Returns the path beside the first trace.
+fn beside(files: &[PathBuf]) -> Option<PathBuf> {
+    let first = files.first()?;
+    let mut name = first.file_name()?.to_owned();
+    if files.len() > 1 {
+        name.push(format!(".{:08x}", hash(files)));
+    }
+    name.push(".");
+    name.push(EXTENSION);
+    Some(first.with_file_name(name))
+}
+
+fn in_cache(files: &[PathBuf]) -> Option<PathBuf> {
+    Some(cache_directory()?.join(hashed_name(files)))
+}
+
+/// Returns the name of an index in a directory for the indexes of many traces.
+fn hashed_name(files: &[PathBuf]) -> PathBuf {
+    let name = files.first().and_then(|first| first.file_name()).unwrap_or_default();
+    let mut name = name.to_owned();
+    name.push(format!(".{:08x}.{EXTENSION}", hash(files)));
+    PathBuf::from(name)
+}
+
+fn hash(files: &[PathBuf]) -> u32 {
+    let mut hash = crc32fast::Hasher::new();
+    for file in files {
+        let path = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+        hash.update(path.as_os_str().as_encoded_bytes());
+        hash.update(&[0]);
+    }
+    hash.finalize()
+}
+
+fn cache_directory() -> Option<PathBuf> {
+    let of = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = match cfg!(windows) {
+        true => of("LOCALAPPDATA"),
+        false => of("XDG_CACHE_HOME").or_else(|| Some(of("HOME")?.join(".cache"))),
+    };
+    Some(base?.join("openetw"))
+}

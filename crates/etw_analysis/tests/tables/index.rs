@@ -1,0 +1,185 @@
+//! Indexes of traces in files: when they serve, and what is done with those that do not.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use etw_analysis::{IndexNote, IndexPlace, IndexProblem, TraceIndex, TraceIndexError};
+use etw_columns::{IndexWriter, Value};
+use etw_consumer::Trace;
+use etw_symbols::Symbolizer;
+use etw_testkit::traces::{self, Kind, Recipe};
+
+/// Writes a trace into a folder.
+fn trace(folder: &Path, events: u64) -> PathBuf {
+    let path = folder.join("trace.etl");
+    fs::write(&path, traces::bytes(&Recipe::new(Kind::Mixed, events)).unwrap().0).unwrap();
+    path
+}
+
+fn place(path: &Path) -> IndexPlace {
+    IndexPlace::new(&[path.to_owned()], None, "").unwrap()
+}
+
+/// Opens the index or makes it; returns it with the notes.
+fn open(path: &Path, names: &str) -> (TraceIndex, Vec<String>) {
+    let mut notes = Vec::new();
+    let place = IndexPlace::new(&[path.to_owned()], None, names).unwrap();
+    let trace = || Ok::<_, TraceIndexError>(Trace::open_file(path)?);
+    let mut note = |note: &IndexNote| notes.push(note.to_string());
+    let index = TraceIndex::open_or_build(&place, trace, &Symbolizer::new(), &mut |_| {}, &mut note).unwrap();
+    (index, notes)
+}
+
+/// Returns all values of all tables.
+fn contents(index: &TraceIndex) -> Vec<Value> {
+    let mut values = Vec::new();
+    for table in index.index().tables() {
+        for column in 0..table.schema().columns.len() {
+            values.extend((0..table.rows()).map(|row| table.value(row, column).unwrap()));
+        }
+    }
+    values
+}
+
+#[test]
+fn an_index_is_made_once_and_has_the_same_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), 5000);
+    let (made, notes) = open(&path, "");
+    let file = folder.path().join("trace.etl.etwindex");
+    assert_eq!((made.path(), notes.len()), (Some(&*file), 0));
+    let written = fs::metadata(&file).unwrap().modified().unwrap();
+    let (opened, notes) = open(&path, "");
+    assert_eq!((notes.len(), fs::metadata(&file).unwrap().modified().unwrap()), (0, written));
+    let mut trace = Trace::open_file(&path).unwrap();
+    let memory = TraceIndex::in_memory(&mut trace, &Symbolizer::new(), &mut |_| {}).unwrap();
+    assert!(contents(&opened) == contents(&memory) && contents(&made) == contents(&memory));
+    assert_eq!((opened.start_time(), opened.last_time()), (trace.start_time(), memory.last_time()));
+    assert_eq!(
+        opened.overview().files,
+        [Trace::open_file(&path).unwrap().overview().unwrap().files[0].clone()]
+    );
+    opened.index().verify().unwrap();
+    // Only the index and the trace are there.
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    assert_eq!(place(&path).remove().unwrap(), [file]);
+    assert_eq!(place(&path).remove().unwrap(), [""; 0].map(PathBuf::from));
+}
+
+#[test]
+fn an_index_that_does_not_serve_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), 2000);
+    let file = folder.path().join("trace.etl.etwindex");
+    let check = |names: &str, text: &str| {
+        let (index, notes) = open(&path, names);
+        assert!(notes.len() == 1 && notes[0].contains(text), "{text}: {notes:?}");
+        assert_eq!(index.path(), Some(&*file));
+        index.index().verify().unwrap();
+        assert_eq!(open(&path, names).1, [""; 0]);
+    };
+    open(&path, "");
+    // Other symbols; but what buffers have does not depend on them.
+    assert!(
+        IndexPlace::new(&[path.clone()], None, "here").unwrap().open_for_times(&mut Vec::new()).is_some()
+    );
+    check("here", "other symbols");
+    check("", "other symbols");
+    // A trace that grew, and one of the same size that was written again.
+    trace(folder.path(), 2500);
+    check("", "earlier state");
+    trace(folder.path(), 2500);
+    check("", "earlier state");
+    // The index of another trace.
+    let other = tempfile::tempdir().unwrap();
+    open(&trace(other.path(), 300), "");
+    fs::copy(other.path().join("trace.etl.etwindex"), &file).unwrap();
+    check("", "earlier state");
+    // One whose file was cut, at several places, or is of another format.
+    let bytes = fs::read(&file).unwrap();
+    for len in [9, 40, 48, 1000, bytes.len() / 2, bytes.len() - 1] {
+        fs::write(&file, &bytes[..len]).unwrap();
+        check("", "cannot be used");
+    }
+    let mut newer = bytes.clone();
+    newer[8] = 99;
+    fs::write(&file, newer).unwrap();
+    check("", "another version");
+    // Tables of another program.
+    IndexWriter::create(&file, b"openetw 0.0 tables 1\n\n1 2 3 trace.etl\n").unwrap().finish().unwrap();
+    check("", "another version");
+}
+
+#[test]
+fn flipped_bits_are_never_wrong_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), 300);
+    let file = folder.path().join("trace.etl.etwindex");
+    let good = contents(&open(&path, "").0);
+    let bytes = fs::read(&file).unwrap();
+    for number in 0..400 {
+        let mut flipped = bytes.clone();
+        let at = number * bytes.len() / 400;
+        flipped[at] ^= 1 << (number % 8);
+        fs::write(&file, &flipped).unwrap();
+        match place(&path).open(&mut Vec::new()) {
+            Some(index) if index.index().verify().is_ok() => {
+                // Only bytes that nothing reads.
+                assert!(contents(&index) == good, "byte {at}");
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn what_is_not_an_index_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), 100);
+    let file = folder.path().join("trace.etl.etwindex");
+    let only = IndexPlace::new(&[path.clone()], Some(folder.path()), "").unwrap();
+    let hashed = only.candidates()[0].clone();
+    for file in [&file, &hashed] {
+        fs::write(file, "notes of a user").unwrap();
+    }
+    let mut notes = Vec::new();
+    assert!(only.open(&mut notes).is_none());
+    assert!(matches!(notes[0].problem, IndexProblem::NotAnIndex), "{notes:?}");
+    let mut trace = Trace::open_file(&path).unwrap();
+    let error = only.build(&mut trace, &Symbolizer::new(), &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("not an index"), "{error}");
+    assert_eq!(only.remove().unwrap().len(), 0);
+    for file in [&file, &hashed] {
+        assert_eq!(fs::read(file).unwrap(), b"notes of a user");
+    }
+}
+
+#[test]
+fn a_trace_that_changes_meanwhile_has_no_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), 3000);
+    let place = place(&path);
+    let mut opened = Trace::open_file(&path).unwrap();
+    // As long as before, so that the map stays whole.
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, bytes).unwrap();
+    let error = place.build(&mut opened, &Symbolizer::new(), &mut |_| {}).unwrap_err();
+    assert!(matches!(error, TraceIndexError::Changed { .. }), "{error}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn several_builders_at_once_leave_one_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), 3000);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut trace = Trace::open_file(&path).unwrap();
+                place(&path).build(&mut trace, &Symbolizer::new(), &mut |_| {}).unwrap();
+            });
+        }
+    });
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    place(&path).open(&mut Vec::new()).unwrap().index().verify().unwrap();
+}

@@ -1,0 +1,136 @@
+//! The record batches of a table.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use etw_columns::{ColumnType, Table};
+
+use crate::ArrowTableError;
+use crate::columns::{Decoded, Source};
+
+/// Most frames of stacks in a batch, which bounds its memory.
+pub(crate) const MAX_FRAMES: usize = 1 << 22;
+/// Name of the column with the numbers of rows.
+const ROW: &str = "row";
+
+/// A table of an index as record batches.
+///
+/// Besides one batch at a time, memory holds the different texts of its columns.
+pub struct ArrowTable<'i> {
+    table: Table<'i>,
+    schema: SchemaRef,
+    /// Whether the first column is the number of the row.
+    is_numbered: bool,
+    columns: Vec<Source<'i>>,
+}
+
+impl<'i> ArrowTable<'i> {
+    /// Prepares a table. Columns with texts are read once, to find the texts that they have.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ArrowTableError::Columns`] if the index is damaged, and [`ArrowTableError::Texts`] if the texts of a
+    /// column are too long.
+    pub fn new(table: Table<'i>) -> Result<ArrowTable<'i>, ArrowTableError> {
+        let (description, index) = (table.schema(), table.index());
+        let count = description.columns.len();
+        let columns: Vec<Source<'i>> =
+            (0..count).map(|number| Source::new(table, number)).collect::<Result<_, _>>()?;
+        let mut references = index.tables().flat_map(|table| table.schema().columns.iter());
+        let is_numbered = description.column(ROW).is_none()
+            && references.any(|column| {
+                column.table == description.name
+                    || (column.column_type == ColumnType::Stack && description.name == "frames")
+            });
+        let number = is_numbered.then(|| {
+            let metadata = HashMap::from([("summary".to_owned(), "Number of the row.".to_owned())]);
+            Field::new(ROW, DataType::UInt32, false).with_metadata(metadata)
+        });
+        let fields: Vec<Field> =
+            number.into_iter().chain(columns.iter().map(|column| column.field(index))).collect();
+        let texts =
+            [("name", &description.name), ("title", &description.title), ("summary", &description.summary)];
+        let metadata: HashMap<String, String> =
+            texts.map(|(key, text)| (key.to_owned(), text.to_string())).into();
+        let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
+        Ok(ArrowTable { table, schema, is_numbered, columns })
+    }
+
+    /// Returns the schema of the batches.
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// Returns the batches in the order of rows, each with at most 65,536 rows and 4,194,304 frames of stacks. After an
+    /// error there are no more.
+    pub fn batches(&self) -> Batches<'_, 'i> {
+        Batches { table: self, chunk: 0, row: 0, values: Vec::new() }
+    }
+}
+
+/// The batches of a table.
+pub struct Batches<'t, 'i> {
+    table: &'t ArrowTable<'i>,
+    /// The next chunk, or the one whose rows are not all returned.
+    chunk: usize,
+    /// The next row of the chunk.
+    row: usize,
+    /// The values of the chunk, if `row` is not 0.
+    values: Vec<Decoded>,
+}
+
+impl Iterator for Batches<'_, '_> {
+    type Item = Result<RecordBatch, ArrowTableError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.chunk >= self.table.table.chunks() {
+            return None;
+        }
+        let batch = self.batch();
+        if batch.is_err() {
+            self.chunk = self.table.table.chunks();
+        }
+        Some(batch)
+    }
+}
+
+impl Batches<'_, '_> {
+    fn batch(&mut self) -> Result<RecordBatch, ArrowTableError> {
+        let ArrowTable { table, schema, is_numbered, columns } = self.table;
+        if self.row == 0 {
+            self.values = columns.iter().map(|column| column.decode(self.chunk)).collect::<Result<_, _>>()?;
+        }
+        let end = self.end()?;
+        let number = is_numbered.then(|| {
+            let first = (self.chunk * Table::CHUNK_ROWS) as u32;
+            Arc::new((self.row..end).map(|row| first + row as u32).collect::<UInt32Array>()) as ArrayRef
+        });
+        let arrays = columns.iter().zip(&self.values);
+        let arrays = arrays.map(|(column, values)| column.array(values, self.row..end));
+        let arrays = number.into_iter().map(Ok).chain(arrays).collect::<Result<_, _>>()?;
+        let batch = RecordBatch::try_new(schema.clone(), arrays)?;
+        self.row = end;
+        if end >= table.chunk_rows(self.chunk) {
+            (self.chunk, self.row) = (self.chunk + 1, 0);
+            self.values.clear();
+        }
+        Ok(batch)
+    }
+
+    /// Returns the row of the chunk at which the batch ends, so that its stacks are not too many.
+    fn end(&self) -> Result<usize, ArrowTableError> {
+        let ArrowTable { table, columns, .. } = self.table;
+        let (rows, mut sum) = (table.chunk_rows(self.chunk), 0);
+        for row in self.row..rows {
+            for (column, values) in columns.iter().zip(&self.values) {
+                sum += column.frames(values, row)?;
+            }
+            if sum > MAX_FRAMES && row > self.row {
+                return Ok(row);
+            }
+        }
+        Ok(rows)
+    }
+}

@@ -1,0 +1,2 @@
+/* GUID and DEFINE_GUID. */
+#include <windows.h>

@@ -1,0 +1,345 @@
+/*
+ * The types, constants and functions of the Windows SDK that ETW's headers and programs use, for Linux.
+ *
+ * Sizes are those of 64-bit Windows: LONG, ULONG and DWORD have 32 bits.
+ *
+ * Wide characters (WCHAR) are chosen at compile time:
+ *
+ *   compiled with            WCHAR       literals   bits
+ *   nothing special          wchar_t     L"text"    32   the library converts
+ *   -fshort-wchar            wchar_t     L"text"    16   as on Windows; wide functions of libc do not work
+ *   -DOPENETW_USE_CHAR16     char16_t    u"text"    16
+ *
+ * UNICODE is assumed, so that `OpenTrace` is `OpenTraceW`; define OPENETW_ANSI for `OpenTraceA`.
+ */
+#ifndef OPENETW_WINDOWS_H
+#define OPENETW_WINDOWS_H
+
+#pragma GCC system_header
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <wchar.h>
+
+#if defined(OPENETW_USE_CHAR16)
+#ifndef __cplusplus
+#include <uchar.h>
+#endif
+#define OPENETW_WIDE_BITS 16
+typedef char16_t WCHAR;
+#elif __SIZEOF_WCHAR_T__ == 2
+#define OPENETW_WIDE_BITS 16
+typedef wchar_t WCHAR;
+#else
+#define OPENETW_WIDE_BITS 32
+typedef wchar_t WCHAR;
+#endif
+
+/* Functions with wide text have a second symbol for characters of 32 bits. */
+#if OPENETW_WIDE_BITS == 32
+#define OPENETW_WIDE(name) __asm__(#name "32")
+#else
+#define OPENETW_WIDE(name)
+#endif
+
+#if !defined(UNICODE) && !defined(OPENETW_ANSI)
+#define UNICODE
+#endif
+#if defined(UNICODE) && !defined(_UNICODE)
+#define _UNICODE
+#endif
+
+#ifdef __cplusplus
+#define EXTERN_C extern "C"
+#define EXTERN_C_START extern "C" {
+#define EXTERN_C_END }
+#else
+#define EXTERN_C extern
+#define EXTERN_C_START
+#define EXTERN_C_END
+#endif
+
+/* Calling conventions and annotations, which mean nothing here. */
+#define WINAPI
+#define APIENTRY
+#define CALLBACK
+#define NTAPI
+#define WINAPIV
+#define STDMETHODCALLTYPE
+#define __stdcall
+#define __cdecl
+#define DECLSPEC_IMPORT
+#define DECLSPEC_NOINLINE __attribute__((noinline))
+#define FORCEINLINE static inline __attribute__((always_inline, unused))
+#define __forceinline inline __attribute__((always_inline))
+#ifndef IN
+#define IN
+#endif
+#ifndef OUT
+#define OUT
+#endif
+#ifndef OPTIONAL
+#define OPTIONAL
+#endif
+#define _In_
+#define _In_z_
+#define _In_opt_
+#define _In_opt_z_
+#define _In_reads_(count)
+#define _In_reads_opt_(count)
+#define _In_reads_bytes_(count)
+#define _In_reads_bytes_opt_(count)
+#define _Inout_
+#define _Inout_opt_
+#define _Inout_updates_(count)
+#define _Inout_updates_bytes_(count)
+#define _Out_
+#define _Out_opt_
+#define _Out_writes_(count)
+#define _Out_writes_opt_(count)
+#define _Out_writes_bytes_(count)
+#define _Out_writes_bytes_opt_(count)
+#define _Outptr_
+#define _Pre_
+#define _Post_
+#define _Ret_maybenull_
+#define _Success_(condition)
+#define _Check_return_
+#define _Use_decl_annotations_
+#define _Field_size_(count)
+#define _Field_size_bytes_(count)
+#define UNREFERENCED_PARAMETER(name) ((void)(name))
+
+#define ANYSIZE_ARRAY 1
+#define MAX_PATH 260
+#ifndef FALSE
+#define FALSE 0
+#define TRUE 1
+#endif
+#define CONST const
+#define VOID void
+#define INFINITE 0xFFFFFFFF
+
+typedef char CHAR, *PCHAR, *LPCH, *PCH;
+typedef signed char INT8, *PINT8;
+typedef unsigned char UCHAR, *PUCHAR, BYTE, *PBYTE, *LPBYTE, BOOLEAN, *PBOOLEAN, UINT8, *PUINT8;
+typedef short SHORT, *PSHORT, INT16, *PINT16;
+typedef unsigned short USHORT, *PUSHORT, WORD, *PWORD, *LPWORD, UINT16, *PUINT16;
+typedef int INT, *PINT, *LPINT, LONG, *PLONG, *LPLONG, BOOL, *PBOOL, *LPBOOL, INT32, *PINT32, LONG32, *PLONG32;
+typedef unsigned int UINT, *PUINT, ULONG, *PULONG, DWORD, *PDWORD, *LPDWORD, UINT32, *PUINT32, ULONG32, *PULONG32,
+    DWORD32;
+typedef long long LONGLONG, *PLONGLONG, LONG64, *PLONG64, INT64, *PINT64;
+typedef unsigned long long ULONGLONG, *PULONGLONG, ULONG64, *PULONG64, UINT64, *PUINT64, DWORD64, *PDWORD64, DWORDLONG;
+#define __int64 long long
+#define __int32 int
+#define __int16 short
+#define __int8 char
+typedef float FLOAT, *PFLOAT;
+typedef double DOUBLE;
+typedef intptr_t INT_PTR, *PINT_PTR, LONG_PTR, *PLONG_PTR;
+typedef uintptr_t UINT_PTR, *PUINT_PTR, ULONG_PTR, *PULONG_PTR, DWORD_PTR, *PDWORD_PTR;
+typedef size_t SIZE_T, *PSIZE_T;
+typedef ptrdiff_t SSIZE_T;
+typedef void *PVOID, *LPVOID, *HANDLE, *HMODULE, *HINSTANCE, *HWND, *PSID, *PSECURITY_DESCRIPTOR;
+typedef const void *LPCVOID, *PCVOID;
+typedef HANDLE *PHANDLE, *LPHANDLE;
+typedef LONG HRESULT, NTSTATUS;
+typedef BYTE FCHAR;
+typedef CHAR *PSTR, *LPSTR;
+typedef const CHAR *PCSTR, *LPCSTR, *PCCH, *LPCCH;
+typedef WCHAR *PWCHAR, *PWSTR, *LPWSTR, *PWCH, *LPWCH, *NWPSTR;
+typedef const WCHAR *PCWSTR, *LPCWSTR, *PCWCH, *LPCWCH;
+#ifdef UNICODE
+typedef WCHAR TCHAR, *PTCHAR;
+typedef LPWSTR PTSTR, LPTSTR;
+typedef LPCWSTR PCTSTR, LPCTSTR;
+#define OPENETW_TEXT_(text) L##text
+#else
+typedef char TCHAR, *PTCHAR;
+typedef LPSTR PTSTR, LPTSTR;
+typedef LPCSTR PCTSTR, LPCTSTR;
+#define OPENETW_TEXT_(text) text
+#endif
+#define TEXT(text) OPENETW_TEXT_(text)
+
+#ifndef GUID_DEFINED
+#define GUID_DEFINED
+typedef struct _GUID {
+  UINT32 Data1;
+  UINT16 Data2;
+  UINT16 Data3;
+  UINT8 Data4[8];
+} GUID;
+#endif
+typedef GUID *LPGUID, IID, *LPIID, CLSID, *LPCLSID;
+typedef const GUID *LPCGUID;
+#ifdef __cplusplus
+#define REFGUID const GUID &
+#define REFIID const IID &
+#define REFCLSID const CLSID &
+static inline bool operator==(const GUID &one, const GUID &other) { return memcmp(&one, &other, sizeof(GUID)) == 0; }
+static inline bool operator!=(const GUID &one, const GUID &other) { return !(one == other); }
+static inline BOOL IsEqualGUID(const GUID &one, const GUID &other) { return one == other; }
+static inline BOOL InlineIsEqualGUID(const GUID &one, const GUID &other) { return one == other; }
+#else
+#define REFGUID const GUID *
+#define REFIID const IID *
+#define REFCLSID const CLSID *
+#define IsEqualGUID(one, other) (memcmp((one), (other), sizeof(GUID)) == 0)
+#define InlineIsEqualGUID(one, other) IsEqualGUID(one, other)
+#endif
+/* Every file may define the same GUID; the linker needs one of them. */
+#define DEFINE_GUID(name, l, w1, w2, b1, b2, b3, b4, b5, b6, b7, b8)                                                  \
+  static const GUID name __attribute__((unused)) = {l, w1, w2, {b1, b2, b3, b4, b5, b6, b7, b8}}
+#define GUID_NULL (*(const GUID *)"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0")
+
+typedef struct _FILETIME {
+  DWORD dwLowDateTime;
+  DWORD dwHighDateTime;
+} FILETIME, *PFILETIME, *LPFILETIME;
+
+typedef struct _SYSTEMTIME {
+  WORD wYear;
+  WORD wMonth;
+  WORD wDayOfWeek;
+  WORD wDay;
+  WORD wHour;
+  WORD wMinute;
+  WORD wSecond;
+  WORD wMilliseconds;
+} SYSTEMTIME, *PSYSTEMTIME, *LPSYSTEMTIME;
+
+/* The names are always 16 bits wide, so that the layout does not depend on WCHAR. */
+typedef struct _TIME_ZONE_INFORMATION {
+  LONG Bias;
+  UINT16 StandardName[32];
+  SYSTEMTIME StandardDate;
+  LONG StandardBias;
+  UINT16 DaylightName[32];
+  SYSTEMTIME DaylightDate;
+  LONG DaylightBias;
+} TIME_ZONE_INFORMATION, *PTIME_ZONE_INFORMATION, *LPTIME_ZONE_INFORMATION;
+
+typedef union _LARGE_INTEGER {
+  __extension__ struct {
+    DWORD LowPart;
+    LONG HighPart;
+  };
+  struct {
+    DWORD LowPart;
+    LONG HighPart;
+  } u;
+  LONGLONG QuadPart;
+} LARGE_INTEGER, *PLARGE_INTEGER;
+
+typedef union _ULARGE_INTEGER {
+  __extension__ struct {
+    DWORD LowPart;
+    DWORD HighPart;
+  };
+  struct {
+    DWORD LowPart;
+    DWORD HighPart;
+  } u;
+  ULONGLONG QuadPart;
+} ULARGE_INTEGER, *PULARGE_INTEGER;
+
+/* Text with a length in bytes. */
+typedef struct _UNICODE_STRING {
+  USHORT Length;
+  USHORT MaximumLength;
+  PWSTR Buffer;
+} UNICODE_STRING, *PUNICODE_STRING;
+typedef const UNICODE_STRING *PCUNICODE_STRING;
+
+typedef struct _STRING {
+  USHORT Length;
+  USHORT MaximumLength;
+  PCHAR Buffer;
+} STRING, *PSTRING, ANSI_STRING, *PANSI_STRING;
+typedef const STRING *PCSTRING, *PCANSI_STRING;
+
+/* Error codes. */
+#define NO_ERROR 0
+#define ERROR_SUCCESS 0
+#define ERROR_FILE_NOT_FOUND 2
+#define ERROR_PATH_NOT_FOUND 3
+#define ERROR_ACCESS_DENIED 5
+#define ERROR_INVALID_HANDLE 6
+#define ERROR_NOT_ENOUGH_MEMORY 8
+#define ERROR_INVALID_DATA 13
+#define ERROR_OUTOFMEMORY 14
+#define ERROR_BAD_LENGTH 24
+#define ERROR_SHARING_VIOLATION 32
+#define ERROR_NOT_SUPPORTED 50
+#define ERROR_INVALID_PARAMETER 87
+#define ERROR_DISK_FULL 112
+#define ERROR_CALL_NOT_IMPLEMENTED 120
+#define ERROR_INSUFFICIENT_BUFFER 122
+#define ERROR_BAD_PATHNAME 161
+#define ERROR_BUSY 170
+#define ERROR_ALREADY_EXISTS 183
+#define ERROR_MORE_DATA 234
+#define ERROR_NO_MORE_ITEMS 259
+#define ERROR_ARITHMETIC_OVERFLOW 534
+#define ERROR_INVALID_FLAGS 1004
+#define ERROR_NOT_FOUND 1168
+#define ERROR_CANCELLED 1223
+#define ERROR_NO_SYSTEM_RESOURCES 1450
+#define ERROR_TIMEOUT 1460
+#define ERROR_WMI_GUID_NOT_FOUND 4200
+#define ERROR_WMI_INSTANCE_NOT_FOUND 4201
+#define ERROR_RESOURCE_TYPE_NOT_FOUND 1813
+#define ERROR_RESOURCE_NOT_PRESENT 4316
+#define ERROR_CTX_CLOSE_PENDING 7007
+#define ERROR_EVT_INVALID_EVENT_DATA 15005
+#define ERROR_MUI_FILE_NOT_FOUND 15100
+#define S_OK ((HRESULT)0)
+#define S_FALSE ((HRESULT)1)
+#define E_NOTIMPL ((HRESULT)0x80004001)
+#define E_NOINTERFACE ((HRESULT)0x80004002)
+#define E_POINTER ((HRESULT)0x80004003)
+#define E_FAIL ((HRESULT)0x80004005)
+#define E_OUTOFMEMORY ((HRESULT)0x8007000E)
+#define E_INVALIDARG ((HRESULT)0x80070057)
+#define SUCCEEDED(result) ((HRESULT)(result) >= 0)
+#define FAILED(result) ((HRESULT)(result) < 0)
+#define HRESULT_FROM_WIN32(code)                                                                                       \
+  ((HRESULT)(code) <= 0 ? (HRESULT)(code) : (HRESULT)(((code) & 0xFFFF) | (7 << 16) | 0x80000000))
+#define INVALID_HANDLE_VALUE ((HANDLE)(LONG_PTR)-1)
+
+#define ZeroMemory(to, bytes) memset((to), 0, (bytes))
+#define RtlZeroMemory(to, bytes) memset((to), 0, (bytes))
+#define CopyMemory(to, from, bytes) memcpy((to), (from), (bytes))
+#define RtlCopyMemory(to, from, bytes) memcpy((to), (from), (bytes))
+#define FIELD_OFFSET(type, field) ((LONG)offsetof(type, field))
+#ifndef ARRAYSIZE
+#define ARRAYSIZE(array) (sizeof(array) / sizeof((array)[0]))
+#endif
+#define _countof(array) ARRAYSIZE(array)
+#define MAKELANGID(primary, sub) ((WORD)((sub) << 10 | (primary)))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The error of the last function of this thread that reports errors so, such as OpenTrace. */
+DWORD GetLastError(void);
+void SetLastError(DWORD code);
+
+DWORD GetCurrentProcessId(void);
+DWORD GetCurrentThreadId(void);
+void Sleep(DWORD milliseconds);
+void GetSystemTimeAsFileTime(LPFILETIME time);
+/* UTC; fails for times that a SYSTEMTIME cannot have. */
+BOOL FileTimeToSystemTime(const FILETIME *time, LPSYSTEMTIME parts);
+/* The clock of sessions with ClientContext 1. */
+BOOL QueryPerformanceFrequency(LARGE_INTEGER *frequency);
+BOOL QueryPerformanceCounter(LARGE_INTEGER *count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

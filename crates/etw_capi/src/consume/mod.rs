@@ -1,0 +1,14 @@
+//! Consumers: opening traces and processing their events (`OpenTrace`, `ProcessTrace`, `CloseTrace`).
+
+mod current;
+mod header;
+mod logfile;
+mod open;
+mod process;
+mod record;
+
+pub use open::*;
+pub use process::ProcessTrace;
+
+pub(crate) use current::with_event;
+pub(crate) use record::rebuild;

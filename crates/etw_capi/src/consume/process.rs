@@ -1,0 +1,236 @@
+//! `ProcessTrace`: delivers the events of open traces in time order.
+
+// UNSAFETY: reads what callers point to, and calls callbacks of C.
+#![expect(unsafe_code)]
+
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::sync::{Arc, PoisonError};
+
+use etw_consumer::{StopHandle, TimePoint, Trace};
+use etw_event::FileTime;
+use etw_schema::Event;
+use windows_sys::Win32::Foundation::FILETIME;
+use windows_sys::Win32::System::Diagnostics::Etw::{EVENT_HEADER_EXTENDED_DATA_ITEM, EVENT_TRACE_LOGFILEW};
+
+use super::logfile::{EventCallback, Logfile};
+use super::open::{Open, code_of, find, is_kernel};
+use super::{current, record};
+use crate::error::{
+    ERROR_BAD_LENGTH, ERROR_BUSY, ERROR_CANCELLED, ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER,
+    ERROR_SUCCESS,
+};
+
+/// Most traces that can be processed together.
+const MAX_TRACES: u32 = 64;
+
+thread_local! {
+    /// What this thread processes, for the moments when a session has no events.
+    static ACTIVE: RefCell<Option<Rc<RefCell<Processing>>>> = const { RefCell::new(None) };
+}
+
+/// Delivers the events of open traces, all in time order, to their callbacks. Returns at the end of the files and
+/// sessions, when a trace is closed, or with `ERROR_CANCELLED` when a buffer callback returns 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ProcessTrace(
+    handles: *const u64,
+    count: u32,
+    start: *const FILETIME,
+    end: *const FILETIME,
+) -> u32 {
+    if handles.is_null() || count == 0 {
+        return ERROR_INVALID_PARAMETER;
+    }
+    if count > MAX_TRACES {
+        return ERROR_BAD_LENGTH;
+    }
+    // SAFETY: the caller promises `count` handles, and that the times are null or valid.
+    let (handles, start, end) = unsafe {
+        let handles: Vec<u64> =
+            (0..count as usize).map(|index| handles.add(index).read_unaligned()).collect();
+        (handles, read_time(start), read_time(end))
+    };
+    match process(&handles, start, end) {
+        Ok(()) => ERROR_SUCCESS,
+        Err(code) => code,
+    }
+}
+
+fn process(handles: &[u64], start: Option<FileTime>, end: Option<FileTime>) -> Result<(), u32> {
+    let open: Vec<Arc<Open>> =
+        handles.iter().map(|handle| find(*handle)).collect::<Option<_>>().ok_or(ERROR_INVALID_HANDLE)?;
+    if open.len() > 1 && open.iter().filter(|open| open.logfile.is_live()).count() > 1 {
+        return Err(ERROR_INVALID_PARAMETER);
+    }
+    // Taking the traces marks them as being processed.
+    let mut taken: Vec<Option<Trace>> = Vec::new();
+    for one in &open {
+        let trace = one.trace.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let is_busy = trace.is_none();
+        taken.push(trace);
+        if is_busy {
+            put_back(&open, taken);
+            return Err(ERROR_BUSY);
+        }
+    }
+    let done = read_all(&open, &mut taken, start, end);
+    put_back(&open, taken);
+    done
+}
+
+fn put_back(open: &[Arc<Open>], taken: Vec<Option<Trace>>) {
+    for (one, trace) in open.iter().zip(taken) {
+        if trace.is_some() {
+            *one.trace.lock().unwrap_or_else(PoisonError::into_inner) = trace;
+        }
+    }
+}
+
+fn read_all(
+    open: &[Arc<Open>],
+    taken: &mut [Option<Trace>],
+    start: Option<FileTime>,
+    end: Option<FileTime>,
+) -> Result<(), u32> {
+    // A live session keeps its place in the stream, so its trace is used as it was opened.
+    let mut joined = None;
+    let needs_new = open.len() > 1 || start.is_some() || end.is_some() || has_buffer_callback(open);
+    if needs_new {
+        let mut builder = Logfile::builder().stop_handle(&open.first().ok_or(ERROR_INVALID_PARAMETER)?.stop);
+        if let Some(start) = start {
+            builder = builder.from(TimePoint::At(start));
+        }
+        if let Some(end) = end {
+            builder = builder.to(TimePoint::At(FileTime(end.0.saturating_add(1))));
+        }
+        if has_buffer_callback(open) {
+            builder = builder.on_idle(idle);
+        }
+        for one in open {
+            builder = one.logfile.add_to(builder);
+        }
+        joined = Some(builder.open().map_err(|error| code_of(&error))?);
+    }
+    let trace = joined.as_mut().or(taken.first_mut().and_then(Option::as_mut)).ok_or(ERROR_BUSY)?;
+    let sources = open
+        .iter()
+        .zip(trace.headers())
+        .map(|(open, header)| {
+            let mut logfile = Box::new(open.logfile.clone());
+            let description = logfile.for_callbacks(header, is_kernel(header));
+            Source { open: open.clone(), logfile, description, filled: 0 }
+        })
+        .collect();
+    let processing = Processing {
+        sources,
+        items: Vec::new(),
+        is_cancelled: false,
+        stop: open.first().ok_or(ERROR_INVALID_PARAMETER)?.stop.clone(),
+    };
+    let processing = Rc::new(RefCell::new(processing));
+    let outer = ACTIVE.replace(Some(processing.clone()));
+    let read = trace.for_each_layout(|event| processing.borrow_mut().deliver(event));
+    ACTIVE.set(outer);
+    let mut processing = processing.borrow_mut();
+    if !processing.is_cancelled {
+        processing.flush();
+    }
+    read.map_err(|error| code_of(&error))?;
+    if processing.is_cancelled { Err(ERROR_CANCELLED) } else { Ok(()) }
+}
+
+fn has_buffer_callback(open: &[Arc<Open>]) -> bool {
+    open.iter().any(|open| open.logfile.buffer_callback.is_some())
+}
+
+/// Called when everything that sessions have sent is delivered.
+fn idle() {
+    let active = ACTIVE.with_borrow(Clone::clone);
+    // A callback that processes another trace has this one borrowed.
+    if let Some(active) = active
+        && let Ok(mut active) = active.try_borrow_mut()
+    {
+        active.flush();
+    }
+}
+
+/// The state of a call of `ProcessTrace`.
+struct Processing {
+    sources: Vec<Source>,
+    items: Vec<EVENT_HEADER_EXTENDED_DATA_ITEM>,
+    is_cancelled: bool,
+    stop: StopHandle,
+}
+
+struct Source {
+    open: Arc<Open>,
+    /// Owns the name that the description points to.
+    logfile: Box<Logfile>,
+    description: EVENT_TRACE_LOGFILEW,
+    /// Bytes delivered since the last buffer callback.
+    filled: usize,
+}
+
+impl Processing {
+    fn deliver(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        let record = event.record;
+        let Some(source) = self.sources.get_mut(record.origin().source as usize) else {
+            return ControlFlow::Continue(());
+        };
+        if source.open.stop.is_stopped() {
+            return ControlFlow::Break(());
+        }
+        let (is_raw, context) = (source.logfile.is_raw(), source.logfile.context());
+        match source.logfile.callback {
+            EventCallback::Record(function) => {
+                let mut c = record::event_record(record, is_raw, context, &mut self.items);
+                let pointer = &raw mut c;
+                // SAFETY: the program gave this function for these records; what it points to lives until it returns.
+                current::during(pointer, event, || unsafe { function(pointer) });
+            }
+            EventCallback::Trace(function) => {
+                let mut c = record::event_trace(record, is_raw);
+                // SAFETY: as above.
+                unsafe { function(&mut c) };
+            }
+            EventCallback::None => {}
+        }
+        source.filled += record.stride_bytes();
+        source.description.CurrentTime = record.time().0;
+        if source.filled >= source.description.BufferSize as usize {
+            self.flush();
+        }
+        if self.is_cancelled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Calls the buffer callbacks of the traces that delivered something, and of sessions.
+    fn flush(&mut self) {
+        for source in &mut self.sources {
+            let Some(function) = source.logfile.buffer_callback else { continue };
+            if source.filled == 0 && !source.logfile.is_live() {
+                continue;
+            }
+            source.description.BuffersRead = source.description.BuffersRead.wrapping_add(1);
+            source.description.Filled = source.filled as u32;
+            source.filled = 0;
+            // SAFETY: the program gave this function for this structure.
+            if unsafe { function(&mut source.description) } == 0 {
+                self.is_cancelled = true;
+                self.stop.stop();
+            }
+        }
+    }
+}
+
+/// # Safety
+///
+/// The pointer is null or to a FILETIME.
+unsafe fn read_time(time: *const FILETIME) -> Option<FileTime> {
+    if time.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    let FILETIME { dwLowDateTime: low, dwHighDateTime: high } = unsafe { time.read_unaligned() };
+    Some(FileTime((u64::from(high) << 32 | u64::from(low)) as i64))
+}

@@ -1,0 +1,111 @@
+//! The connection to the host of sessions, made by the first call that needs one.
+
+use std::sync::{Mutex, PoisonError};
+
+use etw_controller::{Controller, ControllerError, ErrorKind, SessionStatus};
+use openetw::session::{Runtime, RuntimeError};
+
+use crate::error::{
+    ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS, ERROR_BAD_PATHNAME, ERROR_BUSY, ERROR_INVALID_DATA,
+    ERROR_INVALID_PARAMETER, ERROR_NO_SYSTEM_RESOURCES, ERROR_NOT_SUPPORTED, ERROR_WMI_INSTANCE_NOT_FOUND,
+    code_of_io,
+};
+
+static RUNTIME: Mutex<Option<Runtime>> = Mutex::new(None);
+
+/// Whether a host is started in this process if none runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hosting {
+    /// As starting a session does.
+    IfNeeded,
+    /// Without a host there are no sessions.
+    Never,
+}
+
+/// Calls `work` with the connection to the host.
+///
+/// # Errors
+///
+/// Fails with an error code, those of `work` among them.
+pub(super) fn connected<R>(
+    hosting: Hosting,
+    mut work: impl FnMut(&mut Controller) -> Result<R, ControllerError>,
+) -> Result<R, u32> {
+    let mut runtime = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let was_connected = runtime.is_some();
+    match try_work(&mut runtime, hosting, &mut work) {
+        // The host may have been started anew since.
+        Err(Failure::Controller(ControllerError::Disconnected { .. })) if was_connected => {
+            *runtime = None;
+            try_work(&mut runtime, hosting, &mut work).map_err(|failure| failure.code())
+        }
+        done => done.map_err(|failure| failure.code()),
+    }
+}
+
+enum Failure {
+    Controller(ControllerError),
+    Runtime(RuntimeError),
+}
+
+fn try_work<R>(
+    runtime: &mut Option<Runtime>,
+    hosting: Hosting,
+    work: &mut impl FnMut(&mut Controller) -> Result<R, ControllerError>,
+) -> Result<R, Failure> {
+    if let Some(runtime) = runtime {
+        return work(runtime.controller()).map_err(Failure::Controller);
+    }
+    if hosting == Hosting::Never {
+        return work(&mut Controller::connect().map_err(Failure::Controller)?).map_err(Failure::Controller);
+    }
+    let runtime = runtime.insert(Runtime::connect_or_host().map_err(Failure::Runtime)?);
+    work(runtime.controller()).map_err(Failure::Controller)
+}
+
+impl Failure {
+    fn code(&self) -> u32 {
+        match self {
+            Failure::Controller(error) | Failure::Runtime(RuntimeError::Controller(error)) => code_of(error),
+            Failure::Runtime(_) => ERROR_NO_SYSTEM_RESOURCES,
+        }
+    }
+}
+
+fn code_of(error: &ControllerError) -> u32 {
+    match error {
+        ControllerError::NoHost { .. } => ERROR_WMI_INSTANCE_NOT_FOUND,
+        ControllerError::Disconnected { .. } => ERROR_ACCESS_DENIED,
+        ControllerError::File { error, .. } => code_of_io(error),
+        ControllerError::Refused(failure) => match failure.kind {
+            ErrorKind::AlreadyExists => ERROR_ALREADY_EXISTS,
+            ErrorKind::NotFound => ERROR_WMI_INSTANCE_NOT_FOUND,
+            ErrorKind::AccessDenied => ERROR_ACCESS_DENIED,
+            ErrorKind::NoSystemResources => ERROR_NO_SYSTEM_RESOURCES,
+            ErrorKind::NotSupported => ERROR_NOT_SUPPORTED,
+            ErrorKind::File => ERROR_BAD_PATHNAME,
+            ErrorKind::Ending => ERROR_BUSY,
+            _ => ERROR_INVALID_PARAMETER,
+        },
+        _ => ERROR_INVALID_DATA,
+    }
+}
+
+/// Returns the name of a session: the name given, or that of the session with this handle.
+///
+/// # Errors
+///
+/// Fails with an error code if there is no such session.
+pub(super) fn session_name(handle: u64, name: Option<String>) -> Result<String, u32> {
+    if let Some(name) = name.filter(|name| !name.is_empty()) {
+        return Ok(name);
+    }
+    let sessions = connected(Hosting::Never, Controller::list)?;
+    let found = sessions.into_iter().find(|status| handle_of(status) == handle);
+    found.map(|status| status.properties.logger_name).ok_or(ERROR_WMI_INSTANCE_NOT_FOUND)
+}
+
+/// Returns the handle of a session: its number, which is never 0.
+pub(super) fn handle_of(status: &SessionStatus) -> u64 {
+    u64::from(status.logger_id) + 1
+}

@@ -1,0 +1,100 @@
+//! The registered providers (`EnumerateTraceGuidsEx`).
+
+// UNSAFETY: reads what callers point to, and writes into their buffers.
+#![expect(unsafe_code)]
+
+use std::ffi::c_void;
+
+use etw_controller::{Controller, ProviderStatus};
+use windows_sys::Win32::System::Diagnostics::Etw::{TraceGuidQueryInfo, TraceGuidQueryList};
+use windows_sys::core::GUID;
+
+use super::connection::{Hosting, connected};
+use super::sessions::code;
+use crate::error::{
+    ERROR_INSUFFICIENT_BUFFER, ERROR_INVALID_PARAMETER, ERROR_NOT_SUPPORTED, ERROR_WMI_INSTANCE_NOT_FOUND,
+};
+use crate::guid;
+
+/// `ERROR_WMI_GUID_NOT_FOUND`.
+const GUID_NOT_FOUND: u32 = 4200;
+
+/// Writes the GUIDs of all registered providers (`TraceGuidQueryList`), or the processes that have registered one and the
+/// sessions that have enabled it (`TraceGuidQueryInfo`).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn EnumerateTraceGuidsEx(
+    class: i32,
+    input: *const c_void,
+    input_size: u32,
+    output: *mut c_void,
+    output_size: u32,
+    length: *mut u32,
+) -> u32 {
+    let encoded = match class {
+        TraceGuidQueryList => registered().map(|providers| list(&providers)),
+        TraceGuidQueryInfo => {
+            let id = match input_size {
+                // SAFETY: the caller promises as many bytes.
+                16 => unsafe { guid::read(input.cast::<GUID>()) },
+                _ => None,
+            };
+            let Some(id) = id else { return ERROR_INVALID_PARAMETER };
+            registered().and_then(|providers| {
+                let found = providers.iter().find(|provider| provider.guid == id);
+                found.map(information).ok_or(GUID_NOT_FOUND)
+            })
+        }
+        _ => return ERROR_NOT_SUPPORTED,
+    };
+    code(encoded.and_then(|bytes| {
+        if length.is_null() || (output.is_null() && output_size != 0) {
+            return Err(ERROR_INVALID_PARAMETER);
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            length.write_unaligned(bytes.len() as u32);
+            if (output_size as usize) < bytes.len() {
+                return Err(ERROR_INSUFFICIENT_BUFFER);
+            }
+            output.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        }
+        Ok(())
+    }))
+}
+
+/// Without a host nothing is registered.
+fn registered() -> Result<Vec<ProviderStatus>, u32> {
+    match connected(Hosting::Never, Controller::providers) {
+        Err(ERROR_WMI_INSTANCE_NOT_FOUND) => Ok(Vec::new()),
+        providers => providers,
+    }
+}
+
+fn list(providers: &[ProviderStatus]) -> Vec<u8> {
+    providers.iter().flat_map(|provider| provider.guid.to_bytes()).collect()
+}
+
+/// Returns `TRACE_GUID_INFO` with a `TRACE_PROVIDER_INSTANCE_INFO` for each process, and its `TRACE_ENABLE_INFO`.
+fn information(provider: &ProviderStatus) -> Vec<u8> {
+    let mut out = Vec::new();
+    out.extend((provider.pids.len() as u32).to_le_bytes());
+    out.extend([0; 4]);
+    for (index, pid) in provider.pids.iter().enumerate() {
+        let enables: Vec<_> = provider.enables.iter().filter(|enable| enable.pids.contains(pid)).collect();
+        let size = 16 + 32 * enables.len() as u32;
+        let next = if index + 1 < provider.pids.len() { size } else { 0 };
+        for word in [next, enables.len() as u32, *pid, 0] {
+            out.extend(word.to_le_bytes());
+        }
+        for enable in enables {
+            out.extend(1u32.to_le_bytes());
+            out.extend([enable.level.0, 0]);
+            out.extend(enable.logger_id.to_le_bytes());
+            out.extend(enable.properties.0.to_le_bytes());
+            out.extend([0; 4]);
+            out.extend(enable.any.0.to_le_bytes());
+            out.extend(enable.all.0.to_le_bytes());
+        }
+    }
+    out
+}

@@ -1,0 +1,162 @@
+//! The payloads of C: pieces of memory, some of which are converted.
+
+// UNSAFETY: reads the memory that a program's descriptors name.
+#![expect(unsafe_code)]
+
+use etw_provider::Payload;
+use etw_provider::payload::PayloadWriter;
+use windows_sys::Win32::System::Diagnostics::Etw::EVENT_DATA_DESCRIPTOR;
+
+use crate::wide::character;
+
+/// A part of a payload (`openetw_tl_data` in `TraceLoggingProvider.h`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Piece {
+    /// Where it is.
+    pub pointer: u64,
+    /// Bytes, or characters of 32 bits.
+    pub size: u32,
+    /// `OPENETW_TL_*`.
+    pub kind: u32,
+}
+
+const COUNTED: u32 = 1;
+const TEXT32: u32 = 2;
+const COUNTED32: u32 = 3;
+const SOCKET: u32 = 4;
+const ARRAY: u32 = 5;
+
+/// Larger than any record.
+const TOO_LARGE: usize = 0x1_0000;
+
+/// The pieces of a TraceLogging event.
+pub(crate) struct Pieces<'p>(pub(crate) &'p [Piece]);
+
+/// The pieces of an event of `EventWrite`.
+pub(crate) struct Plain<'p>(pub(crate) &'p [EVENT_DATA_DESCRIPTOR]);
+
+impl Piece {
+    /// # Safety
+    ///
+    /// The pointer is to `size` readable bytes, or null.
+    unsafe fn bytes(&self) -> &[u8] {
+        // SAFETY: the caller's promise.
+        unsafe { bytes_at(self.pointer, self.size as usize) }
+    }
+
+    /// # Safety
+    ///
+    /// The pointer is to `size` readable characters of 32 bits, or null.
+    unsafe fn characters(&self) -> impl Iterator<Item = char> {
+        // SAFETY: the caller's promise; bytes need no alignment.
+        let bytes = unsafe { bytes_at(self.pointer, 4 * self.size as usize) };
+        bytes.as_chunks::<4>().0.iter().map(|unit| character(u32::from_le_bytes(*unit)))
+    }
+
+    fn len_bytes(&self) -> usize {
+        let size = self.size as usize;
+        match self.kind & 0xFF {
+            COUNTED | SOCKET => 2 + size,
+            // SAFETY: what the program's macros promise for this kind.
+            TEXT32 => 2 + unsafe { self.characters() }.map(|c| 2 * c.len_utf16()).sum::<usize>(),
+            // SAFETY: as above.
+            COUNTED32 => 2 + unsafe { self.characters() }.map(|c| 2 * c.len_utf16()).sum::<usize>(),
+            ARRAY if self.elements() > 0xFFFF => TOO_LARGE,
+            ARRAY => 2 + size,
+            _ => size,
+        }
+    }
+
+    fn elements(&self) -> usize {
+        self.size as usize / (self.kind as usize >> 8).max(1)
+    }
+
+    fn put(&self, out: &mut PayloadWriter<'_>) {
+        match self.kind & 0xFF {
+            COUNTED => out.put(u64::from(self.size.min(0xFFFF)), 2),
+            ARRAY => out.put(self.elements().min(0xFFFF) as u64, 2),
+            TEXT32 | COUNTED32 => return self.put_wide(out),
+            SOCKET => return self.put_socket(out),
+            _ => {}
+        }
+        // SAFETY: what the program's macros promise for these kinds.
+        out.put_bytes(unsafe { self.bytes() });
+    }
+
+    fn put_wide(&self, out: &mut PayloadWriter<'_>) {
+        let is_counted = self.kind & 0xFF == COUNTED32;
+        if is_counted {
+            out.put((self.len_bytes() - 2).min(0xFFFF) as u64, 2);
+        }
+        // SAFETY: what the program's macros promise for these kinds.
+        for character in unsafe { self.characters() } {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                out.put(u64::from(*unit), 2);
+            }
+        }
+        if !is_counted {
+            out.put(0, 2);
+        }
+    }
+
+    /// IPv6 has another number on Windows.
+    fn put_socket(&self, out: &mut PayloadWriter<'_>) {
+        // SAFETY: what the program's macro promises for this kind.
+        let bytes = unsafe { self.bytes() };
+        out.put(bytes.len().min(0xFFFF) as u64, 2);
+        match bytes {
+            [10, 0, rest @ ..] => {
+                out.put(23, 2);
+                out.put_bytes(rest);
+            }
+            _ => out.put_bytes(bytes),
+        }
+    }
+}
+
+impl Payload for Pieces<'_> {
+    #[inline]
+    fn len_bytes(&self) -> usize {
+        self.0.iter().map(|piece| if piece.kind == 0 { piece.size as usize } else { piece.len_bytes() }).sum()
+    }
+
+    #[inline]
+    fn put(&self, out: &mut PayloadWriter<'_>) {
+        for piece in self.0 {
+            if piece.kind == 0 {
+                // SAFETY: what the program's macros promise for this kind.
+                out.put_bytes(unsafe { piece.bytes() });
+            } else {
+                piece.put(out);
+            }
+        }
+    }
+}
+
+impl Payload for Plain<'_> {
+    #[inline]
+    fn len_bytes(&self) -> usize {
+        self.0.iter().map(|data| data.Size as usize).sum()
+    }
+
+    #[inline]
+    fn put(&self, out: &mut PayloadWriter<'_>) {
+        for data in self.0 {
+            // SAFETY: the program promises that a descriptor names readable memory.
+            out.put_bytes(unsafe { bytes_at(data.Ptr, data.Size as usize) });
+        }
+    }
+}
+
+/// # Safety
+///
+/// The pointer is to `size` readable bytes, or null.
+#[inline]
+pub(super) unsafe fn bytes_at<'p>(pointer: u64, size: usize) -> &'p [u8] {
+    if pointer == 0 || size == 0 {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(pointer as *const u8, size) }
+}

@@ -1,0 +1,250 @@
+//! The registrations of this process, by handle.
+//!
+//! A registration, once made, is never freed, and is used again by later ones: writing an event looks it up without a
+//! lock, at any time.
+
+// UNSAFETY: calls callbacks of C.
+#![expect(unsafe_code)]
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{cell::Cell, ptr};
+
+use etw_event::Guid;
+use etw_provider::{Control, ControlCode, Provider};
+use etw_sys::AtomicRef;
+use windows_sys::Win32::System::Diagnostics::Etw::{EVENT_FILTER_DESCRIPTOR, PENABLECALLBACK};
+
+use crate::guid;
+
+/// Registrations in one block, and the number of blocks.
+const BLOCK: usize = 64;
+const BLOCKS: usize = 1024;
+
+static TABLE: [AtomicRef<[Registration; BLOCK]>; BLOCKS] = [const { AtomicRef::none() }; BLOCKS];
+
+/// What is free for use, and the number of registrations made.
+static POOL: Mutex<Pool> = Mutex::new(Pool { made: 0, free: Vec::new(), providers: Vec::new() });
+
+struct Pool {
+    made: usize,
+    free: Vec<u32>,
+    providers: Vec<&'static Pooled>,
+}
+
+/// A registration, free or in use.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    /// Raised with each use; odd while in use.
+    generation: AtomicU32,
+    pooled: AtomicRef<Pooled>,
+    callback: Mutex<Option<Callback>>,
+    /// Number of callbacks that run.
+    running: AtomicU32,
+}
+
+/// A provider, and the registration that it has now.
+#[derive(Debug)]
+struct Pooled {
+    provider: &'static Provider,
+    registration: AtomicRef<Registration>,
+}
+
+/// A callback of C and its context.
+#[derive(Debug, Clone, Copy)]
+struct Callback {
+    function: unsafe extern "system" fn(
+        *const windows_sys::core::GUID,
+        u32,
+        u8,
+        u64,
+        u64,
+        *const EVENT_FILTER_DESCRIPTOR,
+        *mut c_void,
+    ),
+    context: usize,
+}
+
+thread_local! {
+    /// The registration whose callback this thread runs, by address.
+    static IN_CALLBACK: Cell<usize> = const { Cell::new(0) };
+}
+
+impl Registration {
+    const fn free() -> Registration {
+        Registration {
+            generation: AtomicU32::new(0),
+            pooled: AtomicRef::none(),
+            callback: Mutex::new(None),
+            running: AtomicU32::new(0),
+        }
+    }
+
+    /// Returns the provider.
+    #[inline]
+    pub(crate) fn provider(&self) -> Option<&'static Provider> {
+        self.pooled.load().map(|pooled| pooled.provider)
+    }
+
+    fn callback(&self) -> MutexGuard<'_, Option<Callback>> {
+        self.callback.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn notify(&self, control: &Control) {
+        self.running.fetch_add(1, Ordering::AcqRel);
+        // After the count, so that no unregistration misses it; not held while the callback runs.
+        let callback = *self.callback();
+        if let Some(callback) = callback {
+            let outer = IN_CALLBACK.replace(ptr::from_ref(self).addr());
+            callback.call(control);
+            IN_CALLBACK.set(outer);
+        }
+        self.running.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Returns when no other thread runs the callback.
+    fn wait_for_callbacks(&self) {
+        let own = u32::from(IN_CALLBACK.get() == ptr::from_ref(self).addr());
+        while self.running.load(Ordering::Acquire) > own {
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Callback {
+    fn call(&self, control: &Control) {
+        let code = match control.code {
+            ControlCode::CaptureState => 2,
+            // Other sessions may still have it enabled.
+            _ => u32::from(control.is_enabled),
+        };
+        let source = guid::of(control.source);
+        let filters: Vec<EVENT_FILTER_DESCRIPTOR> = control
+            .filter_data
+            .iter()
+            .map(|(kind, data)| EVENT_FILTER_DESCRIPTOR {
+                Ptr: data.as_ptr().addr() as u64,
+                Size: data.len() as u32,
+                Type: *kind,
+            })
+            .collect();
+        let filter = if filters.is_empty() { ptr::null() } else { filters.as_ptr() };
+        let context = self.context as *mut c_void;
+        let (any, all) = (control.any.0, control.all.0);
+        // SAFETY: the program registered this function for these arguments; the pointers live until it returns.
+        unsafe { (self.function)(&source, code, control.level.0, any, all, filter, context) };
+    }
+}
+
+/// Returns the registration of a handle; `None` if there is none, or no more.
+#[inline]
+pub(crate) fn find(handle: u64) -> Option<&'static Registration> {
+    let index = (handle as u32).wrapping_sub(1) as usize;
+    let registration = TABLE.get(index / BLOCK)?.load()?.get(index % BLOCK)?;
+    let generation = registration.generation.load(Ordering::Acquire);
+    (generation & 1 == 1 && generation == (handle >> 32) as u32).then_some(registration)
+}
+
+/// Registers a provider, and writes its handle to `out` before its callback can run. Returns `None` if there are too many.
+pub(crate) fn register(
+    name: &str,
+    guid: Guid,
+    group: Option<Guid>,
+    callback: PENABLECALLBACK,
+    context: *mut c_void,
+    out: impl FnOnce(u64, &'static Provider),
+) -> Option<u64> {
+    let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    let index = match pool.free.pop() {
+        Some(index) => index,
+        None => {
+            let index = pool.made;
+            let place = TABLE.get(index / BLOCK)?;
+            if place.load().is_none() {
+                place.store(Some(Box::leak(Box::new([const { Registration::free() }; BLOCK]))));
+            }
+            pool.made += 1;
+            index as u32
+        }
+    };
+    let registration = TABLE.get(index as usize / BLOCK)?.load()?.get(index as usize % BLOCK)?;
+    let (pooled, is_new) = pool.provider(name, guid, group);
+    drop(pool);
+    *registration.callback() = callback.map(|function| Callback { function, context: context.addr() });
+    registration.pooled.store(Some(pooled));
+    pooled.registration.store(Some(registration));
+    let generation = registration.generation.fetch_add(1, Ordering::AcqRel) + 1;
+    let handle = u64::from(generation) << 32 | u64::from(index + 1);
+    out(handle, pooled.provider);
+    pooled.start(is_new);
+    Some(handle)
+}
+
+/// Ends a registration. On return its callback does not run, unless it is what calls this. Returns `false` if there is none.
+pub(crate) fn unregister(handle: u64) -> bool {
+    let Some(registration) = find(handle) else { return false };
+    // One of several threads wins.
+    let generation = (handle >> 32) as u32;
+    let next = generation.wrapping_add(1);
+    let changed =
+        registration.generation.compare_exchange(generation, next, Ordering::AcqRel, Ordering::Acquire);
+    if changed.is_err() {
+        return false;
+    }
+    *registration.callback() = None;
+    let pooled = registration.pooled.load();
+    if let Some(pooled) = pooled {
+        pooled.provider.mirror_gate(None);
+        pooled.provider.unregister();
+        pooled.registration.store(None);
+    }
+    registration.wait_for_callbacks();
+    let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    pool.providers.extend(pooled);
+    pool.free.push(handle as u32 - 1);
+    true
+}
+
+/// Gives a registered provider another name and group (`EventProviderSetTraits`).
+pub(crate) fn set_traits(registration: &'static Registration, name: &str, group: Option<Guid>) {
+    let Some(before) = registration.pooled.load() else { return };
+    let (pooled, is_new) = {
+        let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+        pool.provider(name, before.provider.guid(), group)
+    };
+    before.registration.store(None);
+    before.provider.unregister();
+    pooled.registration.store(Some(registration));
+    registration.pooled.store(Some(pooled));
+    pooled.start(is_new);
+    POOL.lock().unwrap_or_else(PoisonError::into_inner).providers.push(before);
+}
+
+impl Pool {
+    /// Takes a provider that is not registered, or makes one; returns whether it was made.
+    fn provider(&mut self, name: &str, guid: Guid, group: Option<Guid>) -> (&'static Pooled, bool) {
+        let same = |pooled: &&Pooled| {
+            let provider = pooled.provider;
+            provider.guid() == guid && provider.group() == group && provider.name() == name
+        };
+        if let Some(index) = self.providers.iter().position(same) {
+            return (self.providers.swap_remove(index), false);
+        }
+        let provider = Provider::create_unshared(name, guid, group);
+        (Box::leak(Box::new(Pooled { provider, registration: AtomicRef::none() })), true)
+    }
+}
+
+impl Pooled {
+    fn start(&'static self, is_new: bool) {
+        if !is_new {
+            return self.provider.register();
+        }
+        self.provider.register_with(|control| {
+            if let Some(registration) = self.registration.load() {
+                registration.notify(control);
+            }
+        });
+    }
+}

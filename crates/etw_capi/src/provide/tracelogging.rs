@@ -1,0 +1,179 @@
+//! What the macros of `TraceLoggingProvider.h` call.
+
+// UNSAFETY: uses the structures that the macros define.
+#![expect(unsafe_code)]
+
+use std::ffi::{c_char, c_void};
+use std::sync::atomic::AtomicU32;
+
+use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode};
+use etw_provider::{EventMetadata, Provider};
+use windows_sys::Win32::System::Diagnostics::Etw::PENABLECALLBACK;
+use windows_sys::core::GUID;
+
+use super::events::code_of;
+use super::pieces::{Piece, Pieces};
+use super::registration;
+use crate::error::{ERROR_NOT_SUPPORTED, ERROR_SUCCESS};
+use crate::guid;
+use crate::wide::Width;
+
+/// A provider of TraceLogging (`_tlgProvider_t`).
+#[repr(C)]
+#[allow(missing_debug_implementations, reason = "GUID has none")]
+pub struct TraceLoggingProvider {
+    /// The copy of the provider's gate, which macros test.
+    gate: AtomicU32,
+    reserved: u32,
+    handle: u64,
+    provider: *const Provider,
+    name: *const c_char,
+    group_is_set: u32,
+    group: GUID,
+    guid: GUID,
+}
+
+/// The constant part of an event (`openetw_tl_event`); its extended item follows.
+#[repr(C)]
+#[derive(Debug)]
+pub struct TraceLoggingEvent {
+    channel: u8,
+    level: u8,
+    opcode: u8,
+    reserved: [u8; 5],
+    keyword: u64,
+}
+
+/// Registers a provider; returns an `HRESULT`. A provider that is registered already is registered anew.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_tl_register(
+    provider: *mut TraceLoggingProvider,
+    callback: PENABLECALLBACK,
+    context: *mut c_void,
+) -> i32 {
+    if provider.is_null() {
+        return E_INVALIDARG;
+    }
+    // SAFETY: the pointer is to a provider that the macros define.
+    unsafe {
+        openetw_tl_unregister(provider);
+        let name = Width::Narrow.read((*provider).name.cast()).unwrap_or_default();
+        let group = ((*provider).group_is_set != 0).then(|| guid::from(&(*provider).group));
+        let id = id_of(provider);
+        // The provider is static, or its owner unregisters it before it goes.
+        let gate: &'static AtomicU32 = &*(&raw const (*provider).gate);
+        let registered = registration::register(&name, id, group, callback, context, |handle, own| {
+            (*provider).handle = handle;
+            (*provider).provider = own;
+            own.mirror_gate(Some(gate));
+        });
+        if registered.is_none() {
+            return E_OUTOFMEMORY;
+        }
+    }
+    0
+}
+
+/// Unregisters a provider; does nothing if it is not registered.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_tl_unregister(provider: *mut TraceLoggingProvider) {
+    if provider.is_null() {
+        return;
+    }
+    // SAFETY: the pointer is to a provider that the macros define.
+    unsafe {
+        let handle = std::mem::take(&mut (*provider).handle);
+        if handle != 0 {
+            registration::unregister(handle);
+            (*provider).gate.store(0, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+}
+
+/// Fails, since what could be set is set by the macros; returns an `HRESULT`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_tl_set_information(
+    provider: *mut TraceLoggingProvider,
+    _class: i32,
+    _information: *const c_void,
+    _size: u32,
+) -> i32 {
+    if provider.is_null() { E_INVALIDARG } else { 0x8007_0000_u32 as i32 | ERROR_NOT_SUPPORTED as i32 }
+}
+
+/// Writes a provider's GUID.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_tl_provider_id(provider: *const TraceLoggingProvider, id: *mut GUID) {
+    if !provider.is_null() && !id.is_null() {
+        // SAFETY: the pointers are to a provider that the macros define, and to a GUID.
+        unsafe { id.write_unaligned(guid::of(id_of(provider))) };
+    }
+}
+
+/// Returns whether a session wants events of a level (0: any) and keywords (0: any).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_tl_enabled(
+    provider: *const TraceLoggingProvider,
+    level: u8,
+    keyword: u64,
+) -> u8 {
+    // SAFETY: the pointer is null or to a provider that the macros define; what it has is never freed.
+    let own = unsafe { provider.as_ref().and_then(|provider| provider.provider.as_ref()) };
+    own.is_some_and(|own| own.provider_enabled(Level(level), Keyword(keyword))).into()
+}
+
+/// Writes an event to the sessions that want it; returns an error code.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_tl_write(
+    provider: *const TraceLoggingProvider,
+    event: *const TraceLoggingEvent,
+    activity: *const GUID,
+    related: *const GUID,
+    count: u32,
+    data: *const Piece,
+) -> u32 {
+    // SAFETY: the pointer is to a provider that the macros define; what it has is never freed.
+    let Some(own) = (unsafe { (*provider).provider.as_ref() }) else { return ERROR_SUCCESS };
+    // SAFETY: the macros define the event, and after it its extended item, whose first two bytes are its size: a
+    // multiple of 8, at an address that is one.
+    let (event, schema) = unsafe {
+        let item = event.add(1).cast::<u64>();
+        (&*event, std::slice::from_raw_parts(item, usize::from(item.cast::<u16>().read()) / 8))
+    };
+    // A channel below 16 is none of a manifest's, so it does not change who gets the event.
+    let descriptor = EventDescriptor {
+        channel: event.channel,
+        level: Level(event.level),
+        opcode: Opcode(event.opcode),
+        keyword: Keyword(event.keyword),
+        ..EventDescriptor::ZERO
+    };
+    let wanted = own.wanted(descriptor.level, descriptor.keyword);
+    if wanted == 0 {
+        return ERROR_SUCCESS;
+    }
+    // SAFETY: the GUIDs are null or valid, and the macros make as many pieces as they say.
+    let (activity, related, pieces) = unsafe {
+        (guid::read(activity), guid::read(related), std::slice::from_raw_parts(data, count as usize))
+    };
+    let metadata = EventMetadata::from_parts(descriptor, "", schema);
+    let payload = Pieces(pieces);
+    code_of(own.write_event(wanted, &metadata, activity.as_ref(), related.as_ref(), &payload), &payload)
+}
+
+/// # Safety
+///
+/// The pointer is to a provider that the macros define.
+unsafe fn id_of(provider: *const TraceLoggingProvider) -> Guid {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let id = guid::from(&(*provider).guid);
+        if !id.is_zero() {
+            return id;
+        }
+        Guid::from_provider_name(&Width::Narrow.read((*provider).name.cast()).unwrap_or_default())
+    }
+}
+
+const E_INVALIDARG: i32 = 0x8007_0057_u32 as i32;
+const E_OUTOFMEMORY: i32 = 0x8007_000E_u32 as i32;

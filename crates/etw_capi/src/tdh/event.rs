@@ -1,0 +1,219 @@
+//! The schema of an event (`TdhGetEventInformation`).
+
+// UNSAFETY: reads what callers point to.
+#![expect(unsafe_code)]
+
+use std::ffi::c_void;
+
+use etw_event::{Clock, Guid, Origin, PointerSize, Record, Ticks};
+use etw_schema::{Event, EventSchema, Located, event_metadata};
+use windows_sys::Win32::System::Diagnostics::Etw::{
+    EVENT_DESCRIPTOR, EVENT_RECORD, PROVIDER_EVENT_INFO, TDH_CONTEXT, TRACE_EVENT_INFO,
+};
+use windows_sys::core::GUID;
+
+use super::info::{Labels, event_info, source_of};
+use super::out::{Blob, copy};
+use super::sources::state;
+use crate::consume::{rebuild, with_event};
+use crate::error::{ERROR_INVALID_DATA, ERROR_INVALID_PARAMETER, ERROR_NOT_FOUND};
+use crate::guid;
+use crate::provide::from_descriptor;
+use crate::wide::Width;
+
+/// Writes the schema of an event. With too small a buffer, writes the size that is needed and returns
+/// `ERROR_INSUFFICIENT_BUFFER`. Contexts are not needed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TdhGetEventInformation(
+    event: *const EVENT_RECORD,
+    _contexts: u32,
+    _context: *const TDH_CONTEXT,
+    buffer: *mut TRACE_EVENT_INFO,
+    size: *mut u32,
+) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { event_information(event, buffer.cast(), size, Width::Wide16) }
+}
+
+/// [`TdhGetEventInformation`] with characters of 32 bits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TdhGetEventInformation32(
+    event: *const EVENT_RECORD,
+    _contexts: u32,
+    _context: *const TDH_CONTEXT,
+    buffer: *mut TRACE_EVENT_INFO,
+    size: *mut u32,
+) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { event_information(event, buffer.cast(), size, Width::Wide32) }
+}
+
+/// Writes the schema of an event of a manifest, found by id and version.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TdhGetManifestEventInformation(
+    provider: *const GUID,
+    descriptor: *const EVENT_DESCRIPTOR,
+    buffer: *mut TRACE_EVENT_INFO,
+    size: *mut u32,
+) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { manifest_information(provider, descriptor, buffer.cast(), size, Width::Wide16) }
+}
+
+/// [`TdhGetManifestEventInformation`] with characters of 32 bits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TdhGetManifestEventInformation32(
+    provider: *const GUID,
+    descriptor: *const EVENT_DESCRIPTOR,
+    buffer: *mut TRACE_EVENT_INFO,
+    size: *mut u32,
+) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { manifest_information(provider, descriptor, buffer.cast(), size, Width::Wide32) }
+}
+
+/// Writes the descriptors of all events of a manifest.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TdhEnumerateManifestProviderEvents(
+    provider: *const GUID,
+    buffer: *mut PROVIDER_EVENT_INFO,
+    size: *mut u32,
+) -> u32 {
+    // SAFETY: the pointer is null or to a GUID.
+    let Some(id) = (unsafe { guid::read(provider) }) else { return ERROR_INVALID_PARAMETER };
+    let providers = state().providers(&id);
+    let events: Vec<_> = providers.first().map(|provider| provider.events.clone()).unwrap_or_default();
+    if events.is_empty() {
+        return ERROR_NOT_FOUND;
+    }
+    let mut blob = Blob::new(8 + 16 * events.len(), Width::Wide16);
+    blob.put_u32(0, events.len() as u32);
+    for (event, at) in events.iter().zip((8..).step_by(16)) {
+        let descriptor = &event.descriptor;
+        blob.put_u16(at, descriptor.id);
+        blob.put(at + 2, &[descriptor.version, descriptor.channel, descriptor.level.0, descriptor.opcode.0]);
+        blob.put_u16(at + 6, descriptor.task);
+        blob.put_u64(at + 8, descriptor.keyword.0);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { copy(&blob.into_bytes(), buffer.cast(), size) }
+}
+
+/// Calls `work` with the decoded event of a record: that of the callback which this thread runs, or one decoded from the record
+/// alone.
+///
+/// # Errors
+///
+/// Fails with an error code if the record is null or contradicts itself.
+///
+/// # Safety
+///
+/// The record is null, or its pointers are null or to as many bytes as it says.
+pub(super) unsafe fn decode<R>(
+    record: *const EVENT_RECORD,
+    work: impl FnOnce(&Event<'_>) -> R,
+) -> Result<R, u32> {
+    let mut work = Some(work);
+    let found = with_event(record, |event| {
+        // The program may have loaded a manifest since the trace was opened.
+        event.properties.is_ok().then(|| work.take().map(|work| work(event))).flatten()
+    });
+    let Some(work) = work else { return found.flatten().ok_or(ERROR_INVALID_DATA) };
+    // SAFETY: the caller's promise.
+    let bytes = unsafe {
+        let record = record.as_ref().ok_or(ERROR_INVALID_PARAMETER)?;
+        rebuild(record).ok_or(ERROR_INVALID_PARAMETER)?
+    };
+    let origin = Origin { clock: Clock::system_time(), ..Origin::default() };
+    let record = Record::parse(&bytes, &origin, Ticks(0)).map_err(|_| ERROR_INVALID_DATA)?;
+    let mut located = Located::new();
+    Ok(work(&state().resolver().decode(&record, &mut located)))
+}
+
+/// # Safety
+///
+/// As of `decode` and `copy`.
+unsafe fn event_information(
+    record: *const EVENT_RECORD,
+    buffer: *mut u8,
+    size: *mut u32,
+    width: Width,
+) -> u32 {
+    let info = |event: &Event<'_>| {
+        let properties = event.properties.as_ref().ok()?;
+        let (schema, names) = (properties.schema(), event.names());
+        let is_class = source_of(schema) == 1;
+        let labels = Labels {
+            provider: names.provider_guid(),
+            event: names.event_guid().unwrap_or(Guid::ZERO),
+            descriptor: event.record.descriptor(),
+            provider_name: names.provider(),
+            level: names.level().filter(|_| !is_class || event.record.descriptor().level.0 != 0),
+            channel: names.channel(),
+            // TraceLogging has no tasks; its event's name is there, as on Windows before names had a place of their own.
+            task: match schema.decoding {
+                etw_schema::Decoding::TraceLogging => schema.name.as_deref(),
+                _ => names.task(),
+            },
+            opcode: names.opcode(),
+            keywords: names.keywords().collect(),
+            pointer: event.record.pointer_size(),
+        };
+        Some(event_info(schema, &labels, Some(properties), width))
+    };
+    // SAFETY: the caller's promise.
+    match unsafe { decode(record, info) } {
+        // SAFETY: the caller's promise.
+        Ok(Some(bytes)) => unsafe { copy(&bytes, buffer, size) },
+        Ok(None) => ERROR_NOT_FOUND,
+        Err(code) => code,
+    }
+}
+
+/// # Safety
+///
+/// The pointers are null or valid, and as of `copy`.
+unsafe fn manifest_information(
+    provider: *const GUID,
+    descriptor: *const EVENT_DESCRIPTOR,
+    buffer: *mut u8,
+    size: *mut u32,
+    width: Width,
+) -> u32 {
+    // SAFETY: the caller's promise.
+    let (id, descriptor) = unsafe { (guid::read(provider), descriptor.as_ref()) };
+    let (Some(id), Some(descriptor)) = (id, descriptor) else { return ERROR_INVALID_PARAMETER };
+    let wanted = from_descriptor(descriptor);
+    let providers = state().providers(&id);
+    let mut events = providers.iter().flat_map(|provider| &provider.events);
+    let same = |event: &&std::sync::Arc<EventSchema>| {
+        (event.descriptor.id, event.descriptor.version) == (wanted.id, wanted.version)
+    };
+    let Some(event) = events.find(same) else { return ERROR_NOT_FOUND };
+    let schema = event_metadata::schema_of_event(event, &event.descriptor);
+    let labels = Labels {
+        provider: id,
+        event: Guid::ZERO,
+        descriptor: schema.descriptor,
+        provider_name: Some(&schema.provider.name),
+        level: schema.level_name.as_deref(),
+        channel: schema.channel_name.as_deref(),
+        task: schema.task_name.as_deref(),
+        opcode: schema.opcode_name.as_deref(),
+        keywords: schema.keyword_names.iter().map(|name| &**name).collect(),
+        pointer: PointerSize::Eight,
+    };
+    let bytes = event_info(&schema, &labels, None, width);
+    // SAFETY: the caller's promise.
+    unsafe { copy(&bytes, buffer, size) }
+}
+
+/// Returns a text at a number that a structure has in place of a pointer.
+///
+/// # Safety
+///
+/// The number is 0, or the address of a text of this width.
+pub(super) unsafe fn text_at(address: u64, width: Width) -> Option<String> {
+    // SAFETY: the caller's promise.
+    unsafe { width.read(address as *const c_void) }
+}

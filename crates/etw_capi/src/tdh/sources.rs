@@ -1,0 +1,183 @@
+//! The schemas that TDH knows: the manifests that the program loads, the user's store, and what is built in.
+
+// UNSAFETY: reads what callers point to.
+#![expect(unsafe_code)]
+
+use std::ffi::c_void;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use etw_consumer::{SchemaFiles, Schemas};
+use etw_event::Guid;
+use etw_schema::builtin::BuiltIn;
+use etw_schema::store::Store;
+use etw_schema::{Provider, Providers, Resolver, SchemaSource, manifest};
+use openetw::windows::WindowsSchemas;
+
+use crate::error::{ERROR_FILE_NOT_FOUND, ERROR_INVALID_PARAMETER, ERROR_NOT_FOUND, ERROR_SUCCESS};
+use crate::wide::Width;
+
+static STATE: LazyLock<Mutex<State>> = LazyLock::new(Mutex::default);
+
+/// The sources, and the resolver for events outside of callbacks.
+#[derive(Default)]
+pub(super) struct State {
+    loaded: Vec<(String, Arc<Providers>)>,
+    store: Option<Option<Arc<Store>>>,
+    windows: Option<Option<Arc<WindowsSchemas>>>,
+    resolver: Option<Resolver>,
+}
+
+pub(super) fn state() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the schemas for reading traces.
+pub(crate) fn schemas() -> Schemas {
+    state().schemas()
+}
+
+impl State {
+    fn schemas(&mut self) -> Schemas {
+        let mut schemas = Schemas::new();
+        // The manifest that was loaded last comes first.
+        self.loaded.iter().rev().for_each(|(_, providers)| schemas.add(providers.clone()));
+        if let Some(store) = self.store() {
+            schemas.add(store);
+        }
+        schemas
+    }
+
+    /// Returns the resolver for events outside of callbacks.
+    pub(super) fn resolver(&mut self) -> &mut Resolver {
+        let resolver = self.resolver.take().unwrap_or_else(|| self.schemas().resolver());
+        self.resolver.insert(resolver)
+    }
+
+    /// Returns the user's store of schemas, if there is one.
+    pub(super) fn store(&mut self) -> Option<Arc<Store>> {
+        self.store.get_or_insert_with(|| Store::open(store_directory()?).ok().map(Arc::new)).clone()
+    }
+
+    pub(super) fn windows(&mut self) -> Option<Arc<WindowsSchemas>> {
+        self.windows.get_or_insert_with(|| WindowsSchemas::new().ok().map(Arc::new)).clone()
+    }
+
+    pub(super) fn loaded(&self) -> impl Iterator<Item = &Arc<Provider>> {
+        self.loaded.iter().flat_map(|(_, providers)| providers.iter())
+    }
+
+    /// Returns the descriptions of a provider, in the order in which they are used.
+    pub(super) fn providers(&mut self, guid: &Guid) -> Vec<Arc<Provider>> {
+        let mut found: Vec<Arc<Provider>> =
+            self.loaded.iter().rev().filter_map(|(_, loaded)| loaded.provider(guid)).collect();
+        found.extend(self.store().and_then(|store| SchemaSource::provider(&*store, guid)));
+        found.extend(BuiltIn.provider(guid));
+        found.extend(self.windows().and_then(|windows| windows.provider(guid)));
+        found
+    }
+
+    fn load(&mut self, name: String, providers: Providers) {
+        self.loaded.retain(|(other, _)| *other != name);
+        self.loaded.push((name, Arc::new(providers)));
+        self.resolver = None;
+    }
+}
+
+/// The directory that `etw schema add` uses.
+fn store_directory() -> Option<PathBuf> {
+    let from = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let data = || from("XDG_DATA_HOME").or_else(|| Some(from("HOME")?.join(".local/share")));
+    from("OPENETW_SCHEMAS").or_else(|| Some(data()?.join("openetw").join("schemas")))
+}
+
+/// Loads the manifest in a file; a `.dll`, `.exe` or MOF file is accepted too.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TdhLoadManifest(path: *const u16) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { load(path.cast(), Width::Wide16) }
+}
+
+/// [`TdhLoadManifest`] with characters of 32 bits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TdhLoadManifest32(path: *const u32) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { load(path.cast(), Width::Wide32) }
+}
+
+/// Loads the manifest in the resources of a `.dll` or `.exe`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TdhLoadManifestFromBinary(path: *const u16) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { load(path.cast(), Width::Wide16) }
+}
+
+/// [`TdhLoadManifestFromBinary`] with characters of 32 bits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TdhLoadManifestFromBinary32(path: *const u32) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { load(path.cast(), Width::Wide32) }
+}
+
+/// Loads a manifest in memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TdhLoadManifestFromMemory(data: *const c_void, size: u32) -> u32 {
+    if data.is_null() || size == 0 {
+        return ERROR_INVALID_PARAMETER;
+    }
+    // SAFETY: the caller promises `size` readable bytes.
+    let bytes = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size as usize) };
+    let read = manifest::read(bytes, "memory");
+    if read.providers.is_empty() {
+        return ERROR_INVALID_PARAMETER;
+    }
+    state().load(format!("memory {:p}", data), Providers::from_iter(read.providers));
+    ERROR_SUCCESS
+}
+
+/// Unloads a manifest that [`TdhLoadManifest`] loaded.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TdhUnloadManifest(path: *const u16) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { unload(path.cast(), Width::Wide16) }
+}
+
+/// [`TdhUnloadManifest`] with characters of 32 bits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TdhUnloadManifest32(path: *const u32) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { unload(path.cast(), Width::Wide32) }
+}
+
+/// # Safety
+///
+/// The text is null or has this width.
+unsafe fn load(path: *const c_void, width: Width) -> u32 {
+    // SAFETY: the caller's promise.
+    let Some(path) = (unsafe { width.read(path) }) else { return ERROR_INVALID_PARAMETER };
+    if !std::path::Path::new(&path).exists() {
+        return ERROR_FILE_NOT_FOUND;
+    }
+    let read = SchemaFiles::read([&path]);
+    if read.providers.is_empty() {
+        return ERROR_INVALID_PARAMETER;
+    }
+    state().load(path, Providers::from_iter(read.providers));
+    ERROR_SUCCESS
+}
+
+/// # Safety
+///
+/// The text is null or has this width.
+unsafe fn unload(path: *const c_void, width: Width) -> u32 {
+    // SAFETY: the caller's promise.
+    let Some(path) = (unsafe { width.read(path) }) else { return ERROR_INVALID_PARAMETER };
+    let mut state = state();
+    let before = state.loaded.len();
+    state.loaded.retain(|(name, _)| *name != path);
+    if state.loaded.len() == before {
+        return ERROR_NOT_FOUND;
+    }
+    state.resolver = None;
+    ERROR_SUCCESS
+}

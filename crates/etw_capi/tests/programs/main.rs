@@ -1,0 +1,8 @@
+//! Programs in C and C++, compiled with the compilers of this machine against the headers and the library, and run.
+
+#![cfg(target_os = "linux")]
+
+mod document;
+mod layout;
+mod roundtrip;
+mod support;

@@ -1,0 +1,198 @@
+//! The session that the page watches.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context, Result, bail};
+use etw_app::enabling::Wants;
+use etw_app::input::Filters;
+use etw_app::schemas::SchemaOptions;
+use etw_watch::live::{Rule, Stopped, Watch, default_kernel_flags};
+use etw_watch::{Options, View};
+use serde_json::{Value, json};
+
+use super::{LinesRequest, RulesRequest, StartRequest};
+
+/// Number of newest events to keep; the records of at most 256 MiB are kept anyway.
+const KEEP: usize = 500_000;
+/// Size of the session's buffers in bytes.
+const BUFFER_BYTES: u64 = 64 << 10;
+/// Maximum number of lines of an answer.
+const MAX_LINES: usize = 2000;
+/// Maximum number of rules.
+const MAX_RULES: usize = 200;
+
+/// The session that the page watches, if one was started.
+#[derive(Default)]
+pub(crate) struct Live(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    watch: Option<Watch>,
+    rules: Vec<Rule>,
+    /// Stopped sessions, whose hosts may serve other programs.
+    stopped: Vec<Stopped>,
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Live").finish_non_exhaustive()
+    }
+}
+
+impl Live {
+    /// Returns what the session has delivered, or what a new one would record.
+    pub(crate) fn describe(&self) -> Value {
+        let mut state = self.lock();
+        let session = state.watch.as_mut().map(|watch| {
+            let status = watch.status();
+            json!({
+                "title": watch.title(),
+                "events": status.events,
+                "rate": status.rate,
+                "lost": status.lost,
+                "not_kept": status.not_kept,
+                "shown": status.shown,
+                "next": status.next,
+                "ended": status.ended,
+                "trouble": status.trouble,
+            })
+        });
+        json!({ "session": session, "kernel": default_kernel_flags() })
+    }
+
+    /// Starts a session.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is one already, if nothing is to be recorded, or if the user may not start it.
+    pub(crate) fn start(&self, request: &StartRequest) -> Result<()> {
+        let mut state = self.lock();
+        if state.watch.is_some() {
+            bail!("a session is running; stop it first");
+        }
+        let providers: Vec<String> = request
+            .providers
+            .iter()
+            .map(|text| text.trim().to_owned())
+            .filter(|text| !text.is_empty())
+            .collect();
+        let kernel = request.kernel.trim();
+        if kernel.is_empty() && providers.is_empty() {
+            bail!("name kernel flags or a provider");
+        }
+        let mut watch = Watch::start(&Options {
+            files: Vec::new(),
+            speed: None,
+            kernel: (!kernel.is_empty()).then(|| kernel.to_owned()),
+            provider: providers,
+            wants: Wants { stacks: request.stacks, ..Wants::default() },
+            session: None,
+            output: None,
+            view: View::Events,
+            batch: None,
+            rows: 0,
+            keep: KEEP,
+            buffer_size: BUFFER_BYTES,
+            buffers: None,
+            filters: Filters::default(),
+            schemas: SchemaOptions::default(),
+        })?;
+        watch.set_rules(state.rules.clone());
+        state.watch = Some(watch);
+        Ok(())
+    }
+
+    /// Stops the session; its events are dropped.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is none, or if it cannot be stopped.
+    pub(crate) fn stop(&self) -> Result<()> {
+        let watch = self.lock().watch.take().context("no session is running")?;
+        let stopped = watch.stop()?;
+        self.lock().stopped.push(stopped);
+        Ok(())
+    }
+
+    /// Sets which events are shown and highlighted.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a rule is wrong, or if there are more than 200.
+    pub(crate) fn set_rules(&self, request: &RulesRequest) -> Result<()> {
+        if request.rules.len() > MAX_RULES {
+            bail!("more than {MAX_RULES} rules");
+        }
+        let rules = request
+            .rules
+            .iter()
+            .map(|rule| Rule::new(&rule.column, &rule.relation, &rule.value, &rule.action))
+            .collect::<Result<Vec<Rule>, String>>()
+            .map_err(anyhow::Error::msg)?;
+        let mut state = self.lock();
+        state.rules.clone_from(&rules);
+        if let Some(watch) = &mut state.watch {
+            watch.set_rules(rules);
+        }
+        Ok(())
+    }
+
+    /// Returns lines and the number of all.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no session is running.
+    pub(crate) fn lines(&self, request: LinesRequest) -> Result<Value> {
+        let state = self.lock();
+        let watch = state.watch.as_ref().context("no session is running")?;
+        let limit = request.limit.min(MAX_LINES);
+        let from = match request.from {
+            Some(from) => from,
+            None => watch.lines(0, 0, request.until).0.saturating_sub(limit),
+        };
+        let (count, lines) = watch.lines(from, limit, request.until);
+        let lines: Vec<Value> = lines
+            .into_iter()
+            .map(|line| {
+                json!({
+                    "number": line.number,
+                    "cells": [line.time, line.process, line.process_id, line.thread_id, line.operation, line.detail,
+                        line.result, line.duration],
+                    "level": line.level,
+                    "is_lit": line.is_lit,
+                })
+            })
+            .collect();
+        Ok(json!({ "count": count, "from": from, "lines": lines }))
+    }
+
+    /// Returns the details of an event as lines.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no session is running, or if the event is not in memory any more.
+    pub(crate) fn details(&self, number: u64) -> Result<Value> {
+        let state = self.lock();
+        let lines = state.watch.as_ref().context("no session is running")?.details(number);
+        if lines.is_empty() {
+            bail!("the event is not in memory any more");
+        }
+        Ok(json!({ "lines": lines }))
+    }
+
+    /// Returns the events in memory as a trace file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no session is running, or if a temporary file cannot be written.
+    pub(crate) fn save(&self, only_shown: bool) -> Result<Vec<u8>> {
+        let folder = tempfile::Builder::new().prefix("etw-view-").tempdir()?;
+        let path = folder.path().join("live.etl");
+        self.lock().watch.as_ref().context("no session is running")?.save(&path, only_shown)?;
+        Ok(std::fs::read(&path)?)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,54 @@
+//! Live sessions, started and stopped from the page with the rights of who runs `etw view --live`.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(target_os = "linux"))]
+mod other;
+
+use serde::Deserialize;
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::Live;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use other::Live;
+
+/// A session to start.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct StartRequest {
+    /// Kernel flags, joined by `+`; none if empty.
+    #[serde(default)]
+    pub(crate) kernel: String,
+    /// Provider strings, as those of `etw watch -p`.
+    #[serde(default)]
+    pub(crate) providers: Vec<String>,
+    /// Whether events of providers have their stack.
+    #[serde(default)]
+    pub(crate) stacks: bool,
+}
+
+/// A rule about the events to show.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct RuleRequest {
+    pub(crate) column: String,
+    pub(crate) relation: String,
+    pub(crate) value: String,
+    pub(crate) action: String,
+}
+
+/// The rules of the view.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct RulesRequest {
+    pub(crate) rules: Vec<RuleRequest>,
+}
+
+/// Lines to show.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(crate) struct LinesRequest {
+    /// Index of the first line; of the last lines if missing.
+    #[serde(default)]
+    pub(crate) from: Option<usize>,
+    pub(crate) limit: usize,
+    /// Only events before the one with this number.
+    #[serde(default)]
+    pub(crate) until: Option<u64>,
+}

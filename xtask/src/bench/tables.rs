@@ -1,0 +1,155 @@
+//! The tables suite: making and opening an index, pivots over it, ranges of time, and the memory of reports.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use etw_testkit::traces::{self, Kind, Recipe};
+use openetw::tables::{Aggregate, IndexPlace, Pivot, TraceIndex};
+
+use super::row::Row;
+use super::{Effort, median, release_etw};
+use crate::process::{HOUR, Process};
+
+/// Inputs have this many times the events of other suites: about 8 GB.
+const LARGER: u64 = 160;
+/// The compressed trace has this part of the events.
+const PART: u64 = 8;
+
+/// Measures all on generated traces, which are removed afterwards.
+pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
+    let etw = release_etw(effort)?;
+    // Too large for memory.
+    let directory =
+        tempfile::Builder::new().prefix("openetw-tables-").tempdir_in(crate::shell::target_dir())?;
+    let events = effort.events * if effort.is_smoke() { 1 } else { LARGER };
+    let mut rows = Vec::new();
+    for (name, kind, events) in
+        [("compressed", Kind::Compressed, (events / PART).max(1)), ("plain", Kind::Mixed, events)]
+    {
+        let file = directory.path().join(format!("{name}.etl"));
+        traces::write(BufWriter::new(File::create(&file)?), &Recipe::new(kind, events))?;
+        let bytes = fs::metadata(&file)?.len() as f64;
+        let start = Instant::now();
+        run(&etw, &["index", "--force"], &file)?;
+        let seconds = start.elapsed().as_secs_f64();
+        rows.push(Row::new(
+            format!("index of a {name} trace of {:.1} GB: made", bytes / 1e9),
+            seconds / (bytes / 1e9),
+            "s/GB",
+        ));
+        if kind == Kind::Compressed {
+            fs::remove_file(&file)?;
+            continue;
+        }
+        rows.extend(opened(effort, &file)?);
+        rows.extend(ranges(effort, &etw, &file)?);
+        for (what, arguments) in [
+            ("report", &["report"][..]),
+            ("report of a table with an index", &["report", "--table", "events", "--group-by", "kind"][..]),
+        ] {
+            let peak = peak_mib(&etw, arguments, &file)?;
+            rows.push(Row::new(format!("{what}: peak memory"), peak, "MiB"));
+        }
+    }
+    Ok(rows)
+}
+
+/// Measures opening, size, and the first level of a pivot on one thread and on two.
+fn opened(effort: &Effort, file: &Path) -> Result<Vec<Row>> {
+    let mut seconds = Vec::new();
+    let mut index: Option<TraceIndex> = None;
+    for _ in 0..effort.rounds {
+        drop(index.take());
+        let start = Instant::now();
+        let place = IndexPlace::new(&[file.to_owned()], None, "")?;
+        // Names of functions do not matter.
+        index = place.open_for_times(&mut Vec::new());
+        seconds.push(start.elapsed().as_secs_f64());
+    }
+    let index = index.context("the index does not serve")?;
+    let events = index.index().table("events").context("no table of events")?;
+    let column = |name: &str| events.schema().column(name).context("events have this column");
+    let pivot = Pivot::new([column("kind")?], [Aggregate::Sum(column("size")?)]);
+    // The first run verifies the chunks.
+    pivot.run(events, 2)?;
+    let time = |threads: usize| -> Result<f64> {
+        let mut seconds = Vec::new();
+        for _ in 0..effort.rounds {
+            let start = Instant::now();
+            ensure!(!pivot.run(events, threads)?.groups.is_empty(), "no groups");
+            seconds.push(start.elapsed().as_secs_f64());
+        }
+        Ok(median(&mut seconds))
+    };
+    let (one, two) = (time(1)?, time(2)?);
+    let millions = events.rows() as f64 / 1e6;
+    let bytes = index.index().len_bytes() as f64 / events.rows().max(1) as f64;
+    let name = format!("first level of a pivot over {millions:.1} M rows on two threads");
+    Ok(vec![
+        Row::new("index opened again", median(&mut seconds) * 1e3, "ms"),
+        Row::new("index: bytes an event", bytes, "bytes"),
+        Row { peer: Some(("on one", one)), ..Row::new(name, two, "s") },
+    ])
+}
+
+/// Measures the time to the first event of one hundredth of a trace, with and without the index.
+fn ranges(effort: &Effort, etw: &Path, file: &Path) -> Result<Vec<Row>> {
+    let trace = openetw::Trace::open_file(file)?;
+    let end = trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
+    let length = end.0.saturating_sub(trace.start_time().0) as f64 / 1e7;
+    drop(trace);
+    let (from, to) = (format!("{:.6}", length * 0.5), format!("{:.6}", length * 0.51));
+    let first = |more: &[&str]| -> Result<f64> {
+        let start = Instant::now();
+        let mut command = Command::new(etw);
+        command.args(["dump", "--from", &from, "--to", &to]).args(more).arg(file);
+        command.stdin(Stdio::null()).stderr(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().context("cannot start etw")?;
+        let mut byte = [0];
+        let read = child.stdout.take().context("no output")?.read(&mut byte);
+        let seconds = start.elapsed().as_secs_f64();
+        // The pipe is closed, so it ends soon.
+        child.wait()?;
+        ensure!(read? == 1, "no event in the range");
+        Ok(seconds)
+    };
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    for _ in 0..effort.rounds {
+        with.push(first(&[])? * 1e3);
+        without.push(first(&["--no-index"])? * 1e3);
+    }
+    let row = Row::new("dump of 1 % of the time: first event", median(&mut with), "ms");
+    Ok(vec![Row { peer: Some(("without an index", median(&mut without))), ..row }])
+}
+
+/// Returns the greatest resident memory of a run of `etw`, by looking every few milliseconds.
+fn peak_mib(etw: &Path, arguments: &[&str], file: &Path) -> Result<f64> {
+    let mut command = Command::new(etw);
+    command.args(arguments).arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().context("cannot start etw")?;
+    let status_file = PathBuf::from(format!("/proc/{}/status", child.id()));
+    let mut peak = 0.0_f64;
+    loop {
+        let text = fs::read_to_string(&status_file).unwrap_or_default();
+        let kib: Option<f64> =
+            text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().split(' ').next()?.parse().ok());
+        peak = peak.max(kib.unwrap_or(0.0) / 1024.0);
+        if let Some(status) = child.try_wait()? {
+            ensure!(status.success(), "etw {} failed: {status}", arguments.join(" "));
+            return Ok(peak);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn run(etw: &Path, arguments: &[&str], file: &Path) -> Result<()> {
+    let mut command = Command::new(etw);
+    command.args(arguments).arg(file).stdin(Stdio::null()).stdout(Stdio::null());
+    let status = Process::spawn(&mut command, HOUR)?.wait()?;
+    ensure!(status.success(), "etw {} failed: {status}", arguments.join(" "));
+    Ok(())
+}
