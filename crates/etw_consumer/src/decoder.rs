@@ -43,12 +43,12 @@ pub(crate) struct Decoder {
     unkept_processes: u64,
 }
 
-/// A search for records about schemas and processes, on several threads.
+/// A search for records about schemas, and about processes if they are wanted, on several threads.
 #[derive(Debug)]
 pub(crate) struct Search {
     /// The resolver before the search.
     resolver: Resolver,
-    processes: ProcessSearch,
+    processes: Option<ProcessSearch>,
     schema_bytes: AtomicUsize,
     unkept_schemas: AtomicU64,
 }
@@ -79,7 +79,10 @@ impl Search {
 
     fn look_closely(&self, record: &Record<'_>, place: (u32, u32, u32), found: &mut Found) {
         if !is_about_schemas(record) {
-            return self.processes.look_at(record, &self.resolver, &mut found.processes);
+            if let Some(processes) = &self.processes {
+                processes.look_at(record, &self.resolver, &mut found.processes);
+            }
+            return;
         }
         let len_bytes = record.as_bytes().len();
         if self.schema_bytes.fetch_add(len_bytes + 128, Ordering::Relaxed) < MAX_SCHEMA_BYTES {
@@ -166,9 +169,14 @@ impl Decoder {
 
     /// Returns a search through all files, whose results are passed to [`Decoder::learn`].
     pub(crate) fn search(&self) -> Search {
+        Search { processes: Some(self.processes.search()), ..self.search_schemas() }
+    }
+
+    /// Returns a search for schemas only; [`Decoder::learn`] does not count it as the metadata scan.
+    pub(crate) fn search_schemas(&self) -> Search {
         Search {
             resolver: self.resolver.clone(),
-            processes: self.processes.search(),
+            processes: None,
             schema_bytes: AtomicUsize::new(0),
             unkept_schemas: AtomicU64::new(0),
         }
@@ -235,7 +243,7 @@ impl Decoder {
 
     /// Learns what a search through the whole trace found. Does nothing if the scan is done or disabled.
     pub(crate) fn learn(&mut self, search: Search, found: Found) {
-        if std::mem::replace(&mut self.scanned, true) {
+        if self.scanned {
             return;
         }
         let Found { mut schemas, processes } = found;
@@ -244,8 +252,11 @@ impl Decoder {
             // With a broken blob the event has no schema; the event itself reports the reason.
             let _ = self.resolver.observe(&found.record.record());
         }
-        self.unkept_processes = self.processes.learn(search.processes, processes, &mut self.resolver);
         self.unkept_schemas = search.unkept_schemas.into_inner();
+        if let Some(search) = search.processes {
+            self.unkept_processes = self.processes.learn(search, processes, &mut self.resolver);
+            self.scanned = true;
+        }
     }
 }
 

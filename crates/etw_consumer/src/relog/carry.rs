@@ -15,6 +15,7 @@ use etw_etl::{
     BufferFlags, BufferRef, BufferType, EtlFile, LogFileMode, Loss, Place, RecordCursor, Records, loss_of,
 };
 use etw_event::{HeaderKind, HookId, MessageFlags, Origin, Record, Ticks};
+use foldhash::fast::RandomState;
 
 use super::embed::{self, EventKey};
 use super::header::Sources;
@@ -44,7 +45,7 @@ pub(super) fn write(
     path: &Path,
 ) -> Result<Relogged, RelogError> {
     let mut part = Part::begin(path, sources, relogger)?;
-    let search = part.embedded.is_some().then(|| trace.search());
+    let search = part.embedded.is_some().then(|| trace.search_schemas());
     let (mut survey, statistics) = survey(trace, search.as_ref())?;
     trace.set_statistics(statistics);
     if let Some(search) = search {
@@ -79,9 +80,9 @@ pub(super) fn write(
 struct Survey {
     /// Records, without log file headers.
     events: u64,
-    firsts: HashMap<EventKey, First>,
+    firsts: HashMap<EventKey, First, RandomState>,
     first_bytes: usize,
-    /// Records about schemas and processes.
+    /// Records about schemas.
     found: Found,
     last_key: Option<EventKey>,
     /// Buffers that cannot be copied whole.
@@ -226,7 +227,7 @@ fn survey(trace: &Trace, search: Option<&Search>) -> Result<(Survey, Statistics)
 type Descriptions = HashMap<BufferPlace, HashMap<u32, Vec<Vec<u8>>>>;
 
 /// Describes the first event of each kind.
-fn describe(trace: &mut Trace, part: &mut Part, firsts: HashMap<EventKey, First>) -> Descriptions {
+fn describe(trace: &mut Trace, part: &mut Part, firsts: HashMap<EventKey, First, RandomState>) -> Descriptions {
     let mut descriptions = Descriptions::new();
     let Some(embedded) = &mut part.embedded else { return descriptions };
     let mut firsts: Vec<First> = firsts.into_values().collect();
@@ -234,7 +235,7 @@ fn describe(trace: &mut Trace, part: &mut Part, firsts: HashMap<EventKey, First>
     trace.decoding(|pass| {
         for First { place: (time, file, buffer, number), origin, bytes } in &firsts {
             let Some(record) = embed::record_of(bytes, origin, *time) else { continue };
-            let described = embedded.describe(&record, pass.decoder.resolve(&record, pass.files));
+            let described = embedded.describe(&record, pass.decoder.resolver.resolve(&record).map(|schema| &**schema));
             // Descriptions that are too large for a record are left out.
             let records: Vec<_> = described.iter().filter_map(|record| record.build().ok()).collect();
             if !records.is_empty() {

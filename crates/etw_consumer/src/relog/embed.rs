@@ -8,6 +8,7 @@ use etw_event::{EventDescriptor, ExtendedType, Guid, Opcode, Origin, Record, Tic
 use etw_schema::event_metadata::{encode_event, encode_map, schema_of_event};
 use etw_schema::event_source::is_manifest_chunk;
 use etw_schema::{CompiledSchema, Decoding, EventSchema, PropertyType, Undecoded};
+use foldhash::fast::RandomState;
 
 /// Opcodes of EventMetadata.
 const EVENT_INFO: u8 = 0x20;
@@ -40,7 +41,7 @@ pub(super) fn key(record: &Record<'_>) -> Option<EventKey> {
 #[derive(Debug, Default)]
 pub struct EmbeddedSchemas {
     last: Option<EventKey>,
-    events: HashSet<EventKey>,
+    events: HashSet<EventKey, RandomState>,
     maps: HashSet<(Guid, String)>,
     /// Number of described events.
     pub(super) count: u64,

@@ -384,9 +384,9 @@ impl Trace {
         })
     }
 
-    /// Returns a search for schemas and processes in all files.
-    pub(crate) fn search(&self) -> Search {
-        self.decoder.search()
+    /// Returns a search for schemas in all files.
+    pub(crate) fn search_schemas(&self) -> Search {
+        self.decoder.search_schemas()
     }
 
     /// Learns what a search through all files found.

@@ -156,6 +156,7 @@ fn report(path: &Path, table: &str, columns: &[&str], values: &[&str], top: Opti
         top,
         from: None,
         to: None,
+        regions: Vec::new(),
         symbols: etw_app::symbols::SymbolOptions::default(),
         index: etw_app::index::IndexOptions::default(),
         format: etw_report::rows::RowsFormat::Json,

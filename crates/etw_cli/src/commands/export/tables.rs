@@ -45,6 +45,7 @@ pub(super) fn run(args: &ExportArgs, format: ColumnFormat) -> Result<()> {
         &schemas,
         threads,
         &args.symbols.stacks(false),
+        None,
     )?;
     // The index may be larger than the memory.
     let directory = tempfile::Builder::new().prefix("etw-export-").tempdir()?;
