@@ -36,6 +36,24 @@ etw report t.etl --table DiskIo/Read --group-by DiskNumber --sum TransferSize
 - The tables are made from all traces that are named: of large ones in [an index](index.md) beside the trace, of small ones in memory, which grows by about 24 bytes for each event. `--no-index` makes them in memory.
 - `--from` and `--to` select rows by `time`. Of tables whose rows have a start and an end, those count whose period overlaps the range; a missing start or end was before or after the trace. Rows without times always count.
 
+Regions of interest are intervals between events, which a file of Windows Performance Analyzer defines (`*.regions.xml`); `--regions FILE` makes their rows:
+
+```xml
+<InstrumentationManifest><Instrumentation><Regions>
+  <RegionRoot Guid=\"{00000000-0000-0000-0000-000000000001}\" Name=\"GC\">
+    <Region Guid=\"{00000000-0000-0000-0000-000000000002}\" Name=\"Suspension\">
+      <Match><Event PID=\"true\" /></Match>
+      <Start><Event Provider=\"{e13c0d23-ccbc-4e12-931b-d9cc2eee27e4}\" Id=\"9\" /></Start>
+      <Stop><Event Provider=\"{e13c0d23-ccbc-4e12-931b-d9cc2eee27e4}\" Id=\"3\" /></Stop>
+    </Region>
+  </RegionRoot>
+</Regions></Instrumentation></InstrumentationManifest>
+```
+
+```sh
+etw report t.etl --table regions_of_interest --regions gc.regions.xml --group-by region --values 'sum(duration),p95(duration)'
+```
+
 Programs use [`openetw::tables`](library.md): `RowTables` fills the tables, in memory or in a file, and `Pivot` groups them.
 
 ";

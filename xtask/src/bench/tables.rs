@@ -11,8 +11,9 @@ use etw_testkit::traces::{self, Kind, Recipe};
 use openetw::tables::{Aggregate, IndexPlace, Pivot, TraceIndex};
 
 use super::row::Row;
-use super::{Effort, median, release_etw};
+use super::{Effort, Peer, median, python, release_etw};
 use crate::process::{HOUR, Process};
+use crate::shell::{output, root};
 
 /// Inputs have this many times the events of other suites: about 8 GB.
 const LARGER: u64 = 160;
@@ -45,7 +46,8 @@ pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
             fs::remove_file(&file)?;
             continue;
         }
-        rows.extend(opened(effort, &file)?);
+        let duckdb = duckdb(effort, &etw, &file)?;
+        rows.extend(opened(effort, &file, duckdb)?);
         rows.extend(ranges(effort, &etw, &file)?);
         for (what, arguments) in [
             ("report", &["report"][..]),
@@ -58,8 +60,27 @@ pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Measures opening, size, and the first level of a pivot on one thread and on two.
-fn opened(effort: &Effort, file: &Path) -> Result<Vec<Row>> {
+/// Returns the seconds that DuckDB takes for the same pivot over the exported table, on one thread and on two, if it is
+/// installed.
+fn duckdb(effort: &Effort, etw: &Path, file: &Path) -> Result<Option<[f64; 2]>> {
+    if let Some(missing) = Peer::missing() {
+        eprintln!("without DuckDB: {missing}");
+        return Ok(None);
+    }
+    let table = file.with_file_name("events.parquet");
+    let path = table.to_str().context("the path is not text")?;
+    run(etw, &["export", "--table", "events", "--output", path], file)?;
+    let mut command = Command::new(python());
+    command.arg(root().join("bench/peers/pivot_seconds.py")).arg(&table);
+    let text = output(command.args(["kind", "size", &effort.rounds.to_string()]))?;
+    fs::remove_file(&table)?;
+    let answer: serde_json::Value = serde_json::from_str(&text)?;
+    let second = |of: usize| answer["seconds"][of].as_f64().context("DuckDB has no time");
+    Ok(Some([second(0)?, second(1)?]))
+}
+
+/// Measures opening, size, and the first level of a pivot on one thread and on two, beside DuckDB's seconds for it.
+fn opened(effort: &Effort, file: &Path, duckdb: Option<[f64; 2]>) -> Result<Vec<Row>> {
     let mut seconds = Vec::new();
     let mut index: Option<TraceIndex> = None;
     for _ in 0..effort.rounds {
@@ -88,11 +109,17 @@ fn opened(effort: &Effort, file: &Path) -> Result<Vec<Row>> {
     let (one, two) = (time(1)?, time(2)?);
     let millions = events.rows() as f64 / 1e6;
     let bytes = index.index().len_bytes() as f64 / events.rows().max(1) as f64;
-    let name = format!("first level of a pivot over {millions:.1} M rows on two threads");
+    let name = |threads: &str| format!("first level of a pivot over {millions:.1} M rows on {threads}");
+    let beside = |row: Row, peer: usize| Row {
+        peer: duckdb.map(|seconds| ("DuckDB over Parquet", seconds[peer])),
+        ..row
+    };
     Ok(vec![
         Row::new("index opened again", median(&mut seconds) * 1e3, "ms"),
         Row::new("index: bytes an event", bytes, "bytes"),
-        Row { peer: Some(("on one", one)), ..Row::new(name, two, "s") },
+        beside(Row::new(name("one thread"), one, "s"), 0),
+        beside(Row::new(name("two threads"), two, "s"), 1),
+        Row::new("the same pivot: speed of two threads by that of one", one / two, "times"),
     ])
 }
 

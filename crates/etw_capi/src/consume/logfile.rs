@@ -15,7 +15,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 
 use super::header;
 use crate::error::{ERROR_BAD_PATHNAME, ERROR_INVALID_PARAMETER};
-use crate::tdh;
+use crate::schemas::schemas;
 use crate::wide::Width;
 
 /// What `OpenTrace` was given.
@@ -105,7 +105,7 @@ impl Logfile {
 
     /// Returns a trace without sources, that decodes with the schemas that TDH has.
     pub(super) fn builder() -> TraceBuilder {
-        Trace::builder().schemas(&tdh::schemas())
+        Trace::builder().schemas(&schemas())
     }
 
     /// Writes what is known of an open trace into the program's structure.

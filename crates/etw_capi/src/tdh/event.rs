@@ -14,11 +14,11 @@ use windows_sys::core::GUID;
 
 use super::info::{Labels, event_info, source_of};
 use super::out::{Blob, copy};
-use super::sources::state;
 use crate::consume::{rebuild, with_event};
 use crate::error::{ERROR_INVALID_DATA, ERROR_INVALID_PARAMETER, ERROR_NOT_FOUND};
 use crate::guid;
 use crate::provide::from_descriptor;
+use crate::schemas::state;
 use crate::wide::Width;
 
 /// Writes the schema of an event. With too small a buffer, writes the size that is needed and returns

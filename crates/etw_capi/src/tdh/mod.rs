@@ -7,13 +7,9 @@ mod map;
 mod out;
 mod property;
 mod providers;
-mod sources;
 
 pub use event::*;
 pub use format::*;
 pub use map::*;
 pub use property::*;
 pub use providers::*;
-pub use sources::*;
-
-pub(crate) use sources::schemas;

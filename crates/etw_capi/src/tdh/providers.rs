@@ -11,9 +11,9 @@ use windows_sys::Win32::System::Diagnostics::Etw::{PROVIDER_ENUMERATION_INFO, PR
 use windows_sys::core::GUID;
 
 use super::out::{Blob, copy};
-use super::sources::state;
 use crate::error::{ERROR_INVALID_PARAMETER, ERROR_NOT_FOUND};
 use crate::guid;
+use crate::schemas::state;
 use crate::wide::Width;
 
 /// Writes all known providers, sorted by name.

@@ -332,3 +332,55 @@ fn tables_are_exported_as_files() {
         assert!(code == 2 && said.contains(expected), "{args:?}: {said}");
     }
 }
+
+#[test]
+fn regions_of_interest_are_rows() {
+    let Some(trace) = trace() else { return };
+    let etw = Etw::new();
+    let file = etw.path("gc.regions.xml");
+    let event = |id: u32| format!(r#"<Event Provider="{{e13c0d23-ccbc-4e12-931b-d9cc2eee27e4}}" Id="{id}" />"#);
+    let text = format!(
+        r#"<InstrumentationManifest><Instrumentation><Regions>
+  <RegionRoot Guid="{{00000000-0000-0000-0000-000000000001}}" Name="GC">
+    <Region Guid="{{00000000-0000-0000-0000-000000000002}}" Name="Suspension">
+      <Match><Event PID="true" /></Match>
+      <Start>{}</Start>
+      <Stop>{}</Stop>
+    </Region>
+    <Region Guid="{{00000000-0000-0000-0000-000000000003}}" Name="Allocated">
+      <Start><Duration Provider="{{e13c0d23-ccbc-4e12-931b-d9cc2eee27e4}}" Id="10"
+        Duration="AllocationAmount" Multiplier="1000" /></Start>
+      <Stop>{}</Stop>
+    </Region>
+  </RegionRoot>
+</Regions></Instrumentation></InstrumentationManifest>"#,
+        event(9),
+        event(3),
+        event(10)
+    );
+    std::fs::write(&file, text).unwrap();
+    let rows = |args: &[&str]| {
+        let json = etw.ok(&[&["report", &trace, "--format", "json"], args].concat());
+        json_lines(&json).remove(0)["rows"].as_array().unwrap().clone()
+    };
+    let regions = ["--table", "regions_of_interest", "--regions", &file, "--group-by", "region"];
+    let regions = rows(&[&regions[..], &["--values", "count(start_time),sum(duration)"]].concat());
+    let region = |name: &str| {
+        let row = regions.iter().find(|row| row["region"] == name).unwrap();
+        (number(&row["count(start_time)"]), number(&row["sum(duration)"]))
+    };
+    let sum = |event: &str, column: &str| {
+        let table = format!("Microsoft-Windows-DotNETRuntime/GarbageCollection/{event}");
+        let rows = rows(&["--table", &table, "--columns", column]);
+        (rows.len() as u64, rows.iter().map(|row| number(&row[column])).sum::<u64>())
+    };
+    let (begun, ended) = (sum("GCSuspendEEBegin", "time"), sum("GCRestartEEEnd", "time"));
+    assert_eq!(begun.0, ended.0);
+    assert_eq!(region("Suspension"), (begun.0, ended.1 - begun.1));
+    let (events, bytes) = sum("GCAllocationTick", "AllocationAmount");
+    assert_eq!(region("Allocated"), (events, bytes * 1000));
+    // A file that is none.
+    std::fs::write(&file, "<InstrumentationManifest>").unwrap();
+    let (code, text) = etw.fails(&["report", &trace, "--table", "regions_of_interest", "--regions", &file]);
+    assert!(code != 0 && text.contains("gc.regions.xml") && text.lines().count() == 1, "{text}");
+}

@@ -21,14 +21,14 @@ static STATE: LazyLock<Mutex<State>> = LazyLock::new(Mutex::default);
 
 /// The sources, and the resolver for events outside of callbacks.
 #[derive(Default)]
-pub(super) struct State {
+pub(crate) struct State {
     loaded: Vec<(String, Arc<Providers>)>,
     store: Option<Option<Arc<Store>>>,
     windows: Option<Option<Arc<WindowsSchemas>>>,
     resolver: Option<Resolver>,
 }
 
-pub(super) fn state() -> MutexGuard<'static, State> {
+pub(crate) fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -49,26 +49,26 @@ impl State {
     }
 
     /// Returns the resolver for events outside of callbacks.
-    pub(super) fn resolver(&mut self) -> &mut Resolver {
+    pub(crate) fn resolver(&mut self) -> &mut Resolver {
         let resolver = self.resolver.take().unwrap_or_else(|| self.schemas().resolver());
         self.resolver.insert(resolver)
     }
 
     /// Returns the user's store of schemas, if there is one.
-    pub(super) fn store(&mut self) -> Option<Arc<Store>> {
+    pub(crate) fn store(&mut self) -> Option<Arc<Store>> {
         self.store.get_or_insert_with(|| Store::open(store_directory()?).ok().map(Arc::new)).clone()
     }
 
-    pub(super) fn windows(&mut self) -> Option<Arc<WindowsSchemas>> {
+    pub(crate) fn windows(&mut self) -> Option<Arc<WindowsSchemas>> {
         self.windows.get_or_insert_with(|| WindowsSchemas::new().ok().map(Arc::new)).clone()
     }
 
-    pub(super) fn loaded(&self) -> impl Iterator<Item = &Arc<Provider>> {
+    pub(crate) fn loaded(&self) -> impl Iterator<Item = &Arc<Provider>> {
         self.loaded.iter().flat_map(|(_, providers)| providers.iter())
     }
 
     /// Returns the descriptions of a provider, in the order in which they are used.
-    pub(super) fn providers(&mut self, guid: &Guid) -> Vec<Arc<Provider>> {
+    pub(crate) fn providers(&mut self, guid: &Guid) -> Vec<Arc<Provider>> {
         let mut found: Vec<Arc<Provider>> =
             self.loaded.iter().rev().filter_map(|(_, loaded)| loaded.provider(guid)).collect();
         found.extend(self.store().and_then(|store| SchemaSource::provider(&*store, guid)));
