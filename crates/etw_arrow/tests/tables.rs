@@ -1,5 +1,7 @@
 //! Tables as record batches and files, compared value by value with the index.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use std::fs::File;
 
 use arrow_array::cast::AsArray;

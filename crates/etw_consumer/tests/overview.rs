@@ -1,5 +1,7 @@
 //! Ranges of time with an overview of the buffers: what is read is what is read without one.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use std::sync::Arc;
 
 use etw_consumer::{Overview, Statistics, TimePoint, Trace, TraceBuilder};

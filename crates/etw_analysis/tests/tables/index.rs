@@ -81,7 +81,10 @@ fn an_index_that_does_not_serve_is_made_again() {
     open(&path, "");
     // Other symbols; but what buffers have does not depend on them.
     assert!(
-        IndexPlace::new(&[path.clone()], None, "here").unwrap().open_for_times(&mut Vec::new()).is_some()
+        IndexPlace::new(std::slice::from_ref(&path), None, "here")
+            .unwrap()
+            .open_for_times(&mut Vec::new())
+            .is_some()
     );
     check("here", "other symbols");
     check("", "other symbols");
@@ -137,7 +140,7 @@ fn what_is_not_an_index_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = trace(folder.path(), 100);
     let file = folder.path().join("trace.etl.etwindex");
-    let only = IndexPlace::new(&[path.clone()], Some(folder.path()), "").unwrap();
+    let only = IndexPlace::new(std::slice::from_ref(&path), Some(folder.path()), "").unwrap();
     let hashed = only.candidates()[0].clone();
     for file in [&file, &hashed] {
         fs::write(file, "notes of a user").unwrap();

@@ -338,7 +338,8 @@ fn regions_of_interest_are_rows() {
     let Some(trace) = trace() else { return };
     let etw = Etw::new();
     let file = etw.path("gc.regions.xml");
-    let event = |id: u32| format!(r#"<Event Provider="{{e13c0d23-ccbc-4e12-931b-d9cc2eee27e4}}" Id="{id}" />"#);
+    let event =
+        |id: u32| format!(r#"<Event Provider="{{e13c0d23-ccbc-4e12-931b-d9cc2eee27e4}}" Id="{id}" />"#);
     let text = format!(
         r#"<InstrumentationManifest><Instrumentation><Regions>
   <RegionRoot Guid="{{00000000-0000-0000-0000-000000000001}}" Name="GC">

@@ -227,7 +227,11 @@ fn survey(trace: &Trace, search: Option<&Search>) -> Result<(Survey, Statistics)
 type Descriptions = HashMap<BufferPlace, HashMap<u32, Vec<Vec<u8>>>>;
 
 /// Describes the first event of each kind.
-fn describe(trace: &mut Trace, part: &mut Part, firsts: HashMap<EventKey, First, RandomState>) -> Descriptions {
+fn describe(
+    trace: &mut Trace,
+    part: &mut Part,
+    firsts: HashMap<EventKey, First, RandomState>,
+) -> Descriptions {
     let mut descriptions = Descriptions::new();
     let Some(embedded) = &mut part.embedded else { return descriptions };
     let mut firsts: Vec<First> = firsts.into_values().collect();
@@ -235,7 +239,8 @@ fn describe(trace: &mut Trace, part: &mut Part, firsts: HashMap<EventKey, First,
     trace.decoding(|pass| {
         for First { place: (time, file, buffer, number), origin, bytes } in &firsts {
             let Some(record) = embed::record_of(bytes, origin, *time) else { continue };
-            let described = embedded.describe(&record, pass.decoder.resolver.resolve(&record).map(|schema| &**schema));
+            let described =
+                embedded.describe(&record, pass.decoder.resolver.resolve(&record).map(|schema| &**schema));
             // Descriptions that are too large for a record are left out.
             let records: Vec<_> = described.iter().filter_map(|record| record.build().ok()).collect();
             if !records.is_empty() {

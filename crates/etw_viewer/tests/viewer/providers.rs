@@ -48,9 +48,9 @@ fn the_page_searches_shows_and_generates() {
     page.wait("document.querySelector('.providers input[type=search]')");
     page.browser.click(".providers input[type=search]");
     page.browser.type_text("kernel-file");
-    page.wait(&format!(
-        "[...document.querySelectorAll('.results button')].some((one) => one.textContent.includes('Microsoft-Windows-Kernel-File'))"
-    ));
+    page.wait(
+        "[...document.querySelectorAll('.results button')].some((one) => one.textContent.includes('Microsoft-Windows-Kernel-File'))",
+    );
     page.click_on(
         "[...document.querySelectorAll('.results button')].find((one) => one.textContent === 'provider Microsoft-Windows-Kernel-File')",
     );
