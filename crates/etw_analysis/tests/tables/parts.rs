@@ -184,39 +184,10 @@ fn filters_of_file_systems_and_steps_of_the_loader() {
 }
 
 /// A file with two regions by thread and by process in a container, one by duration, and one between them.
-const REGIONS: &str = r#"<?xml version="1.0"?>
-<InstrumentationManifest><Instrumentation><Regions>
-  <RegionRoot Guid="{00000000-0000-0000-0000-000000000001}" Name="root" FriendlyName="Root">
-    <Region Guid="{00000000-0000-0000-0000-000000000002}" Name="outer">
-      <Match><Event PID="true" /></Match>
-      <Start><Event Provider="{00000000-0000-0000-0000-000000001234}" Id="2" Opcode="1" /></Start>
-      <Stop><Event Provider="{00000000-0000-0000-0000-000000001234}" Id="3" Opcode="2" /></Stop>
-      <Region Guid="{00000000-0000-0000-0000-000000000003}" Name="inner">
-        <Match><Event TID="true" AID="true" /><Parent PID="true" /><SelfNest /></Match>
-        <Start><Event Provider="{00000000-0000-0000-0000-000000001234}" Id="4" /></Start>
-        <Stop><Event Provider="{00000000-0000-0000-0000-000000001234}" Id="5" /></Stop>
-        <Metadata><Origin>test</Origin></Metadata>
-      </Region>
-    </Region>
-    <Region Guid="{00000000-0000-0000-0000-000000000004}" Name="between">
-      <Start><Region RegionGuid="{00000000-0000-0000-0000-000000000003}" Endpoint="Start" /></Start>
-      <Stop><Region RegionGuid="{00000000-0000-0000-0000-000000000002}" Endpoint="Stop" /></Stop>
-      <Naming><RegionBased RegionGuid="{00000000-0000-0000-0000-000000000003}" Relation="IsPresent"
-        IfRelationTrue="Warm" IfRelationFalse="Cold" /></Naming>
-    </Region>
-    <Region Guid="{00000000-0000-0000-0000-000000000005}" Name="left out">
-      <Filter><Region RegionGuid="{00000000-0000-0000-0000-000000000002}" Type="Out" /></Filter>
-      <Start><Event Provider="{00000000-0000-0000-0000-000000001234}" Id="4" /></Start>
-      <Stop><Event Provider="{00000000-0000-0000-0000-000000001234}" Id="5" /></Stop>
-    </Region>
-    <Region Guid="{00000000-0000-0000-0000-000000000006}" Name="switch">
-      <Start><Duration Provider="{8c416c79-d49b-4f01-a467-e56d3aa8234c}" Id="37" Duration="DelayTimeMs"
-        Multiplier="1000000" /></Start>
-      <Stop><Event Provider="{8c416c79-d49b-4f01-a467-e56d3aa8234c}" Id="37" /></Stop>
-      <Naming><PayloadBased NameField="ClassName" InstanceEndpoint="Stop" /></Naming>
-    </Region>
-  </RegionRoot>
-</Regions></Instrumentation></InstrumentationManifest>"#;
+fn regions() -> String {
+    let seeds = etw_testkit::seeds::wpa_regions();
+    String::from_utf8(seeds[0].1.clone()).unwrap()
+}
 
 #[test]
 fn regions_of_interest_are_found_as_their_file_says() {
@@ -241,7 +212,7 @@ fn regions_of_interest_are_found_as_their_file_says() {
     put(&mut machine, 500, 10, 3, 0);
     let trace = &mut machine.trace(100_000);
     let mut regions = Regions::default();
-    regions.add_file("a.xml", REGIONS.as_bytes()).unwrap();
+    regions.add_file("a.xml", self::regions().as_bytes()).unwrap();
     let mut tables = RowTables::new(IndexWriter::in_memory()).unwrap().of_regions(regions);
     let stacks = trace.stacks().unwrap();
     trace.for_each_layout(|event| tables.add(event, &stacks.of(event.record))).unwrap();
@@ -267,7 +238,8 @@ fn regions_of_interest_are_found_as_their_file_says() {
         ("<Start>", "<Begin>", "expected"),
         ("RegionRoot", "Root", "no element `RegionRoot`"),
     ] {
-        let error = Regions::default().add_file("a", REGIONS.replace(from, to).as_bytes()).unwrap_err();
+        let error =
+            Regions::default().add_file("a", self::regions().replace(from, to).as_bytes()).unwrap_err();
         assert!(error.to_string().contains(expected), "{from}: {error}");
     }
 }

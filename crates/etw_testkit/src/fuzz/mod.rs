@@ -16,7 +16,7 @@ mod shared;
 mod sources;
 mod store;
 mod symbols;
-mod tags;
+mod wpa;
 
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ pub use store::store;
 pub use symbols::{
     image_code, jit_dump, pdb_symbols, pe_symbols, perf_map, portable_pdb, symbol_path, symbol_server,
 };
-pub use tags::stack_tags;
+pub use wpa::{stack_tags, wpa_regions};
 
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]
@@ -98,6 +98,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "timeline", body: timeline, seeds: seeds::etl_file },
     Target { name: "tmf", body: tmf, seeds: seeds::tmf },
     Target { name: "trace_logging", body: trace_logging, seeds: seeds::trace_logging },
+    Target { name: "wpa_regions", body: wpa_regions, seeds: seeds::wpa_regions },
     Target { name: "xpress", body: xpress, seeds: seeds::xpress },
 ];
 

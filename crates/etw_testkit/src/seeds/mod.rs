@@ -238,6 +238,13 @@ pub fn stack_tags() -> Vec<Seed> {
     vec![("full.stacktags", full), ("cut.stacktags", cut)]
 }
 
+/// Seeds of `wpa_regions`: a file with every kind of region, and a truncated one.
+pub fn wpa_regions() -> Vec<Seed> {
+    let full = include_str!("regions.xml").as_bytes().to_vec();
+    let cut = full[..full.len() / 2].to_vec();
+    vec![("full.xml", full), ("cut.xml", cut)]
+}
+
 /// Seeds of `profile`: a file with most features, and a truncated one.
 pub fn profile() -> Vec<Seed> {
     let full = include_str!("profile.wprp").as_bytes().to_vec();

@@ -1,5 +1,10 @@
 //! Live sessions, started and stopped from the page with the rights of who runs `etw view --live`.
 
+#![cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "without sessions, requests are only refused")
+)]
+
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(not(target_os = "linux"))]
