@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::stage::set_modes;
+use super::stage::{PROGRAMS, set_modes};
 use super::{Release, write};
 use crate::shell::{self, root, succeeds};
 
@@ -48,7 +48,7 @@ pub(super) fn package(release: &Release, tree: &Path, directory: &Path) -> Resul
     set_modes(&staged)?;
     let (sums, bytes) = contents(&staged)?;
     let control = staged.join("DEBIAN");
-    write(&control.join("control"), fields(release, &staged.join("usr/bin/etw"), bytes)?)?;
+    write(&control.join("control"), fields(release, &staged.join("usr/bin"), bytes)?)?;
     write(&control.join("conffiles"), "/etc/openetw/access.toml\n")?;
     write(&control.join("md5sums"), sums)?;
     for script in SCRIPTS {
@@ -64,9 +64,9 @@ pub(super) fn package(release: &Release, tree: &Path, directory: &Path) -> Resul
 }
 
 /// The control file. Its format is that of the Debian Policy Manual, chapter 5.
-fn fields(release: &Release, program: &Path, bytes: u64) -> Result<String> {
+fn fields(release: &Release, bin: &Path, bytes: u64) -> Result<String> {
     let Release { version, architecture } = release;
-    let (kib, glibc) = (bytes.div_ceil(1024), glibc(program)?);
+    let (kib, glibc) = (bytes.div_ceil(1024), glibc(bin)?);
     Ok(format!(
         "Package: openetw
 Version: {version}
@@ -80,18 +80,19 @@ Section: utils
 Priority: optional
 Description: Event Tracing for Windows (ETW) on Linux
  The command etw reads Windows event traces (.etl), records events of programs
- and of the Linux kernel, and reports what a machine did. It is also logman,
- tracefmt, tracelog, tracepdb, tracerpt, wpr and xperf, and the daemon that
- keeps sessions.
+ and of the Linux kernel, reports what a machine did, and shows it in a browser.
+ It is also logman, tracefmt, tracelog, tracepdb, tracerpt, wpr and xperf, and
+ the daemon that keeps sessions.
 "
     ))
 }
 
-/// Returns the newest version of the GNU C library whose symbols the program uses.
-fn glibc(program: &Path) -> Result<String> {
-    let symbols = shell::output(Command::new("objdump").arg("--dynamic-syms").arg(program))?;
+/// Returns the newest version of the GNU C library whose symbols the programs use.
+fn glibc(bin: &Path) -> Result<String> {
+    let programs = PROGRAMS.map(|(program, _)| bin.join(program));
+    let symbols = shell::output(Command::new("objdump").arg("--dynamic-syms").args(programs))?;
     let versions = symbols.split("GLIBC_").skip(1).filter_map(version);
-    let (major, minor) = versions.max().context("the program uses no symbol of the GNU C library")?;
+    let (major, minor) = versions.max().context("the programs use no symbol of the GNU C library")?;
     Ok(format!("{major}.{minor}"))
 }
 

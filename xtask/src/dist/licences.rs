@@ -1,4 +1,4 @@
-//! The licences of everything that is linked into `etw`.
+//! The licences of everything that is linked into the programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -7,18 +7,23 @@ use std::path::Path;
 
 use anyhow::Result;
 
+use super::stage::PROGRAMS;
 use crate::dependencies::Graph;
 
 /// Starts of the names of files with licences.
 const NAMES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
 
-/// Returns each package that `etw` contains with its licence, then each text once with the packages that have it.
+/// Returns each package that the programs contain with its licence, then each text once with the packages that have it.
 pub(super) fn linked_in() -> Result<String> {
     let graph = Graph::of_host()?;
-    let packages = graph.linked_into("etw_cli")?;
-    let mut list = String::from("Libraries that the program etw contains, and their licences.\n\n");
+    let mut packages = BTreeMap::new();
+    for (_, name) in PROGRAMS {
+        packages.extend(graph.linked_into(name)?.into_iter().map(|one| ((&one.name, &one.version), one)));
+    }
+    let mut list =
+        String::from("Libraries that the programs etw and etw-view contain, and their licences.\n\n");
     let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for package in packages {
+    for package in packages.into_values() {
         let title = format!("{} {}", package.name, package.version);
         writeln!(list, "{title}: {}", package.licence.as_deref().unwrap_or("see its text"))?;
         for text in texts_in(&package.directory)? {

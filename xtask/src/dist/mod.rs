@@ -1,4 +1,4 @@
-//! Builds the Debian package and the tarball with the command `etw`, and tries the package.
+//! Builds the Debian package and the tarball with the commands `etw` and `etw-view`, and tries the package.
 
 mod debian;
 mod licences;
@@ -21,9 +21,9 @@ pub(crate) struct Options {
     /// Install the package into an empty Debian root and use it there (needs root and mmdebstrap).
     #[arg(long)]
     check: bool,
-    /// Package this program instead of building `etw` in release mode.
+    /// Package the programs in this directory instead of building them in release mode.
     #[arg(long)]
-    program: Option<PathBuf>,
+    programs: Option<PathBuf>,
 }
 
 /// Name and version of the files, for example `openetw_0.1.0_amd64`.
@@ -35,17 +35,18 @@ struct Release {
 
 /// Writes the package and the tarball to `target/dist`, and tries the package if asked to.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let package = match &options.program {
-        Some(program) => make(program)?,
+    let package = match &options.programs {
+        Some(directory) => make(directory)?,
         None => {
-            shell::run(&mut cargo(["build", "--release", "--package", "etw_cli", "--bin", "etw"]))?;
-            make(&target_dir().join("release/etw"))?
+            let packages = stage::PROGRAMS.iter().flat_map(|(_, package)| ["--package", package]);
+            shell::run(cargo(["build", "--release"]).args(packages).arg("--bins"))?;
+            make(&target_dir().join("release"))?
         }
     };
     if options.check { trial::run(&package) } else { Ok(()) }
 }
 
-/// The trial with the program that the tests have built; skipped, with the reason, where it cannot run.
+/// The trial with the programs that the tests have built; skipped, with the reason, where it cannot run.
 pub(crate) fn smoke() -> Result<()> {
     match trial::missing().or_else(debian::missing) {
         Some(missing) => {
@@ -55,13 +56,13 @@ pub(crate) fn smoke() -> Result<()> {
         None => {
             // Builds nothing after `cargo nextest run --workspace`.
             shell::run(&mut cargo(["test", "--workspace", "--no-run", "--quiet"]))?;
-            run(&Options { check: true, program: Some(target_dir().join("debug/etw")) })
+            run(&Options { check: true, programs: Some(target_dir().join("debug")) })
         }
     }
 }
 
 /// Makes both files and returns the path of the Debian package.
-fn make(program: &Path) -> Result<PathBuf> {
+fn make(programs: &Path) -> Result<PathBuf> {
     if let Some(missing) = debian::missing() {
         bail!("{missing}");
     }
@@ -71,7 +72,7 @@ fn make(program: &Path) -> Result<PathBuf> {
     if directory.exists() {
         fs::remove_dir_all(&directory)?;
     }
-    stage::tree(program, &tree)?;
+    stage::tree(programs, &tree)?;
     let package = debian::package(&release, &tree, &directory)?;
     let tarball = tarball(&release, &directory)?;
     for file in [&package, &tarball] {

@@ -10,6 +10,9 @@ use anyhow::{Context, Result};
 use super::{licences, write};
 use crate::shell::{self, root};
 
+/// The programs and their packages.
+pub(super) const PROGRAMS: [(&str, &str); 2] = [("etw", "etw_cli"), ("etw-view", "etw_viewer")];
+
 /// Windows tools as which `etw` runs if called by their names.
 const TOOLS: [&str; 7] = ["logman", "tracefmt", "tracelog", "tracepdb", "tracerpt", "wpr", "xperf"];
 
@@ -34,14 +37,17 @@ const FILES: [(&str, &str); 8] = [
 ];
 
 /// Files that are programs, of the tree and of the package.
-const EXECUTABLES: [&str; 4] = ["usr/bin/etw", "DEBIAN/postinst", "DEBIAN/prerm", "DEBIAN/postrm"];
+const EXECUTABLES: [&str; 5] =
+    ["usr/bin/etw", "usr/bin/etw-view", "DEBIAN/postinst", "DEBIAN/prerm", "DEBIAN/postrm"];
 
-/// Writes everything that is installed to `tree`.
-pub(super) fn tree(program: &Path, tree: &Path) -> Result<()> {
+/// Writes everything that is installed to `tree`, with the programs in a directory.
+pub(super) fn tree(programs: &Path, tree: &Path) -> Result<()> {
     let bin = tree.join("usr/bin");
     let etw = bin.join("etw");
     fs::create_dir_all(&bin)?;
-    shell::run(Command::new("strip").arg("-o").arg(&etw).arg(program))?;
+    for (program, _) in PROGRAMS {
+        shell::run(Command::new("strip").arg("-o").arg(bin.join(program)).arg(programs.join(program)))?;
+    }
     for tool in TOOLS {
         symlink("etw", bin.join(tool))?;
     }

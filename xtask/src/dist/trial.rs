@@ -16,7 +16,7 @@ const PACKAGES: &str = "man-db,libcap2-bin,systemd";
 /// What is tried in the root, as shell commands.
 const STEPS: &[(&str, &str)] = &[
     ("the package is installed", "dpkg --install /openetw.deb"),
-    ("the program runs", "etw --version && logman -? > /dev/null"),
+    ("the programs run", "etw --version && logman -? > /dev/null && etw view --help > /dev/null"),
     (
         "a recording of a program is read",
         "etw record -p Example.Shop -o /tmp/shop.etl -- etw write Example.Shop Order id:u32=7 &&
