@@ -24,13 +24,14 @@ const PROGRESS_EVERY: u64 = 1 << 14;
 /// The tables of traces ([`RowTables`]), in a file or in memory.
 ///
 /// ```no_run
-/// use etw_analysis::{IndexPlace, TraceIndex};
+/// use etw_analysis::{IndexNote, IndexPlace, TraceIndex};
 /// use etw_consumer::Trace;
 /// use etw_symbols::Symbolizer;
 ///
 /// let place = IndexPlace::new(&["trace.etl".into()], None, "")?;
-/// let open = || Trace::open_file("trace.etl").map_err(Box::from);
-/// let tables = TraceIndex::open_or_build(&place, open, &Symbolizer::new(), &mut |_| {}, &mut |note| eprintln!("{note}"))?;
+/// let open = || Ok::<_, Box<dyn std::error::Error + Send + Sync>>(Trace::open_file("trace.etl")?);
+/// let note = &mut |note: &IndexNote| eprintln!("{note}");
+/// let tables = TraceIndex::open_or_build(&place, open, &Symbolizer::new(), &mut |_| {}, note)?;
 /// println!("{:?}", tables.index().table("events").map(|events| events.rows()));
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
