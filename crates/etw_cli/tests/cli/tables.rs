@@ -373,7 +373,12 @@ fn regions_of_interest_are_rows() {
     let sum = |event: &str, column: &str| {
         let table = format!("Microsoft-Windows-DotNETRuntime/GarbageCollection/{event}");
         let rows = rows(&["--table", &table, "--columns", column]);
-        (rows.len() as u64, rows.iter().map(|row| number(&row[column])).sum::<u64>())
+        // Sizes are hexadecimal texts, as the event's schema says.
+        let value = |value: &Value| match value.as_str().and_then(|text| text.strip_prefix("0x")) {
+            Some(digits) => u64::from_str_radix(digits, 16).unwrap(),
+            None => number(value),
+        };
+        (rows.len() as u64, rows.iter().map(|row| value(&row[column])).sum::<u64>())
     };
     let (begun, ended) = (sum("GCSuspendEEBegin", "time"), sum("GCRestartEEEnd", "time"));
     assert_eq!(begun.0, ended.0);
@@ -382,6 +387,15 @@ fn regions_of_interest_are_rows() {
     assert_eq!(region("Allocated"), (events, bytes * 1000));
     // A file that is none.
     std::fs::write(&file, "<InstrumentationManifest>").unwrap();
-    let (code, text) = etw.fails(&["report", &trace, "--table", "regions_of_interest", "--regions", &file]);
+    let (code, text) = etw.fails(&[
+        "report",
+        &trace,
+        "--table",
+        "regions_of_interest",
+        "--columns",
+        "region",
+        "--regions",
+        &file,
+    ]);
     assert!(code != 0 && text.contains("gc.regions.xml") && text.lines().count() == 1, "{text}");
 }
