@@ -28,7 +28,7 @@ mod _native {
     use crate::events::{Event, Events};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
-    use crate::provider::{_create_activity, _set_activity, Provider};
+    use crate::provider::{Provider, create_activity, set_activity};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::session::{Controller, Session, SessionStatus, listen};

@@ -216,12 +216,12 @@ fn add_elements(builder: EventBuilder, name: &str, values: &Bound<'_, PyAny>) ->
 
 /// Returns a new activity id.
 #[pyfunction]
-pub(crate) fn _create_activity(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn create_activity(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     values::uuid(py, activity::create())
 }
 
 /// Sets the activity of this thread's events, and returns the previous one.
 #[pyfunction]
-pub(crate) fn _set_activity<'py>(id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn set_activity<'py>(id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     values::uuid(id.py(), activity::set_current(guid_of(id)?))
 }
