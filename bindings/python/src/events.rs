@@ -9,7 +9,9 @@ use std::{ops::ControlFlow, thread, vec};
 use etw_event::OwnedRecord;
 use openetw::export::{JsonWriter, Options};
 use openetw::schema::{CompiledSchema, Located, Names, ProviderInfo, Undecoded};
-use openetw::{Event as Decoded, FileTime, Record, StatisticsHandle, StopHandle, TraceBuilder, TraceError};
+use openetw::{
+    Event as Decoded, FileTime, Record, StatisticsHandle, StopHandle, TraceBuilder, TraceError, classes,
+};
 use pyo3::exceptions::{PyKeyError, PyTimeoutError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDateTime, PyDict, PyInt, PyList};
@@ -118,7 +120,12 @@ impl Events {
             lock(&at_idle).send();
         });
         let body = move |mut trace: openetw::Trace| {
+            let is_live = trace.sessions_handle().is_some();
             let read = trace.for_each_layout(|event| {
+                // What a session has instead of the header of a file.
+                if is_live && event.record.provider_id() == classes::EVENT_TRACE {
+                    return ControlFlow::Continue(());
+                }
                 let mut pending = lock(&pending);
                 pending.events.push(Held::of(event));
                 match pending.events.len() < pending.size || pending.send() {

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 import sys
 from datetime import datetime
-from typing import Any, AsyncIterator, Iterator, Literal, Optional, Sequence, TypeVar, Union, overload
+from typing import Any, AsyncIterator, Iterator, Literal, Optional, Sequence, TypeVar, Union, final, overload
 from uuid import UUID
 
 _Path = Union[str, os.PathLike[str]]
@@ -28,6 +28,7 @@ def open(
     Raises ``TraceNotFoundError``, ``TraceError``, or ``ArgumentError`` for a wrong schema file or symbol path.
     """
 
+@final
 class Trace:
     """Trace files, read together in time order.
 
@@ -96,6 +97,7 @@ class Trace:
         raw: bool = False,
     ) -> Any: ...
 
+@final
 class Table:
     """A table in memory, which libraries take without a copy by Arrow's PyCapsule interface."""
 
@@ -114,6 +116,7 @@ class Table:
     def to_pandas(self, **options: Any) -> Any: ...
     def to_polars(self) -> Any: ...
 
+@final
 class Events(Iterator[Event]):
     """Events in time order, for ``for`` and ``async for``."""
 
@@ -129,15 +132,16 @@ class Events(Iterator[Event]):
     def _take(self) -> Optional[Event]: ...
     def _wait(self, timeout: float) -> Optional[bool]: ...
 
+@final
 class Event:
     """An event. Its fields are decoded when they are read."""
 
-    def __getitem__(self, name: str) -> Any: ...
+    def __getitem__(self, name: str, /) -> Any: ...
     @overload
     def get(self, name: str) -> Any: ...
     @overload
     def get(self, name: str, default: _T) -> Union[Any, _T]: ...
-    def __contains__(self, name: object) -> bool: ...
+    def __contains__(self, name: object, /) -> bool: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[str]: ...
     def keys(self) -> list[str]: ...
@@ -194,6 +198,7 @@ class Event:
     def error(self) -> Optional[str]: ...
     def to_json(self) -> str: ...
 
+@final
 class Statistics:
     """Counts of what was read."""
 
@@ -215,6 +220,7 @@ class Statistics:
     def is_complete(self) -> bool: ...
 
 if sys.platform == "linux":
+    @final
     class SessionStatus:
         """The status and statistics of a session."""
 
@@ -253,11 +259,12 @@ if sys.platform == "linux":
         @property
         def missing(self) -> list[str]: ...
 
+    @final
     class Session:
         """A session that this program starts and stops."""
 
-        def __init__(
-            self,
+        def __new__(
+            cls,
             name: str,
             *,
             providers: Optional[Sequence[str]] = None,
@@ -271,7 +278,7 @@ if sys.platform == "linux":
             buffers: Optional[tuple[int, int]] = None,
             clock: Literal["qpc", "system", "cycles"] = "qpc",
             flush_timer: Optional[float] = None,
-        ) -> None: ...
+        ) -> Session: ...
         @property
         def name(self) -> str: ...
         def start(self) -> SessionStatus: ...
@@ -304,10 +311,11 @@ if sys.platform == "linux":
     ) -> Events:
         """Reads the events of running real-time sessions, whoever started them."""
 
+    @final
     class Controller:
         """Controls sessions, whoever started them."""
 
-        def __init__(self) -> None: ...
+        def __new__(cls) -> Controller: ...
         def sessions(self) -> list[SessionStatus]: ...
         def query(self, session: str) -> SessionStatus: ...
         def stop(self, session: str) -> SessionStatus: ...
@@ -325,12 +333,13 @@ if sys.platform == "linux":
         ) -> SessionStatus: ...
         def providers(self) -> list[dict[str, Any]]: ...
 
+    @final
     class Provider:
         """A source of events."""
 
-        def __init__(
-            self, name: str, *, guid: Union[None, str, UUID] = None, group: Union[None, str, UUID] = None
-        ) -> None: ...
+        def __new__(
+            cls, name: str, *, guid: Union[None, str, UUID] = None, group: Union[None, str, UUID] = None
+        ) -> Provider: ...
         @property
         def name(self) -> str: ...
         @property
