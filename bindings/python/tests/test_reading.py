@@ -10,6 +10,7 @@ import uuid
 import pytest
 
 import openetw
+from conftest import real
 
 
 def test_events_are_light_and_complete(network):
@@ -68,6 +69,21 @@ def test_kinds_count_all_events(net):
     kinds = openetw.open(net).kinds()
     assert sum(kinds.values()) == 179474
     assert kinds["PerfInfo/SampleProfile"] == 79528
+
+
+def test_process_names_and_schemas(net, tmp_path):
+    names = {event.process for event in openetw.open(net, process_names=True).limit(20_000)}
+    assert any(name and name.lower().endswith(".exe") for name in names)
+    manifest = real("../manifests")
+    assert openetw.open(net, schemas=[manifest]).limit(5).kinds()
+    by_name = openetw.open(net).where("process icontains '.exe' or process icontains 'a'").limit(3)
+    assert len(list(by_name)) == 3
+
+
+def test_conditions_on_stacks(net):
+    trace = openetw.open(net)
+    some = list(trace.where("event == PerfInfo/SampleProfile and stack contains 'ntoskrnl'").limit(5))
+    assert all(event.kind == "PerfInfo/SampleProfile" for event in some)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@ import asyncio
 import datetime as dt
 import logging
 import os
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -174,6 +176,39 @@ def test_listen_to_a_session_of_another(name):
             assert next(events)["n"] == 2
 
 
+def test_ctrl_c_ends_a_loop_that_waits(name):
+    code = (
+        "import openetw, sys\n"
+        "with openetw.Session(sys.argv[1], providers=[sys.argv[1]]) as session:\n"
+        "    events = session.events()\n"
+        "    print('ready', flush=True)\n"
+        "    try:\n"
+        "        for event in events: pass\n"
+        "    except KeyboardInterrupt:\n"
+        "        print('interrupted')\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, name], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=20)[0] == "interrupted\n"
+    assert process.returncode == 0
+
+
+def test_slow_loops_lose_events_but_count_them(name):
+    with openetw.Session(name, providers=[name]) as session, openetw.Provider(name) as provider:
+        events = session.events(timeout=2)
+        written = sum(provider.write("Tick", n=n, text="x" * 1000) for n in range(200_000))
+        session.flush()
+        read = 0
+        with pytest.raises(TimeoutError):
+            for event in events:
+                read += event.name == "Tick"
+        status = session.status()
+        assert written + status.events_lost == 200_000
+        assert read + status.real_time_events_lost == written
+
+
 @pytest.mark.parametrize(
     "use, error",
     [
@@ -263,8 +298,6 @@ def test_kernel_session(name):
     with session.events(duration=5, where="class == Process and event == Process/Start") as events:
         if session.status().missing:
             pytest.skip(str(session.status().missing))
-        import subprocess
-
         child = subprocess.Popen(["/bin/true"])
         child.wait()
         assert any(event["ProcessId"] == child.pid for event in events)
