@@ -1,14 +1,17 @@
 //! Providers: writing events.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use openetw::provider::{EventBuilder, Keyword, Level, Opcode, Outcome, activity, fields};
 use openetw::{FileTime, Guid};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDateTime, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::errors::Failure;
+use crate::session::wait_for_provider;
 use crate::values;
 
 /// Limit of structures in structures.
@@ -37,6 +40,8 @@ impl Provider {
         let (guid, group) = (guid.map(guid_of).transpose()?, group.map(guid_of).transpose()?);
         let provider = openetw::provider::Provider::create(name, guid, group);
         py.detach(|| provider.register());
+        lock().push(provider.guid());
+        wait_for_provider(py, provider.guid())?;
         Ok(Provider { provider, is_open: AtomicBool::new(true) })
     }
 
@@ -94,9 +99,7 @@ impl Provider {
 
     /// Unregisters the provider.
     fn close(&self, py: Python<'_>) {
-        if self.is_open.swap(false, Ordering::AcqRel) {
-            py.detach(|| self.provider.unregister());
-        }
+        py.detach(|| self.unregister());
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -115,7 +118,40 @@ impl Provider {
 
 impl Drop for Provider {
     fn drop(&mut self) {
-        if *self.is_open.get_mut() {
+        self.unregister();
+    }
+}
+
+/// The providers that are registered, each as often as it is.
+static REGISTERED: Mutex<Vec<Guid>> = Mutex::new(Vec::new());
+
+fn lock() -> MutexGuard<'static, Vec<Guid>> {
+    REGISTERED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the GUIDs of the providers that are registered.
+pub(crate) fn registered() -> Vec<Guid> {
+    lock().clone()
+}
+
+/// Waits until the providers of this process know which sessions have enabled them. A thread of theirs reads what hosts
+/// send; registering reads it up to the host's reply.
+pub(crate) fn catch_up() {
+    if !lock().is_empty() {
+        let any = openetw::provider::Provider::create("OpenETW.Python", None, None);
+        any.register();
+        any.unregister();
+    }
+}
+
+impl Provider {
+    fn unregister(&self) {
+        if self.is_open.swap(false, Ordering::AcqRel) {
+            let mut registered = lock();
+            if let Some(place) = registered.iter().position(|guid| *guid == self.provider.guid()) {
+                registered.swap_remove(place);
+            }
+            drop(registered);
             self.provider.unregister();
         }
     }

@@ -1,21 +1,22 @@
 //! Sessions: starting and controlling them, and reading their events while they run.
 
 use std::path::PathBuf;
-use std::process;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use std::{process, thread};
 
 use openetw::kernel::EnableFlags;
 use openetw::session::{
     Controller as Connection, ControllerError, EnableBuilder, ErrorKind, Instance, LogFileMode, Runtime,
     RuntimeError, SessionBuilder, SessionClock, SessionState, SessionStatus as Native, SessionUpdate,
 };
-use openetw::{EventFilter, ProviderSpec, Schemas, StatisticsHandle, TraceBuilder};
+use openetw::{EventFilter, Guid, ProviderSpec, Schemas, StatisticsHandle, TraceBuilder};
 use pyo3::prelude::*;
 use pyo3::types::{PyDateTime, PyDict, PyList};
 
 use crate::errors::{Failure, OrRaise, code};
 use crate::events::{Events, seconds};
-use crate::values;
+use crate::{provider, values};
 
 impl From<ControllerError> for Failure {
     fn from(error: ControllerError) -> Failure {
@@ -102,6 +103,42 @@ impl Drop for Link {
             // The threads of the host are not in the child of a fork, so nothing can wait for them.
             std::mem::forget(self.runtime.clone());
         }
+    }
+}
+
+/// Waits until the host knows providers of this process, for at most a second. Providers notice a new host on a thread of
+/// their own, and events that are written before that are in no session.
+fn wait_for(controller: &mut Connection, providers: &[Guid]) -> Result<(), ControllerError> {
+    let pid = process::id();
+    for _ in 0..200 {
+        if providers.is_empty() {
+            break;
+        }
+        let known = controller.providers()?;
+        let is_known = |guid: &Guid| known.iter().any(|it| it.guid == *guid && it.pids.contains(&pid));
+        if providers.iter().all(is_known) {
+            break;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// Returns a result after this process's providers know what it has changed.
+fn caught_up<T>(result: Result<T, ControllerError>) -> Result<T, ControllerError> {
+    provider::catch_up();
+    result
+}
+
+/// Waits until the host of this process's sessions knows a provider, if there are sessions.
+pub(crate) fn wait_for_provider(py: Python<'_>, guid: Guid) -> PyResult<()> {
+    let pid = process::id();
+    let shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    let runtime = shared.1.upgrade().filter(|_| shared.0 == pid);
+    drop(shared);
+    match runtime {
+        Some(runtime) => Link { runtime, pid }.ask(py, |controller| caught_up(wait_for(controller, &[guid]))),
+        None => Ok(()),
     }
 }
 
@@ -338,12 +375,14 @@ impl Session {
         let (properties, providers, name) = (self.properties.clone(), &self.providers, &self.name);
         let status = link.ask(py, |controller| {
             let status = properties.start(controller)?;
+            wait_for(controller, &provider::registered())?;
             let enabled = providers.iter().try_for_each(|provider| controller.enable(name, provider));
             if let Err(error) = enabled {
                 // The first error is the one that says what is wrong.
                 let _ = controller.stop(name);
                 return Err(error);
             }
+            provider::catch_up();
             Ok(status)
         })?;
         *self.link.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(link));
@@ -354,7 +393,7 @@ impl Session {
     fn stop(&self, py: Python<'_>) -> PyResult<Option<SessionStatus>> {
         let link = self.link.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(link) = link {
-            let status = link.ask(py, |controller| match controller.stop(&self.name) {
+            let status = link.ask(py, |controller| match caught_up(controller.stop(&self.name)) {
                 // Something else stopped it.
                 Err(error) if error.kind() == Some(ErrorKind::NotFound) => Ok(None),
                 stopped => stopped.map(Some),
@@ -399,12 +438,12 @@ impl Session {
         if stacks {
             enable = enable.stacks();
         }
-        self.link()?.ask(py, |controller| controller.enable(&self.name, &enable))
+        self.link()?.ask(py, |controller| caught_up(controller.enable(&self.name, &enable)))
     }
 
     fn disable(&self, py: Python<'_>, provider: &str) -> PyResult<()> {
         let guid = spec(provider)?.provider.guid();
-        self.link()?.ask(py, |controller| controller.disable(&self.name, guid))
+        self.link()?.ask(py, |controller| caught_up(controller.disable(&self.name, guid)))
     }
 
     /// Requests a provider to write its state to this session.
@@ -519,12 +558,12 @@ impl Controller {
         if stacks {
             enable = enable.stacks();
         }
-        self.0.ask(py, |controller| controller.enable(session, &enable))
+        self.0.ask(py, |controller| caught_up(controller.enable(session, &enable)))
     }
 
     fn disable(&self, py: Python<'_>, session: &str, provider: &str) -> PyResult<()> {
         let guid = spec(provider)?.provider.guid();
-        self.0.ask(py, |controller| controller.disable(session, guid))
+        self.0.ask(py, |controller| caught_up(controller.disable(session, guid)))
     }
 
     /// Changes a running session; what is not given stays.

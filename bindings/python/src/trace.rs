@@ -99,7 +99,9 @@ pub(crate) fn open(
 fn added(paths: &[PathBuf]) -> Result<Schemas, Failure> {
     let mut schemas = Schemas::new();
     for file in schemas.add_files(paths) {
-        if let (true, Some(problem)) = (file.providers.is_empty(), file.problems.first()) {
+        // Of a directory, whatever is a schema is taken.
+        let is_named = paths.contains(&file.path);
+        if let (true, true, Some(problem)) = (is_named, file.providers.is_empty(), file.problems.first()) {
             return Err(Failure::argument(format_args!("{}: {problem}", file.path.display())));
         }
     }

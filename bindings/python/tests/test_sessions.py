@@ -125,6 +125,17 @@ def test_controller(name):
         assert session.stop() is None
 
 
+def test_providers_and_hosts_that_come_and_go(name):
+    """Providers from before the host are connected when a session has started."""
+    with openetw.Provider(name) as early:
+        for _ in range(10):
+            with openetw.Session(name, providers=[name]) as session:
+                with openetw.Provider(name + ".Late") as late:
+                    session.enable(late.name)
+                    assert early.write("Tick") and late.write("Tick")
+            assert not early.enabled()
+
+
 def test_two_sessions_and_the_same_name(name):
     with openetw.Session(name) as first, openetw.Session(name + "2") as second:
         assert first.status().name != second.status().name
