@@ -1,6 +1,7 @@
 //! Kinds of events, `Provider/Event` or `Class/Type`, as record batches.
 
 use std::collections::HashMap;
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -20,13 +21,12 @@ const BATCH_ROWS: u64 = 1 << 16;
 pub(crate) fn kind_name(event: &Event<'_>) -> String {
     let names = event.names();
     let provider = || names.provider().map_or_else(|| names.provider_guid().to_string(), str::to_owned);
-    let name = match (names.event_type(), names.is_classic()) {
+    match (names.event_type(), names.is_classic()) {
         (Some(name), true) => without_version(&name).to_owned(),
         (None, true) => format!("{}/{}", event.record.provider_id(), event.record.descriptor().opcode.0),
         (Some(name), false) => format!("{}/{}", provider(), without_version(&name)),
         (None, false) => format!("{}/{}", provider(), without_version(&names.event())),
-    };
-    name
+    }
 }
 
 /// Returns the name without the version that names of some events end in.
@@ -126,11 +126,7 @@ fn read(
             })
         });
         if let Some((_, rows, batches)) = tables.get_mut(number) {
-            let put = rows.put(event).and_then(|()| match rows.events() >= BATCH_ROWS {
-                true => Ok(batches.extend(rows.take()?.into_batches())),
-                false => Ok(()),
-            });
-            if let Err(error) = put {
+            if let Err(error) = add(rows, batches, event) {
                 failed = Err(error);
                 return ControlFlow::Break(());
             }
@@ -143,6 +139,15 @@ fn read(
         Ok((name, batches))
     };
     tables.into_iter().map(finish).collect()
+}
+
+/// Adds an event to the rows of its table, which become a batch when they are enough.
+fn add(rows: &mut RowCollector, batches: &mut Vec<RecordBatch>, event: &Event<'_>) -> io::Result<()> {
+    rows.put(event)?;
+    if rows.events() >= BATCH_ROWS {
+        batches.extend(rows.take()?.into_batches());
+    }
+    Ok(())
 }
 
 fn flow(stop: &StopHandle) -> ControlFlow<()> {
