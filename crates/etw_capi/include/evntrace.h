@@ -53,17 +53,10 @@ DEFINE_GUID(UdpIpGuid, 0xbf3a50c5, 0xa9c9, 0x4988, 0xa0, 0x05, 0x2d, 0xf0, 0xb7,
 #define GLOBAL_LOGGER_NAMEA "GlobalLogger"
 #define EVENT_LOGGER_NAMEA "EventLog"
 #define DIAG_LOGGER_NAMEA "DiagLog"
-#ifdef OPENETW_USE_CHAR16
-#define KERNEL_LOGGER_NAMEW u"NT Kernel Logger"
-#define GLOBAL_LOGGER_NAMEW u"GlobalLogger"
-#define EVENT_LOGGER_NAMEW u"EventLog"
-#define DIAG_LOGGER_NAMEW u"DiagLog"
-#else
-#define KERNEL_LOGGER_NAMEW L"NT Kernel Logger"
-#define GLOBAL_LOGGER_NAMEW L"GlobalLogger"
-#define EVENT_LOGGER_NAMEW L"EventLog"
-#define DIAG_LOGGER_NAMEW L"DiagLog"
-#endif
+#define KERNEL_LOGGER_NAMEW OPENETW_L_("NT Kernel Logger")
+#define GLOBAL_LOGGER_NAMEW OPENETW_L_("GlobalLogger")
+#define EVENT_LOGGER_NAMEW OPENETW_L_("EventLog")
+#define DIAG_LOGGER_NAMEW OPENETW_L_("DiagLog")
 
 #define EVENT_TRACE_TYPE_INFO 0x0
 #define EVENT_TRACE_TYPE_START 0x1

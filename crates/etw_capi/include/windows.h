@@ -27,6 +27,7 @@
 #include <uchar.h>
 #endif
 #define OPENETW_WIDE_BITS 16
+#define OPENETW_L_(text) u##text
 typedef char16_t WCHAR;
 #elif __SIZEOF_WCHAR_T__ == 2
 #define OPENETW_WIDE_BITS 16
@@ -34,6 +35,9 @@ typedef wchar_t WCHAR;
 #else
 #define OPENETW_WIDE_BITS 32
 typedef wchar_t WCHAR;
+#endif
+#ifndef OPENETW_L_
+#define OPENETW_L_(text) L##text
 #endif
 
 /* Functions with wide text have a second symbol for characters of 32 bits. */
@@ -154,7 +158,7 @@ typedef const WCHAR *PCWSTR, *LPCWSTR, *PCWCH, *LPCWCH;
 typedef WCHAR TCHAR, *PTCHAR;
 typedef LPWSTR PTSTR, LPTSTR;
 typedef LPCWSTR PCTSTR, LPCTSTR;
-#define OPENETW_TEXT_(text) L##text
+#define OPENETW_TEXT_(text) OPENETW_L_(text)
 #else
 typedef char TCHAR, *PTCHAR;
 typedef LPSTR PTSTR, LPTSTR;
@@ -260,6 +264,20 @@ typedef struct _STRING {
 } STRING, *PSTRING, ANSI_STRING, *PANSI_STRING;
 typedef const STRING *PCSTRING, *PCANSI_STRING;
 
+/* Security identifiers. */
+#define SID_MAX_SUB_AUTHORITIES 15
+#define SECURITY_MAX_SID_SIZE 68
+typedef struct _SID_IDENTIFIER_AUTHORITY {
+  BYTE Value[6];
+} SID_IDENTIFIER_AUTHORITY, *PSID_IDENTIFIER_AUTHORITY;
+typedef struct _SID {
+  BYTE Revision;
+  BYTE SubAuthorityCount;
+  SID_IDENTIFIER_AUTHORITY IdentifierAuthority;
+  DWORD SubAuthority[ANYSIZE_ARRAY];
+} SID, *PISID;
+FORCEINLINE DWORD GetLengthSid(PSID sid) { return 8 + 4 * (DWORD)((PISID)sid)->SubAuthorityCount; }
+
 /* Error codes. */
 #define NO_ERROR 0
 #define ERROR_SUCCESS 0
@@ -332,8 +350,10 @@ DWORD GetCurrentProcessId(void);
 DWORD GetCurrentThreadId(void);
 void Sleep(DWORD milliseconds);
 void GetSystemTimeAsFileTime(LPFILETIME time);
-/* UTC; fails for times that a SYSTEMTIME cannot have. */
+void GetSystemTime(LPSYSTEMTIME parts);
+/* UTC; fail for times that the other form cannot have. */
 BOOL FileTimeToSystemTime(const FILETIME *time, LPSYSTEMTIME parts);
+BOOL SystemTimeToFileTime(const SYSTEMTIME *parts, LPFILETIME time);
 /* The clock of sessions with ClientContext 1. */
 BOOL QueryPerformanceFrequency(LARGE_INTEGER *frequency);
 BOOL QueryPerformanceCounter(LARGE_INTEGER *count);
