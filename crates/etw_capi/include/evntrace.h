@@ -771,6 +771,23 @@ ULONG WMIAPI TraceSetInformation(TRACEHANDLE SessionHandle, TRACE_QUERY_INFO_CLA
 ULONG WMIAPI TraceQueryInformation(TRACEHANDLE SessionHandle, TRACE_QUERY_INFO_CLASS InformationClass,
                                    PVOID TraceInformation, ULONG InformationLength, PULONG ReturnLength);
 
+/*
+ * Classic providers. RequestAddress is called with WMI_ENABLE_EVENTS and WMI_DISABLE_EVENTS; TraceEvent gets the handle
+ * that GetTraceLoggerHandle finds in what it gets. Events go to all sessions that enable the provider.
+ */
+#define OPENETW_REGISTER_(name, text)                                                                                  \
+  ULONG WMIAPI name(WMIDPREQUEST RequestAddress, PVOID RequestContext, LPCGUID ControlGuid, ULONG GuidCount,           \
+                    PTRACE_GUID_REGISTRATION TraceGuidReg, text MofImagePath, text MofResourceName,                    \
+                    PTRACEHANDLE RegistrationHandle)
+OPENETW_REGISTER_(RegisterTraceGuidsW, LPCWSTR);
+OPENETW_REGISTER_(RegisterTraceGuidsA, LPCSTR);
+#undef OPENETW_REGISTER_
+ULONG WMIAPI UnregisterTraceGuids(TRACEHANDLE RegistrationHandle);
+TRACEHANDLE WMIAPI GetTraceLoggerHandle(PVOID Buffer);
+UCHAR WMIAPI GetTraceEnableLevel(TRACEHANDLE TraceHandle);
+ULONG WMIAPI GetTraceEnableFlags(TRACEHANDLE TraceHandle);
+ULONG WMIAPI TraceEvent(TRACEHANDLE TraceHandle, PEVENT_TRACE_HEADER EventTrace);
+
 /* Consuming events. */
 TRACEHANDLE WMIAPI OpenTraceW(PEVENT_TRACE_LOGFILEW Logfile) OPENETW_WIDE(OpenTraceW);
 TRACEHANDLE WMIAPI OpenTraceA(PEVENT_TRACE_LOGFILEA Logfile);
@@ -792,6 +809,7 @@ ULONG WMIAPI CloseTrace(TRACEHANDLE TraceHandle);
 #define FlushTrace FlushTraceW
 #define QueryAllTraces QueryAllTracesW
 #define OpenTrace OpenTraceW
+#define RegisterTraceGuids RegisterTraceGuidsW
 #else
 #define KERNEL_LOGGER_NAME KERNEL_LOGGER_NAMEA
 #define GLOBAL_LOGGER_NAME GLOBAL_LOGGER_NAMEA
@@ -807,6 +825,7 @@ ULONG WMIAPI CloseTrace(TRACEHANDLE TraceHandle);
 #define FlushTrace FlushTraceA
 #define QueryAllTraces QueryAllTracesA
 #define OpenTrace OpenTraceA
+#define RegisterTraceGuids RegisterTraceGuidsA
 #endif
 
 #ifdef __cplusplus

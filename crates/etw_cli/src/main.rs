@@ -76,6 +76,8 @@ fn main() -> ExitCode {
         Command::Wpr(args) => return Tool::Wpr.run(&args.words, commands::report::page),
         #[cfg(target_os = "linux")]
         Command::Xperf(args) => return Tool::Xperf.run(&args.words, commands::report::page),
+        #[cfg(target_os = "linux")]
+        Command::InstallDev { dir, libraries } => commands::install_dev::run(&dir, libraries.as_deref()),
         Command::InstallLinks { dir, force } => links::install(&dir, force),
         Command::Completions { shell } => commands::generate::completions(shell),
         Command::Man { dir } => commands::generate::man(&dir),

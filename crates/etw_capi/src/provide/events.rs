@@ -16,7 +16,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 use windows_sys::core::GUID;
 
 use super::pieces::{Mixed, Plain, bytes_at, is_converted, type_of};
-use super::registration::{self, Registration, find};
+use super::registration::{self, Callback, Registration, find};
 use crate::error::{
     ERROR_ARITHMETIC_OVERFLOW, ERROR_INVALID_DATA, ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER,
     ERROR_MORE_DATA, ERROR_NOT_ENOUGH_MEMORY, ERROR_NOT_SUPPORTED, ERROR_SUCCESS,
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn EventRegister(
     }
     // SAFETY: the pointer is to a REGHANDLE.
     let store = |value, _| unsafe { handle.write_unaligned(value) };
-    match registration::register("", id, None, callback, context, store) {
+    match registration::register("", id, None, Callback::enable(callback, context), store) {
         Some(_) => ERROR_SUCCESS,
         None => ERROR_NOT_ENOUGH_MEMORY,
     }

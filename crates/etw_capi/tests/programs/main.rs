@@ -2,7 +2,10 @@
 
 #![cfg(target_os = "linux")]
 
+mod activity;
 mod document;
+mod headers;
 mod layout;
+mod manifest;
 mod roundtrip;
 mod support;

@@ -152,13 +152,16 @@ On exit, the daemon stops all sessions and writes their remaining events.")]
     #[command(subcommand)]
     Schema(SchemaCommand),
     /// Check an instrumentation manifest as Windows' message compiler does, and write C or Rust code for its events
-    #[command(disable_help_flag = true, after_help = "Examples:
+    #[command(
+        disable_help_flag = true,
+        after_help = "Examples:
   etw mc MyProvider.man
   etw mc -um MyProvider.man -h include -z MyProviderEvents   include/MyProviderEvents.h, as Windows' mc names it
   etw mc MyProvider.man --rust src/my_provider.rs            functions that write its events with `openetw`
 
 Every error is reported with line and column; the exit status is 1 if there is one, and no code is written.
-Descriptions of events for those who read them are added with `etw schema add MyProvider.man`.")]
+Descriptions of events for those who read them are added with `etw schema add MyProvider.man`."
+    )]
     Mc(McArgs),
     /// Run logman: create, start, stop and query trace sessions (`etw logman -?`)
     #[cfg(target_os = "linux")]
@@ -185,6 +188,20 @@ Descriptions of events for those who read them are added with `etw schema add My
     /// Run tracerpt: convert traces to CSV, XML or an event log, with a summary and a report (`etw tracerpt -?`)
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Tracerpt(ToolArgs),
+    /// Install what programs in C and C++ need: headers, libopenetw, pkg-config and CMake files
+    #[cfg(target_os = "linux")]
+    #[command(after_help = "Examples:
+  etw install-dev ~/openetw
+  sudo etw install-dev /usr/local
+  gcc hello.c $(pkg-config --cflags --libs openetw) -o hello")]
+    InstallDev {
+        /// Directory that gets `include/openetw` and `lib`.
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+        /// Directory of the built library [default: that of this program, or lib beside it].
+        #[arg(long, value_name = "DIR")]
+        libraries: Option<PathBuf>,
+    },
     /// Install links so that the tools run under their own names: `logman`, …
     #[command(after_help = "Examples:
   etw install-links ~/.local/bin

@@ -29,7 +29,9 @@ pub(crate) fn run(args: &McArgs) -> Result<()> {
     }
     if args.um {
         if args.resource_dir.is_some() {
-            output::warn(&format_args!("-r: resources are not written; `etw schema add {path}` takes their place"));
+            output::warn(&format_args!(
+                "-r: resources are not written; `etw schema add {path}` takes their place"
+            ));
         }
         let names = manifest::CNames { prefix: args.prefix.clone(), removed: args.removed.clone() };
         let header = manifest::c_header(&bytes, &checked.providers, &names);

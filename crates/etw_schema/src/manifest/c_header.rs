@@ -55,7 +55,7 @@ const MAX_PARTS: usize = 128;
 pub fn c_header(bytes: &[u8], providers: &[Provider], names: &CNames) -> CHeader {
     let (text, _) = document::decode(bytes);
     let document = Document::read(&text);
-    let mut header = Header { out: CHeader::default(), functions: HashSet::new(), names };
+    let mut header = Header { out: CHeader::default(), written: HashSet::new(), names };
     header.out.text += "/* Written by `etw mc` from an instrumentation manifest. */\n#pragma once\n\n#include <openetw_mc.h>\n";
     for provider in providers {
         let is_it = |element: &&Element| {
@@ -71,8 +71,8 @@ pub fn c_header(bytes: &[u8], providers: &[Provider], names: &CNames) -> CHeader
 
 struct Header<'a> {
     out: CHeader,
-    /// Names of the functions written.
-    functions: HashSet<String>,
+    /// Names of the functions and GUIDs written.
+    written: HashSet<String>,
     names: &'a CNames,
 }
 
@@ -121,16 +121,16 @@ impl Header<'_> {
         let mut named = event_symbols(document, at);
         for event in &provider.events {
             let d = &event.descriptor;
-            let symbol = named.remove(&(d.id, d.version)).unwrap_or_else(|| match d.version {
-                0 => format!("Event{}", d.id),
-                version => format!("Event{}_V{version}", d.id),
+            let event_symbol = named.remove(&(d.id, d.version)).unwrap_or_else(|| match d.version {
+                0 => format!("{symbol}_EVENT_{}", d.id),
+                version => format!("{symbol}_EVENT_{}_V{version}", d.id),
             });
             self.line(format_args!(
-                "MCGEN_CONST EVENT_DESCRIPTOR {symbol} = {{{:#x}, {:#x}, {:#x}, {:#x}, {:#x}, {:#x}, {:#x}}};",
+                "MCGEN_CONST EVENT_DESCRIPTOR {event_symbol} = {{{:#x}, {:#x}, {:#x}, {:#x}, {:#x}, {:#x}, {:#x}}};",
                 d.id, d.version, d.channel, d.level.0, d.opcode.0, d.task, d.keyword.0
             ));
-            self.define(&format!("{symbol}_value"), d.id.into());
-            symbols.push(symbol);
+            self.define(&format!("{event_symbol}_value"), d.id.into());
+            symbols.push(event_symbol);
         }
         self.line(format_args!("\n#ifndef MCGEN_DISABLE_PROVIDER_CODE_GENERATION\n"));
         let bits = self.context(&name, &symbol, provider);
@@ -147,9 +147,14 @@ impl Header<'_> {
         if !name.starts_with("win:") {
             self.define(&own_name(item, || format!("{start}_{}", identifier(name))), value);
         }
-        if let Some(of_task) = item.attribute("eventGUID").and_then(|guid| guid.parse::<etw_event::Guid>().ok()) {
-            let id = own_name(item, || identifier(name));
-            self.line(format_args!("MCGEN_CONST GUID {id}Id = {};", guid(&of_task.to_bytes())));
+        if let Some(of_task) =
+            item.attribute("eventGUID").and_then(|guid| guid.parse::<etw_event::Guid>().ok())
+        {
+            let id = own_name(item, || format!("{start}_{}", identifier(name))) + "Id";
+            // Providers of one manifest may have tasks of the same symbol.
+            if self.written.insert(id.clone()) {
+                self.line(format_args!("MCGEN_CONST GUID {id} = {};", guid(&of_task.to_bytes())));
+            }
         }
     }
 
@@ -222,7 +227,8 @@ impl Header<'_> {
             }
         };
         let name = function.put(self);
-        let macro_name = symbol.strip_prefix(&*self.names.removed).filter(|rest| !rest.is_empty()).unwrap_or(symbol);
+        let macro_name =
+            symbol.strip_prefix(&*self.names.removed).filter(|rest| !rest.is_empty()).unwrap_or(symbol);
         let prefix = &self.names.prefix;
         let arguments = function.arguments.join(", ");
         let all: String = function.arguments.iter().map(|argument| format!(", ({argument})")).collect();
@@ -287,7 +293,9 @@ impl Function {
             _ => None,
         };
         let of_length = |letter: &str| format!("{letter}{length_code}{count_code}");
-        let by_pointer = |letter: &str, kind: &str| (format!("{letter}{count_code}"), format!("const {kind} *"), kind.to_owned());
+        let by_pointer = |letter: &str, kind: &str| {
+            (format!("{letter}{count_code}"), format!("const {kind} *"), kind.to_owned())
+        };
         match in_type {
             InType::UNICODE_STRING | InType::ANSI_STRING | InType::BINARY => {
                 let (letter, kind, create, terminated) = match in_type {
@@ -296,9 +304,13 @@ impl Function {
                     _ => ("b", "const BYTE *", "EventDataDescCreate", None),
                 };
                 match (total, terminated) {
-                    (Some(total), _) => {
-                        self.one(index, name, &of_length(letter), kind, &format!("{create}({{}}, Arg{index}, {total})"))
-                    }
+                    (Some(total), _) => self.one(
+                        index,
+                        name,
+                        &of_length(letter),
+                        kind,
+                        &format!("{create}({{}}, Arg{index}, {total})"),
+                    ),
                     (None, Some(create)) if count.is_none() => {
                         self.one(index, name, letter, kind, &format!("{create}({{}}, Arg{index})"))
                     }
@@ -321,10 +333,16 @@ impl Function {
             InType::COUNTED_ANSI_STRING | InType::COUNTED_BINARY | InType::BINARY_TO_END => {
                 self.sized(index, name, "n", "const VOID *", "EventDataDescCreate")
             }
-            InType::SID if count.is_some() => self.sized(index, name, "n", "const VOID *", "EventDataDescCreate"),
-            InType::SID => {
-                self.one(index, name, "k", "const VOID *", &format!("EventDataDescCreate({{}}, Arg{index}, MCGEN_GETLENGTHSID(Arg{index}))"))
+            InType::SID if count.is_some() => {
+                self.sized(index, name, "n", "const VOID *", "EventDataDescCreate")
             }
+            InType::SID => self.one(
+                index,
+                name,
+                "k",
+                "const VOID *",
+                &format!("EventDataDescCreate({{}}, Arg{index}, MCGEN_GETLENGTHSID(Arg{index}))"),
+            ),
             _ => {
                 let (code, pointer, kind) = match in_type {
                     InType::INT8 => by_pointer("c", "char"),
@@ -341,16 +359,36 @@ impl Function {
                     InType::GUID => by_pointer("j", "GUID"),
                     InType::FILETIME => by_pointer("m", "FILETIME"),
                     InType::SYSTEMTIME => by_pointer("y", "SYSTEMTIME"),
-                    InType::POINTER => {
-                        (format!("p{count_code}"), "const VOID *const *".to_owned(), "const VOID *".to_owned())
-                    }
+                    InType::POINTER => (
+                        format!("p{count_code}"),
+                        "const VOID *const *".to_owned(),
+                        "const VOID *".to_owned(),
+                    ),
                     _ => return None,
                 };
                 let is_structure = matches!(in_type, InType::GUID | InType::FILETIME | InType::SYSTEMTIME);
                 match count {
-                    Some(count) => self.one(index, name, &code, &pointer, &format!("EventDataDescCreate({{}}, Arg{index}, ({count}) * (ULONG)sizeof({kind}))")),
-                    None if is_structure => self.one(index, name, &code, &pointer, &format!("EventDataDescCreate({{}}, Arg{index}, (ULONG)sizeof({kind}))")),
-                    None => self.one(index, name, &code, &format!("{kind} "), &format!("EventDataDescCreate({{}}, &Arg{index}, (ULONG)sizeof({kind}))")),
+                    Some(count) => self.one(
+                        index,
+                        name,
+                        &code,
+                        &pointer,
+                        &format!("EventDataDescCreate({{}}, Arg{index}, ({count}) * (ULONG)sizeof({kind}))"),
+                    ),
+                    None if is_structure => self.one(
+                        index,
+                        name,
+                        &code,
+                        &pointer,
+                        &format!("EventDataDescCreate({{}}, Arg{index}, (ULONG)sizeof({kind}))"),
+                    ),
+                    None => self.one(
+                        index,
+                        name,
+                        &code,
+                        &format!("{kind} "),
+                        &format!("EventDataDescCreate({{}}, &Arg{index}, (ULONG)sizeof({kind}))"),
+                    ),
                 }
             }
         }
@@ -378,8 +416,9 @@ impl Function {
     fn put(&self, header: &mut Header<'_>) -> String {
         let code = if self.code.is_empty() { "_" } else { &self.code };
         let name = format!("McTemplateU0{code}");
-        if header.functions.insert(name.clone()) {
-            let parameters: String = self.parameters.iter().map(|parameter| format!(", {parameter}")).collect();
+        if header.written.insert(name.clone()) {
+            let parameters: String =
+                self.parameters.iter().map(|parameter| format!(", {parameter}")).collect();
             let body: String = self.statements.iter().map(|statement| format!("  {statement};\n")).collect();
             let count = self.statements.len();
             let (array, data) = match count {
