@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 mod activity;
+mod arguments;
 mod document;
 mod headers;
 mod layout;

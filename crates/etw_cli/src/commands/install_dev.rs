@@ -53,7 +53,8 @@ fn find(given: Option<&Path>) -> Result<[PathBuf; 2]> {
         None => {
             let program = std::env::current_exe().context("cannot find the path of this program")?;
             let beside = program.parent().unwrap_or(Path::new("/")).to_owned();
-            vec![beside.join("../lib"), beside]
+            // The last one is of the build directory.
+            vec![beside.join("../lib"), beside.clone(), beside.join("deps")]
         }
     };
     let all = places.iter().flat_map(|place| NAMES.map(|names| names.map(|name| place.join(name))));
@@ -61,7 +62,7 @@ fn find(given: Option<&Path>) -> Result<[PathBuf; 2]> {
         Some(found) => Ok(found),
         None => bail!(
             "no libetw_capi.so or libopenetw.so.0 in {}; build it with `cargo build --release --package etw_capi`, or name its directory with --libraries",
-            places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>().join(" or ")
+            places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>().join(", ")
         ),
     }
 }
