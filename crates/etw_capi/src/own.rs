@@ -216,7 +216,7 @@ pub unsafe extern "C" fn openetw_trace_read(
     let done = match level {
         1 => read.for_each_record(|record| deliver(record, None, None, None)),
         2 => read.for_each_schema(|event| {
-            let schema = event.schema.ok().map(|schema| schema.schema());
+            let schema = event.schema.ok().map(|compiled| &*compiled.schema);
             let provider = schema.map(|schema| &*schema.provider.name);
             deliver(event.record, None, provider, schema.and_then(|schema| schema.name.as_deref()))
         }),

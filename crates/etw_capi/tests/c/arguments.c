@@ -16,7 +16,8 @@ static void expect(int line, const char *call, ULONG found, ULONG expected) {
 int main(void) {
   static const GUID unknown = {1, 2, 3, {4, 5, 6, 7, 8, 9, 10, 11}};
   static const EVENT_DESCRIPTOR descriptor = {0, 0, 0, 0, 0, 0, 0};
-  EVENT_DATA_DESCRIPTOR data[2] = {{0}};
+  EVENT_DATA_DESCRIPTOR data[2];
+  memset(data, 0, sizeof data);
   REGHANDLE provider = 0;
   GUID id = unknown;
   ULONG size = 0;
