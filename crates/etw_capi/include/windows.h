@@ -363,4 +363,35 @@ BOOL QueryPerformanceCounter(LARGE_INTEGER *count);
 }
 #endif
 
+typedef enum {
+  WinNullSid = 0,
+  WinWorldSid = 1,
+  WinLocalSystemSid = 22,
+  WinLocalServiceSid = 23,
+  WinNetworkServiceSid = 24
+} WELL_KNOWN_SID_TYPE;
+
+/* Makes one of the identifiers above; fails for others. */
+static inline __attribute__((unused)) BOOL CreateWellKnownSid(WELL_KNOWN_SID_TYPE type, PSID domain, PSID to,
+                                                              DWORD *size) {
+  static const BYTE parts[][3] = {{WinNullSid, 0, 0},          {WinWorldSid, 1, 0},          {WinLocalSystemSid, 5, 18},
+                                  {WinLocalServiceSid, 5, 19}, {WinNetworkServiceSid, 5, 20}};
+  (void)domain;
+  for (size_t at = 0; at < sizeof parts / sizeof parts[0]; at++) {
+    if (parts[at][0] == (BYTE)type) {
+      SID sid = {1, 1, {{0, 0, 0, 0, 0, parts[at][1]}}, {parts[at][2]}};
+      DWORD available = *size;
+      *size = sizeof sid;
+      if (available < sizeof sid || to == NULL) {
+        SetLastError(ERROR_INSUFFICIENT_BUFFER);
+        return FALSE;
+      }
+      memcpy(to, &sid, sizeof sid);
+      return TRUE;
+    }
+  }
+  SetLastError(ERROR_INVALID_PARAMETER);
+  return FALSE;
+}
+
 #endif

@@ -7,7 +7,7 @@ macro_rules! headers {
 /// Name and text of each header.
 pub const HEADERS: &[(&str, &str)] = headers![
     "TraceLoggingActivity.h" "TraceLoggingProvider.h" "Windows.h" "evntcons.h" "evntprov.h" "evntrace.h" "guiddef.h"
-    "openetw.h" "openetw_mc.h" "tdh.h" "windows.h" "winmeta.h" "wmistr.h"
+    "openetw.h" "openetw_mc.h" "strsafe.h" "tchar.h" "tdh.h" "windows.h" "winmeta.h" "wmistr.h"
 ];
 
 /// The pkg-config file; `@PREFIX@` and `@VERSION@` stand for the directory and the version.

@@ -61,10 +61,11 @@ int main(void) {
     WCHAR name[16];
   } session;
   memset(&session, 0, sizeof session);
+  EXPECT(StartTrace(&trace, missing, &session.properties), ERROR_BAD_LENGTH);
+  session.properties.Wnode.BufferSize = sizeof session;
   EXPECT(StartTrace(&trace, NULL, &session.properties), ERROR_INVALID_PARAMETER);
   EXPECT(StartTrace(&trace, missing, NULL), ERROR_INVALID_PARAMETER);
   EXPECT(StartTrace(NULL, missing, &session.properties), ERROR_INVALID_PARAMETER);
-  EXPECT(StartTrace(&trace, missing, &session.properties), ERROR_BAD_LENGTH);
 
   EVENT_RECORD record;
   memset(&record, 0, sizeof record);

@@ -9,6 +9,8 @@
 #include <tdh.h>
 #include <openetw_mc.h>
 #include <openetw.h>
+#include <tchar.h>
+#include <strsafe.h>
 #ifdef __cplusplus
 #include <TraceLoggingActivity.h>
 #endif
