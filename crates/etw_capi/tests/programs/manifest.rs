@@ -16,7 +16,8 @@ const EXPECTED: &[&str] = &[
     "2: Wide=wäde Ansi=ansi Fixed=abcd Size=3 Sized=xyz Bytes=0x010203 Counted=count CountedAnsi=he \
      CountedBytes=0x010203 Address=2001:db8::1",
     "2: Wide=NULL Ansi=NULL Fixed=abcd Size=0 Sized= Bytes= Counted= CountedAnsi= CountedBytes= Address=2001:db8::1",
-    "3: Count=2 Numbers=7, 8 Three=-1, 0, 1 Names=one, two Codes=ab, cd Place={X=1, Y=2} Places={Z=1}, {Z=2} Last=9",
+    "3: Count=2 Numbers=[7, 8] Three=[-1, 0, 1] Names=[one, two] Codes=[ab, cd] Place={X=1, Y=2} \
+     Places=[{Z=1}, {Z=2}] Last=9",
     "4:",
 ];
 

@@ -57,7 +57,7 @@ fn cpp20_with_clang() {
 fn with_sanitizers() {
     check(&["gcc", "-std=c11", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]);
     check(&[
-        "clang++",
+        "g++",
         "-std=c++17",
         "-fsanitize=address,undefined",
         "-fno-sanitize-recover=all",
