@@ -61,7 +61,7 @@ pub unsafe extern "C" fn openetw_tl_register(
         let group = ((*provider).group_is_set != 0).then(|| guid::from(&(*provider).group));
         let id = id_of(provider);
         // The provider is static, or its owner unregisters it before it goes.
-        let gate: &'static AtomicU32 = &*(&raw const (*provider).gate);
+        let gate: &'static AtomicU32 = &(*provider).gate;
         let callback = Callback::enable(callback, context);
         let registered = registration::register(&name, id, group, callback, |handle, own| {
             (*provider).handle = handle;

@@ -259,6 +259,8 @@ unsafe fn wpp_property(
     let (name, record) = unsafe { (width.read(name), event.as_ref()) };
     let (Some(name), Some(record)) = (name, record) else { return ERROR_INVALID_PARAMETER };
     let header = &record.EventHeader;
+    // SAFETY: every value of the union is one of its members.
+    let processor = unsafe { record.BufferContext.Anonymous.ProcessorIndex };
     let bytes = match &*name {
         // SAFETY: the caller's promise.
         "FormattedString" => return unsafe { wpp_message(handle, event, size, buffer, width) },
@@ -266,10 +268,7 @@ unsafe fn wpp_property(
         "ProcessId" => header.ProcessId.to_le_bytes().to_vec(),
         "ThreadId" => header.ThreadId.to_le_bytes().to_vec(),
         "RawSystemTime" => header.TimeStamp.to_le_bytes().to_vec(),
-        // SAFETY: every value of the union is one of its members.
-        "CpuNumber" => {
-            u32::from(unsafe { record.BufferContext.Anonymous.ProcessorIndex }).to_le_bytes().to_vec()
-        }
+        "CpuNumber" => u32::from(processor).to_le_bytes().to_vec(),
         _ => return ERROR_NOT_FOUND,
     };
     // SAFETY: the caller's promise.

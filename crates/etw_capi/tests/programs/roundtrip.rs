@@ -56,12 +56,5 @@ fn cpp20_with_clang() {
 #[test]
 fn with_sanitizers() {
     check(&["gcc", "-std=c11", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]);
-    check(&[
-        "g++",
-        "-std=c++17",
-        "-fsanitize=address,undefined",
-        "-fno-sanitize-recover=all",
-        "-x",
-        "c++",
-    ]);
+    check(&["g++", "-std=c++17", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-x", "c++"]);
 }
