@@ -13,7 +13,7 @@ use etw_event::{Guid, PointerSize, Record};
 use etw_export::{JsonWriter, Options};
 use etw_schema::{Event, FromValue, Providers};
 
-use crate::tdh;
+use crate::schemas;
 
 /// Files and sessions to read, and how (`openetw_trace`).
 #[derive(Debug)]
@@ -435,7 +435,7 @@ impl Plan {
     }
 
     fn open(&self, of: &OpenTrace) -> Result<Trace, etw_consumer::TraceError> {
-        let mut schemas = tdh::schemas();
+        let mut schemas = schemas::schemas();
         self.schemas.iter().for_each(|providers| schemas.add(providers.clone()));
         let mut builder = Trace::builder().schemas(&schemas);
         for source in &self.sources {

@@ -17,13 +17,13 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 
 use super::event::text_at;
 use super::out::copy;
-use super::sources::schemas;
 use crate::consume::rebuild;
 use crate::error::{
     ERROR_FILE_NOT_FOUND, ERROR_INVALID_DATA, ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER, ERROR_NOT_FOUND,
     ERROR_SUCCESS,
 };
 use crate::guid;
+use crate::schemas::schemas;
 use crate::wide::Width;
 
 static OPEN: LazyLock<Mutex<Table>> = LazyLock::new(Mutex::default);
