@@ -92,7 +92,7 @@ fn read(args: &ExportArgs, opened: &mut Opened, path: &Path) -> Result<(Index, V
     opened.trace.for_each_layout(|event| {
         tables.add(event, &stacks.of(event.record));
         events += 1;
-        if events % super::PROGRESS_EVERY == 0 {
+        if events.is_multiple_of(super::PROGRESS_EVERY) {
             progress.reach(event.record.time());
         }
     })?;
