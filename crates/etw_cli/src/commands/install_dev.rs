@@ -53,8 +53,8 @@ fn find(given: Option<&Path>) -> Result<[PathBuf; 2]> {
         None => {
             let program = std::env::current_exe().context("cannot find the path of this program")?;
             let beside = program.parent().unwrap_or(Path::new("/")).to_owned();
-            // The last one is of the build directory.
-            vec![beside.join("../lib"), beside.clone(), beside.join("deps")]
+            // The second one is of the build directory, where it is the one built with this program.
+            vec![beside.join("../lib"), beside.join("deps"), beside]
         }
     };
     let all = places.iter().flat_map(|place| NAMES.map(|names| names.map(|name| place.join(name))));
