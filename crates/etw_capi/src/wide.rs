@@ -66,7 +66,7 @@ impl Width {
     }
 }
 
-/// Returns the character of a number; what is none becomes U+FFFD.
+/// Returns the character with this number, or U+FFFD if there is no such character.
 pub(crate) fn character(unit: u32) -> char {
     char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER)
 }

@@ -205,7 +205,7 @@ fn made(request: &RowsRequest, index: &Index, name: &str, start: FileTime) -> Re
 ///
 /// # Errors
 ///
-/// Fails if a file cannot be read, or is no file of regions.
+/// Fails if a file cannot be read, or does not define regions.
 pub fn read_regions(files: &[PathBuf]) -> Result<Regions> {
     let mut regions = Regions::default();
     for path in files {

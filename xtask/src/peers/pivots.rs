@@ -1,4 +1,4 @@
-//! Comparison of our pivots with the answers of DuckDB over our Parquet files.
+//! Compares our pivots with what DuckDB answers from the Parquet files that we export.
 
 use std::fs::{self, File};
 use std::io::BufWriter;

@@ -119,7 +119,8 @@ pub enum TraceIndexError {
 }
 
 impl TraceIndex {
-    /// Opens the index, or makes it if there is none that serves. If it cannot be written, the tables are in memory.
+    /// Opens the index, or builds it if it is missing, stale or damaged. If it cannot be written, the tables stay in
+    /// memory.
     ///
     /// `note` is called for what is wrong with an index, and `progress` with the time of events that are read.
     ///

@@ -137,7 +137,7 @@ impl Callback {
     }
 }
 
-/// Returns the registration of a handle; `None` if there is none, or no more.
+/// Returns the registration of a handle, or `None` if the handle is unknown or was unregistered.
 #[inline]
 pub(crate) fn find(handle: u64) -> Option<&'static Registration> {
     let index = (handle as u32).wrapping_sub(1) as usize;
@@ -181,7 +181,8 @@ pub(crate) fn register(
     Some(handle)
 }
 
-/// Ends a registration. On return its callback does not run, unless it is what calls this. Returns `false` if there is none.
+/// Unregisters a handle. Its callback no longer runs after this returns, unless the callback itself made the call.
+/// Returns `false` if the handle is unknown.
 pub(crate) fn unregister(handle: u64) -> bool {
     let Some(registration) = find(handle) else { return false };
     // One of several threads wins.

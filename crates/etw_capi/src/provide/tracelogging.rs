@@ -140,7 +140,7 @@ pub unsafe extern "C" fn openetw_tl_write(
         let item = event.add(1).cast::<u64>();
         (&*event, std::slice::from_raw_parts(item, usize::from(item.cast::<u16>().read()) / 8))
     };
-    // A channel below 16 is none of a manifest's, so it does not change who gets the event.
+    // Manifests define channels from 16 on, so a lower number does not change who gets the event.
     let descriptor = EventDescriptor {
         channel: event.channel,
         level: Level(event.level),

@@ -385,7 +385,7 @@ fn regions_of_interest_are_rows() {
     assert_eq!(region("Suspension"), (begun.0, ended.1 - begun.1));
     let (events, bytes) = sum("GCAllocationTick", "AllocationAmount");
     assert_eq!(region("Allocated"), (events, bytes * 1000));
-    // A file that is none.
+    // A file that does not define regions.
     std::fs::write(&file, "<InstrumentationManifest>").unwrap();
     let (code, text) = etw.fails(&[
         "report",

@@ -106,7 +106,7 @@ impl Live {
     ///
     /// # Errors
     ///
-    /// Fails if there is none, or if it cannot be stopped.
+    /// Fails if no session is running, or if it cannot be stopped.
     pub(crate) fn stop(&self) -> Result<()> {
         let watch = self.lock().watch.take().context("no session is running")?;
         let stopped = watch.stop()?;

@@ -130,7 +130,7 @@ impl Model {
             begun.end = Some(end);
         }
         let Model { store, decoder, state, wanted: Some(wanted), .. } = self else { return };
-        // The result is no field of the event.
+        // The result is not a field of the event.
         if matches!(wanted, Wanted::Expression(_)) {
             return;
         }
