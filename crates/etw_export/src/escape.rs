@@ -182,19 +182,43 @@ impl Escape for Line {
 
 /// Appends UTF-8 text.
 pub(crate) fn text<E: Escape>(out: &mut Vec<u8>, text: &str) {
+    // Collects blocks of ASCII, including characters escaped by a mark.
+    let mut room = [0u8; 128];
+    let mut filled = 0;
     let mut rest = text;
-    loop {
-        let plain = plain_len::<E>(rest.as_bytes());
-        let (head, tail) = rest.split_at(plain);
-        out.extend_from_slice(head.as_bytes());
-        let mut characters = tail.chars();
-        match characters.next() {
-            None => return,
-            Some(character) if character.is_ascii() => E::escape(out, character as u8),
-            Some(character) => E::wide(out, character),
+    while let Some(block) = rest.as_bytes().first_chunk::<8>() {
+        let word = u64::from_le_bytes(*block);
+        let is_simple = word & eight(0x80) == 0 && E::special(word) == 0;
+        if filled + BLOCK > room.len() || !is_simple {
+            out.extend_from_slice(room.get(..filled).unwrap_or_default());
+            filled = 0;
         }
-        rest = characters.as_str();
+        if !is_simple {
+            rest = characters::<E>(out, rest, 8);
+            continue;
+        }
+        rest = rest.get(8..).unwrap_or_default();
+        if let Some(place) = room.get_mut(filled..).and_then(|place| place.first_chunk_mut::<BLOCK>()) {
+            filled += put_led::<E>(place, word, E::led(word));
+        }
     }
+    out.extend_from_slice(room.get(..filled).unwrap_or_default());
+    characters::<E>(out, rest, usize::MAX);
+}
+
+/// Appends characters until at least `limit` bytes are taken. Returns the rest.
+fn characters<'t, E: Escape>(out: &mut Vec<u8>, text: &'t str, limit: usize) -> &'t str {
+    let mut characters = text.chars();
+    while text.len() - characters.as_str().len() < limit
+        && let Some(character) = characters.next()
+    {
+        match u8::try_from(character) {
+            Ok(byte) if E::plain(byte) => out.push(byte),
+            Ok(byte) if byte.is_ascii() => E::escape(out, byte),
+            _ => E::wide(out, character),
+        }
+    }
+    characters.as_str()
 }
 
 /// A writer that escapes text into a buffer.
@@ -215,6 +239,11 @@ impl<E: Escape> TextOut for Escaping<'_, E> {
     #[inline]
     fn put_plain(&mut self, ascii: &[u8]) {
         self.0.extend_from_slice(ascii);
+    }
+
+    #[inline]
+    fn put_utf16(&mut self, bytes: &[u8]) {
+        utf16::<E>(self.0, bytes);
     }
 }
 
@@ -367,20 +396,6 @@ fn utf16_units<'a, E: Escape>(out: &mut Vec<u8>, bytes: &'a [u8], limit: usize) 
         }
     }
     rest
-}
-
-/// Returns the number of leading bytes that need no escape.
-#[inline]
-fn plain_len<E: Escape>(bytes: &[u8]) -> usize {
-    let mut len = 0;
-    for block in bytes.chunks_exact(16) {
-        if !block.iter().fold(true, |all, byte| all & E::plain(*byte)) {
-            break;
-        }
-        len += 16;
-    }
-    let tail = bytes.get(len..).unwrap_or_default();
-    len + tail.iter().position(|byte| !E::plain(*byte)).unwrap_or(tail.len())
 }
 
 /// Writes a text as a quoted field of CSV.

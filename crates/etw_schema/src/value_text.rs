@@ -7,7 +7,7 @@ use crate::layout::Format;
 use crate::text::{
     FmtOut, Limited, TextOut, address, errors, hresult_name, ntstatus_name, number, string, until_nul,
     write_ansi, write_character, write_decimal, write_float, write_guid, write_hex, write_mapped, write_sid,
-    write_signed, write_time, write_utf16,
+    write_signed, write_time,
 };
 use crate::value::Value;
 
@@ -117,7 +117,7 @@ pub fn write_scalar(out: &mut (impl TextOut + ?Sized), value: &Value<'_>, format
         Value::Bool(value) => out.put(if value { "true" } else { "false" }),
         Value::Utf16(bytes) if format == Format::ReducedText => string::write_reduced(out, bytes, true),
         Value::Ansi(bytes) if format == Format::ReducedText => string::write_reduced(out, bytes, false),
-        Value::Utf16(bytes) => write_utf16(out, bytes),
+        Value::Utf16(bytes) => out.put_utf16(bytes),
         Value::Ansi(bytes) => write_ansi(out, bytes),
         Value::Char16(unit) => write_character(out, unit),
         Value::Char8(byte) => string::write_ansi(out, &[byte]),

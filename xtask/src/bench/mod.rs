@@ -7,6 +7,8 @@ mod effort;
 #[cfg(target_os = "linux")]
 mod kernel;
 #[cfg(target_os = "linux")]
+mod large_pdb;
+#[cfg(target_os = "linux")]
 mod part;
 mod peer;
 mod relog;
@@ -31,6 +33,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
+use crate::shell::{self, cargo};
 use effort::{Effort, median};
 #[cfg(target_os = "linux")]
 pub(crate) use part::Part;
@@ -97,8 +100,13 @@ enum Suite {
     Build,
 }
 
-/// Runs a suite and prints the results.
+/// Runs a suite and prints the results, in the profile of packages unless it only has to run.
 pub(crate) fn run(options: &Options) -> Result<()> {
+    let is_packaged = std::env::current_exe()?.parent().is_some_and(|directory| directory.ends_with(PROFILE));
+    if !options.smoke && !is_packaged {
+        let mut same = cargo(["run", "--quiet", "--profile", PROFILE, "--package", "xtask", "--"]);
+        return shell::run(same.args(std::env::args_os().skip(1)));
+    }
     let rows = match options.suite {
         Suite::Decode => decode::rows(&Effort::new(options.smoke))?,
         Suite::Relog => relog::rows(&Effort::new(options.smoke))?,
@@ -128,16 +136,17 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Returns a release build of `etw`, or the one beside this program if the bench only has to run.
-#[cfg(target_os = "linux")]
-fn release_etw(effort: &Effort) -> Result<PathBuf> {
-    use crate::shell::{cargo, run, target_dir};
+/// The profile that packages are built in.
+const PROFILE: &str = "packaged";
 
+/// Returns a build of `etw` as packages have it, or the one beside this program if the bench only has to run.
+#[cfg(target_os = "linux")]
+fn packaged_etw(effort: &Effort) -> Result<PathBuf> {
     if effort.is_smoke() {
         return Ok(std::env::current_exe()?.with_file_name("etw"));
     }
-    run(&mut cargo(["build", "--release", "--package", "etw_cli", "--bin", "etw"]))?;
-    Ok(target_dir().join("release/etw"))
+    shell::run(&mut cargo(["build", "--profile", PROFILE, "--package", "etw_cli", "--bin", "etw"]))?;
+    Ok(shell::target_dir().join(PROFILE).join("etw"))
 }
 
 /// Seconds to keep a session busy in a smoke run.

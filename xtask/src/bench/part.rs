@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Subcommand;
 
-use super::{kernel, session, write};
+use super::{kernel, large_pdb, session, write};
 
 /// A process of a bench, for internal use.
 #[derive(Subcommand)]
@@ -16,6 +16,8 @@ pub(crate) enum Part {
     Consumer(session::consumer::Options),
     /// Writes events whose instructions are counted.
     Count(write::instructions::Options),
+    /// Looks up addresses in a large PDB.
+    LargePdb(large_pdb::Options),
     /// Runs a traced load.
     Load(kernel::load::Options),
 }
@@ -28,6 +30,7 @@ impl Part {
             Part::Writer(options) => session::writer::run(options),
             Part::Consumer(options) => session::consumer::run(options),
             Part::Count(options) => write::instructions::run(options),
+            Part::LargePdb(options) => large_pdb::part(options),
             Part::Load(options) => kernel::load::run(options),
         }
     }

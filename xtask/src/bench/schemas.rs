@@ -10,7 +10,7 @@ use etw_schema_windows::Pack;
 use etw_testkit::traces::{self, Kind, Recipe};
 
 use super::row::Row;
-use super::{Effort, median, release_etw};
+use super::{Effort, median, packaged_etw};
 use crate::process::{MINUTES_15, Process};
 use crate::schemas::pack_path;
 
@@ -49,7 +49,7 @@ pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
         Row::new("an event of a provider in use", median(&mut known), "ns"),
     ];
 
-    let etw = release_etw(effort)?;
+    let etw = packaged_etw(effort)?;
     let directory = tempfile::Builder::new().prefix("openetw-schemas-").tempdir()?;
     let trace = directory.path().join("small.etl");
     fs::write(&trace, traces::bytes(&Recipe::new(Kind::Mixed, 100))?.0)?;

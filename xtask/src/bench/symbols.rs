@@ -18,7 +18,7 @@ use openetw::{
 };
 
 use super::row::Row;
-use super::{Effort, median, release_etw, stacks};
+use super::{Effort, large_pdb, median, packaged_etw, stacks};
 use crate::process::{MINUTES_15, Process};
 use crate::shell::root;
 
@@ -39,6 +39,7 @@ pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
     let mut rows = stacks::rows(effort)?;
     rows.push(named(effort)?);
     rows.push(resolved(effort)?);
+    rows.extend(large_pdb::rows(effort)?);
     rows.extend(reports(effort)?);
     Ok(rows)
 }
@@ -152,7 +153,7 @@ fn reports(effort: &Effort) -> Result<Vec<Row>> {
     let Some(largest) = traces.into_iter().max_by_key(|trace| size(&trace.path)) else {
         return Ok(Vec::new());
     };
-    let etw = release_etw(effort)?;
+    let etw = packaged_etw(effort)?;
     let path = largest.path.to_string_lossy().into_owned();
     let time = |args: &[&str]| -> Result<f64> {
         let mut command = Command::new(&etw);

@@ -11,7 +11,7 @@ use etw_testkit::traces::{self, Kind, Recipe};
 use openetw::tables::{Aggregate, IndexPlace, Pivot, TraceIndex};
 
 use super::row::Row;
-use super::{Effort, Peer, median, python, release_etw};
+use super::{Effort, Peer, median, packaged_etw, python};
 use crate::process::{HOUR, Process};
 use crate::shell::{output, root};
 
@@ -22,7 +22,7 @@ const PART: u64 = 8;
 
 /// Measures all on generated traces, which are removed afterwards.
 pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
-    let etw = release_etw(effort)?;
+    let etw = packaged_etw(effort)?;
     // Too large for memory.
     let directory =
         tempfile::Builder::new().prefix("openetw-tables-").tempdir_in(crate::shell::target_dir())?;

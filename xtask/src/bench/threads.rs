@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use etw_testkit::traces::{self, Kind, Recipe};
 
 use super::row::Row;
-use super::{Effort, median, release_etw};
+use super::{Effort, median, packaged_etw};
 use crate::process::{MINUTES_15, Process};
 
 /// Inputs have this many times the events of other suites, so that starting up does not count.
@@ -30,7 +30,7 @@ const COMMANDS: [&[&str]; 6] = [
 
 /// Measures each command on one processor and on two, in turns. Output is discarded or in memory.
 pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
-    let etw = release_etw(effort)?;
+    let etw = packaged_etw(effort)?;
     let directory = tempfile::Builder::new().prefix("openetw-threads-").tempdir_in("/dev/shm")?;
     let file = directory.path().join("mixed.etl");
     fs::write(&file, traces::bytes(&Recipe::new(Kind::Mixed, effort.events * LARGER))?.0)?;

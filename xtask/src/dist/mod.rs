@@ -21,7 +21,7 @@ pub(crate) struct Options {
     /// Install the package into an empty Debian root and use it there (needs root and mmdebstrap).
     #[arg(long)]
     check: bool,
-    /// Package the programs in this directory instead of building them in release mode.
+    /// Package the programs in this directory instead of building them.
     #[arg(long)]
     programs: Option<PathBuf>,
 }
@@ -39,8 +39,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(directory) => make(directory)?,
         None => {
             let packages = stage::PROGRAMS.iter().flat_map(|(_, package)| ["--package", package]);
-            shell::run(cargo(["build", "--release"]).args(packages).arg("--bins"))?;
-            make(&target_dir().join("release"))?
+            shell::run(cargo(["build", "--profile", "packaged"]).args(packages).arg("--bins"))?;
+            make(&target_dir().join("packaged"))?
         }
     };
     if options.check { trial::run(&package) } else { Ok(()) }

@@ -42,6 +42,12 @@ pub trait TextOut {
     fn put_plain(&mut self, ascii: &[u8]) {
         self.put(std::str::from_utf8(ascii).unwrap_or_default());
     }
+
+    /// Appends UTF-16 little-endian text, as [`write_utf16`] does.
+    #[inline]
+    fn put_utf16(&mut self, bytes: &[u8]) {
+        write_utf16(self, bytes);
+    }
 }
 
 impl TextOut for String {
@@ -144,6 +150,14 @@ impl<O: TextOut + ?Sized> TextOut for Limited<'_, O> {
     fn put_plain(&mut self, ascii: &[u8]) {
         if self.has_room(ascii.len()) {
             self.out.put_plain(ascii);
+        }
+    }
+
+    /// Counts the characters; those above ASCII take up to three bytes.
+    #[inline]
+    fn put_utf16(&mut self, bytes: &[u8]) {
+        if self.has_room(bytes.len() / 2) {
+            self.out.put_utf16(bytes);
         }
     }
 }
