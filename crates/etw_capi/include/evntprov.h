@@ -48,6 +48,10 @@ extern "C" {
 #define EVENT_DATA_DESCRIPTOR_TYPE_EVENT_METADATA 1
 #define EVENT_DATA_DESCRIPTOR_TYPE_PROVIDER_METADATA 2
 #define EVENT_DATA_DESCRIPTOR_TYPE_TIMESTAMP_OVERRIDE 3
+/* Not of Windows: parts of payloads that the library converts. Those with 32 have a Size in characters of 32 bits. */
+#define OPENETW_DATA_DESCRIPTOR_COUNTED 0x81   /* a 16-bit size, and Size bytes */
+#define OPENETW_DATA_DESCRIPTOR_COUNTED32 0x83 /* a 16-bit size in bytes, and the text as UTF-16 */
+#define OPENETW_DATA_DESCRIPTOR_UNITS32 0x86   /* as many units of UTF-16; larger characters become U+FFFD */
 
 #define EVENT_WRITE_FLAG_NO_FAULTING 0x00000001
 #define EVENT_WRITE_FLAG_INPRIVATE 0x00000002
@@ -159,6 +163,16 @@ FORCEINLINE VOID EventDataDescCreate(PEVENT_DATA_DESCRIPTOR EventDataDescriptor,
   EventDataDescriptor->Ptr = (ULONGLONG)(ULONG_PTR)DataPtr;
   EventDataDescriptor->Size = DataSize;
   EventDataDescriptor->Reserved = 0;
+}
+
+/* Not of Windows: describes this many characters, which are written as UTF-16 whatever WCHAR is. */
+FORCEINLINE VOID OpenEtwDataDescCreateWide(PEVENT_DATA_DESCRIPTOR EventDataDescriptor, PCWCH Text, ULONG Length) {
+#if OPENETW_WIDE_BITS == 32
+  EventDataDescCreate(EventDataDescriptor, Text, Length);
+  EventDataDescriptor->Type = OPENETW_DATA_DESCRIPTOR_UNITS32;
+#else
+  EventDataDescCreate(EventDataDescriptor, Text, 2 * Length);
+#endif
 }
 
 FORCEINLINE VOID EventDescCreate(PEVENT_DESCRIPTOR EventDescriptor, USHORT Id, UCHAR Version, UCHAR Channel,

@@ -53,17 +53,10 @@ DEFINE_GUID(UdpIpGuid, 0xbf3a50c5, 0xa9c9, 0x4988, 0xa0, 0x05, 0x2d, 0xf0, 0xb7,
 #define GLOBAL_LOGGER_NAMEA "GlobalLogger"
 #define EVENT_LOGGER_NAMEA "EventLog"
 #define DIAG_LOGGER_NAMEA "DiagLog"
-#ifdef OPENETW_USE_CHAR16
-#define KERNEL_LOGGER_NAMEW u"NT Kernel Logger"
-#define GLOBAL_LOGGER_NAMEW u"GlobalLogger"
-#define EVENT_LOGGER_NAMEW u"EventLog"
-#define DIAG_LOGGER_NAMEW u"DiagLog"
-#else
-#define KERNEL_LOGGER_NAMEW L"NT Kernel Logger"
-#define GLOBAL_LOGGER_NAMEW L"GlobalLogger"
-#define EVENT_LOGGER_NAMEW L"EventLog"
-#define DIAG_LOGGER_NAMEW L"DiagLog"
-#endif
+#define KERNEL_LOGGER_NAMEW OPENETW_L_("NT Kernel Logger")
+#define GLOBAL_LOGGER_NAMEW OPENETW_L_("GlobalLogger")
+#define EVENT_LOGGER_NAMEW OPENETW_L_("EventLog")
+#define DIAG_LOGGER_NAMEW OPENETW_L_("DiagLog")
 
 #define EVENT_TRACE_TYPE_INFO 0x0
 #define EVENT_TRACE_TYPE_START 0x1
@@ -778,6 +771,23 @@ ULONG WMIAPI TraceSetInformation(TRACEHANDLE SessionHandle, TRACE_QUERY_INFO_CLA
 ULONG WMIAPI TraceQueryInformation(TRACEHANDLE SessionHandle, TRACE_QUERY_INFO_CLASS InformationClass,
                                    PVOID TraceInformation, ULONG InformationLength, PULONG ReturnLength);
 
+/*
+ * Classic providers. RequestAddress is called with WMI_ENABLE_EVENTS and WMI_DISABLE_EVENTS; TraceEvent gets the handle
+ * that GetTraceLoggerHandle finds in what it gets. Events go to all sessions that enable the provider.
+ */
+#define OPENETW_REGISTER_(name, text)                                                                                  \
+  ULONG WMIAPI name(WMIDPREQUEST RequestAddress, PVOID RequestContext, LPCGUID ControlGuid, ULONG GuidCount,           \
+                    PTRACE_GUID_REGISTRATION TraceGuidReg, text MofImagePath, text MofResourceName,                    \
+                    PTRACEHANDLE RegistrationHandle)
+OPENETW_REGISTER_(RegisterTraceGuidsW, LPCWSTR);
+OPENETW_REGISTER_(RegisterTraceGuidsA, LPCSTR);
+#undef OPENETW_REGISTER_
+ULONG WMIAPI UnregisterTraceGuids(TRACEHANDLE RegistrationHandle);
+TRACEHANDLE WMIAPI GetTraceLoggerHandle(PVOID Buffer);
+UCHAR WMIAPI GetTraceEnableLevel(TRACEHANDLE TraceHandle);
+ULONG WMIAPI GetTraceEnableFlags(TRACEHANDLE TraceHandle);
+ULONG WMIAPI TraceEvent(TRACEHANDLE TraceHandle, PEVENT_TRACE_HEADER EventTrace);
+
 /* Consuming events. */
 TRACEHANDLE WMIAPI OpenTraceW(PEVENT_TRACE_LOGFILEW Logfile) OPENETW_WIDE(OpenTraceW);
 TRACEHANDLE WMIAPI OpenTraceA(PEVENT_TRACE_LOGFILEA Logfile);
@@ -799,6 +809,7 @@ ULONG WMIAPI CloseTrace(TRACEHANDLE TraceHandle);
 #define FlushTrace FlushTraceW
 #define QueryAllTraces QueryAllTracesW
 #define OpenTrace OpenTraceW
+#define RegisterTraceGuids RegisterTraceGuidsW
 #else
 #define KERNEL_LOGGER_NAME KERNEL_LOGGER_NAMEA
 #define GLOBAL_LOGGER_NAME GLOBAL_LOGGER_NAMEA
@@ -814,6 +825,7 @@ ULONG WMIAPI CloseTrace(TRACEHANDLE TraceHandle);
 #define FlushTrace FlushTraceA
 #define QueryAllTraces QueryAllTracesA
 #define OpenTrace OpenTraceA
+#define RegisterTraceGuids RegisterTraceGuidsA
 #endif
 
 #ifdef __cplusplus

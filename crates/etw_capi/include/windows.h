@@ -27,6 +27,7 @@
 #include <uchar.h>
 #endif
 #define OPENETW_WIDE_BITS 16
+#define OPENETW_L_(text) u##text
 typedef char16_t WCHAR;
 #elif __SIZEOF_WCHAR_T__ == 2
 #define OPENETW_WIDE_BITS 16
@@ -34,6 +35,9 @@ typedef wchar_t WCHAR;
 #else
 #define OPENETW_WIDE_BITS 32
 typedef wchar_t WCHAR;
+#endif
+#ifndef OPENETW_L_
+#define OPENETW_L_(text) L##text
 #endif
 
 /* Functions with wide text have a second symbol for characters of 32 bits. */
@@ -154,7 +158,7 @@ typedef const WCHAR *PCWSTR, *LPCWSTR, *PCWCH, *LPCWCH;
 typedef WCHAR TCHAR, *PTCHAR;
 typedef LPWSTR PTSTR, LPTSTR;
 typedef LPCWSTR PCTSTR, LPCTSTR;
-#define OPENETW_TEXT_(text) L##text
+#define OPENETW_TEXT_(text) OPENETW_L_(text)
 #else
 typedef char TCHAR, *PTCHAR;
 typedef LPSTR PTSTR, LPTSTR;
@@ -260,6 +264,20 @@ typedef struct _STRING {
 } STRING, *PSTRING, ANSI_STRING, *PANSI_STRING;
 typedef const STRING *PCSTRING, *PCANSI_STRING;
 
+/* Security identifiers. */
+#define SID_MAX_SUB_AUTHORITIES 15
+#define SECURITY_MAX_SID_SIZE 68
+typedef struct _SID_IDENTIFIER_AUTHORITY {
+  BYTE Value[6];
+} SID_IDENTIFIER_AUTHORITY, *PSID_IDENTIFIER_AUTHORITY;
+typedef struct _SID {
+  BYTE Revision;
+  BYTE SubAuthorityCount;
+  SID_IDENTIFIER_AUTHORITY IdentifierAuthority;
+  DWORD SubAuthority[ANYSIZE_ARRAY];
+} SID, *PISID;
+FORCEINLINE DWORD GetLengthSid(PSID sid) { return 8 + 4 * (DWORD)((PISID)sid)->SubAuthorityCount; }
+
 /* Error codes. */
 #define NO_ERROR 0
 #define ERROR_SUCCESS 0
@@ -280,6 +298,7 @@ typedef const STRING *PCSTRING, *PCANSI_STRING;
 #define ERROR_BAD_PATHNAME 161
 #define ERROR_BUSY 170
 #define ERROR_ALREADY_EXISTS 183
+#define ERROR_INVALID_FLAG_NUMBER 186
 #define ERROR_MORE_DATA 234
 #define ERROR_NO_MORE_ITEMS 259
 #define ERROR_ARITHMETIC_OVERFLOW 534
@@ -332,8 +351,10 @@ DWORD GetCurrentProcessId(void);
 DWORD GetCurrentThreadId(void);
 void Sleep(DWORD milliseconds);
 void GetSystemTimeAsFileTime(LPFILETIME time);
-/* UTC; fails for times that a SYSTEMTIME cannot have. */
+void GetSystemTime(LPSYSTEMTIME parts);
+/* UTC; fail for times that the other form cannot have. */
 BOOL FileTimeToSystemTime(const FILETIME *time, LPSYSTEMTIME parts);
+BOOL SystemTimeToFileTime(const SYSTEMTIME *parts, LPFILETIME time);
 /* The clock of sessions with ClientContext 1. */
 BOOL QueryPerformanceFrequency(LARGE_INTEGER *frequency);
 BOOL QueryPerformanceCounter(LARGE_INTEGER *count);
@@ -341,5 +362,36 @@ BOOL QueryPerformanceCounter(LARGE_INTEGER *count);
 #ifdef __cplusplus
 }
 #endif
+
+typedef enum {
+  WinNullSid = 0,
+  WinWorldSid = 1,
+  WinLocalSystemSid = 22,
+  WinLocalServiceSid = 23,
+  WinNetworkServiceSid = 24
+} WELL_KNOWN_SID_TYPE;
+
+/* Makes one of the identifiers above; fails for others. */
+static inline __attribute__((unused)) BOOL CreateWellKnownSid(WELL_KNOWN_SID_TYPE type, PSID domain, PSID to,
+                                                              DWORD *size) {
+  static const BYTE parts[][3] = {{WinNullSid, 0, 0},          {WinWorldSid, 1, 0},          {WinLocalSystemSid, 5, 18},
+                                  {WinLocalServiceSid, 5, 19}, {WinNetworkServiceSid, 5, 20}};
+  (void)domain;
+  for (size_t at = 0; at < sizeof parts / sizeof parts[0]; at++) {
+    if (parts[at][0] == (BYTE)type) {
+      SID sid = {1, 1, {{0, 0, 0, 0, 0, parts[at][1]}}, {parts[at][2]}};
+      DWORD available = *size;
+      *size = sizeof sid;
+      if (available < sizeof sid || to == NULL) {
+        SetLastError(ERROR_INSUFFICIENT_BUFFER);
+        return FALSE;
+      }
+      memcpy(to, &sid, sizeof sid);
+      return TRUE;
+    }
+  }
+  SetLastError(ERROR_INVALID_PARAMETER);
+  return FALSE;
+}
 
 #endif

@@ -17,8 +17,10 @@
 
 mod consume;
 mod control;
+pub mod development;
 mod error;
 mod guid;
+mod own;
 mod provide;
 mod schemas;
 mod tdh;
@@ -28,6 +30,7 @@ mod wide;
 pub use consume::*;
 pub use control::*;
 pub use error::{GetLastError, SetLastError};
+pub use own::*;
 pub use provide::*;
 pub use schemas::*;
 pub use tdh::*;

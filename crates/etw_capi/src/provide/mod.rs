@@ -1,10 +1,12 @@
 //! Providers: registering, and writing events.
 
+mod classic;
 mod events;
 mod pieces;
 mod registration;
 mod tracelogging;
 
+pub use classic::*;
 pub use events::*;
 
 pub(crate) use events::from_descriptor;

@@ -26,6 +26,7 @@ const TEXT32: u32 = 2;
 const COUNTED32: u32 = 3;
 const SOCKET: u32 = 4;
 const ARRAY: u32 = 5;
+const UNITS32: u32 = 6;
 
 /// Larger than any record.
 const TOO_LARGE: usize = 0x1_0000;
@@ -35,6 +36,20 @@ pub(crate) struct Pieces<'p>(pub(crate) &'p [Piece]);
 
 /// The pieces of an event of `EventWrite`.
 pub(crate) struct Plain<'p>(pub(crate) &'p [EVENT_DATA_DESCRIPTOR]);
+
+/// The pieces of an event of `EventWrite`, some of which are converted (`OPENETW_DATA_DESCRIPTOR_*`).
+pub(crate) struct Mixed<'p>(pub(crate) &'p [EVENT_DATA_DESCRIPTOR]);
+
+/// Returns the type of a descriptor.
+pub(super) fn type_of(data: &EVENT_DATA_DESCRIPTOR) -> u32 {
+    // SAFETY: every value of the bytes is one of the union's members.
+    u32::from(unsafe { data.Anonymous.Anonymous.Type })
+}
+
+/// Whether a type is one of `OPENETW_DATA_DESCRIPTOR_*`.
+pub(super) fn is_converted(data: &EVENT_DATA_DESCRIPTOR) -> bool {
+    matches!(type_of(data) ^ 0x80, COUNTED | COUNTED32 | UNITS32)
+}
 
 impl Piece {
     /// # Safety
@@ -62,6 +77,7 @@ impl Piece {
             TEXT32 => 2 + unsafe { self.characters() }.map(|c| 2 * c.len_utf16()).sum::<usize>(),
             // SAFETY: as above.
             COUNTED32 => 2 + unsafe { self.characters() }.map(|c| 2 * c.len_utf16()).sum::<usize>(),
+            UNITS32 => 2 * size,
             ARRAY if self.elements() > 0xFFFF => TOO_LARGE,
             ARRAY => 2 + size,
             _ => size,
@@ -77,6 +93,7 @@ impl Piece {
             COUNTED => out.put(u64::from(self.size.min(0xFFFF)), 2),
             ARRAY => out.put(self.elements().min(0xFFFF) as u64, 2),
             TEXT32 | COUNTED32 => return self.put_wide(out),
+            UNITS32 => return self.put_units(out),
             SOCKET => return self.put_socket(out),
             _ => {}
         }
@@ -97,6 +114,14 @@ impl Piece {
         }
         if !is_counted {
             out.put(0, 2);
+        }
+    }
+
+    /// Puts one unit for each character, so that lengths hold that a payload has elsewhere.
+    fn put_units(&self, out: &mut PayloadWriter<'_>) {
+        // SAFETY: what the program's macros promise for this kind.
+        for character in unsafe { self.characters() } {
+            out.put(u16::try_from(u32::from(character)).unwrap_or(0xFFFD).into(), 2);
         }
     }
 
@@ -146,6 +171,22 @@ impl Payload for Plain<'_> {
             // SAFETY: the program promises that a descriptor names readable memory.
             out.put_bytes(unsafe { bytes_at(data.Ptr, data.Size as usize) });
         }
+    }
+}
+
+impl Mixed<'_> {
+    fn pieces(&self) -> impl Iterator<Item = Piece> {
+        self.0.iter().map(|data| Piece { pointer: data.Ptr, size: data.Size, kind: type_of(data) & 0x7F })
+    }
+}
+
+impl Payload for Mixed<'_> {
+    fn len_bytes(&self) -> usize {
+        self.pieces().map(|piece| piece.len_bytes()).sum()
+    }
+
+    fn put(&self, out: &mut PayloadWriter<'_>) {
+        self.pieces().for_each(|piece| piece.put(out));
     }
 }
 

@@ -13,7 +13,7 @@ use windows_sys::core::GUID;
 
 use super::events::code_of;
 use super::pieces::{Piece, Pieces};
-use super::registration;
+use super::registration::{self, Callback};
 use crate::error::{ERROR_NOT_SUPPORTED, ERROR_SUCCESS};
 use crate::guid;
 use crate::wide::Width;
@@ -62,7 +62,8 @@ pub unsafe extern "C" fn openetw_tl_register(
         let id = id_of(provider);
         // The provider is static, or its owner unregisters it before it goes.
         let gate: &'static AtomicU32 = &(*provider).gate;
-        let registered = registration::register(&name, id, group, callback, context, |handle, own| {
+        let callback = Callback::enable(callback, context);
+        let registered = registration::register(&name, id, group, callback, |handle, own| {
             (*provider).handle = handle;
             (*provider).provider = own;
             own.mirror_gate(Some(gate));

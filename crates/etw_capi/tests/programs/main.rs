@@ -3,7 +3,11 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod activity;
+mod arguments;
 mod document;
+mod headers;
 mod layout;
+mod manifest;
 mod roundtrip;
 mod support;

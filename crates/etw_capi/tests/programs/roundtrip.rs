@@ -51,3 +51,10 @@ fn cpp23_with_gcc() {
 fn cpp20_with_clang() {
     check(&["clang++", "-std=c++20", "-x", "c++"]);
 }
+
+/// Address and undefined-behaviour sanitizers, for what the headers do.
+#[test]
+fn with_sanitizers() {
+    check(&["gcc", "-std=c11", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]);
+    check(&["g++", "-std=c++17", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-x", "c++"]);
+}

@@ -1,0 +1,54 @@
+//! The headers compile without warnings: both compilers, all versions of the languages, all kinds of wide characters.
+
+use std::fmt::Write;
+use std::fs;
+use std::process::Command;
+
+use crate::support::{Workshop, include, source};
+
+/// Whether a compiler has a version of the language.
+fn knows(compiler: &str, version: &str) -> bool {
+    let output = Command::new(compiler)
+        .args([format!("-std={version}").as_str(), "-x", if version.contains("++") { "c++" } else { "c" }])
+        .args(["-fsyntax-only", "/dev/null"])
+        .output()
+        .unwrap_or_else(|error| panic!("{compiler}: {error}; apt-get install gcc g++ clang"));
+    output.status.success()
+}
+
+#[test]
+fn headers_compile_everywhere() {
+    let mut failures = String::new();
+    for compiler in ["gcc", "clang"] {
+        let all = ["c11", "c17", "c2x", "gnu11", "c++11", "gnu++11", "c++14", "c++17", "c++20", "c++23"];
+        for version in all.into_iter().filter(|version| knows(compiler, version)) {
+            for wide in ["-fno-short-wchar", "-fshort-wchar", "-DOPENETW_USE_CHAR16", "-DOPENETW_ANSI"] {
+                let language = if version.contains("++") { "c++" } else { "c" };
+                let output = Command::new(compiler)
+                    .args([&format!("-std={version}"), wide, "-x", language])
+                    .args(["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"])
+                    .arg(include())
+                    .arg(source("headers.c"))
+                    .output()
+                    .unwrap();
+                if !output.status.success() {
+                    let text = String::from_utf8_lossy(&output.stderr);
+                    writeln!(failures, "{compiler} {version} {wide}:\n{text}").unwrap();
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+/// Each header includes what it needs.
+#[test]
+fn headers_stand_alone() {
+    let workshop = Workshop::new();
+    for entry in fs::read_dir(include()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let file = workshop.path("alone.cpp");
+        fs::write(&file, format!("#include <{name}>\n#include <{name}>\nint main() {{}}\n")).unwrap();
+        workshop.compile(&["g++"], &file);
+    }
+}
