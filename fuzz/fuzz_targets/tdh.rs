@@ -1,4 +1,4 @@
-//! Fuzz target: TDH's functions of the C interface with hostile records (`cargo fuzz run tdh` in `fuzz`).
+//! Fuzz target; the body is the function of the same name in `etw_testkit::fuzz`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| etw_capi::decode_hostile_record(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| etw_testkit::fuzz::tdh(data));

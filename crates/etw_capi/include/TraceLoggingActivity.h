@@ -6,7 +6,7 @@
  *     TraceLoggingWriteTagged(activity, "Redirected");
  *     TraceLoggingWriteStop(activity, "Download", TraceLoggingUInt32(status, "Status"));
  *
- * Events have the keyword and level of their activity; do not give them another level.
+ * The events of start and stop have the keyword and level of the activity; give them no other ones.
  */
 #ifndef OPENETW_TRACELOGGINGACTIVITY_H
 #define OPENETW_TRACELOGGINGACTIVITY_H
@@ -112,8 +112,59 @@ using TraceLoggingThreadActivity = OpenEtwActivity<provider, keyword, level, tru
       OPENETW_TL_ACTIVITY_(activity, NULL, 2, eventName, ##__VA_ARGS__);                                               \
     }                                                                                                                  \
   } while (0)
-/* Writes an event of an activity. */
+/* Writes an event of an activity, with a level and keyword of its own. */
 #define TraceLoggingWriteTagged(activity, eventName, ...)                                                              \
-  OPENETW_TL_ACTIVITY_(activity, NULL, 0, eventName, ##__VA_ARGS__)
+  TraceLoggingWriteActivity((activity).Provider(), eventName, (activity).Id(), NULL, ##__VA_ARGS__)
+/* Writes an event of an activity that has started and not stopped. */
+#define TraceLoggingWriteTaggedIfStarted(activity, eventName, ...)                                                     \
+  do {                                                                                                                 \
+    if ((activity).IsStarted()) {                                                                                      \
+      TraceLoggingWriteTagged(activity, eventName, ##__VA_ARGS__);                                                     \
+    }                                                                                                                  \
+  } while (0)
+
+/* Makes an activity the thread's for the life of this value. */
+class TraceLoggingThreadActivityIdSetter {
+public:
+  explicit TraceLoggingThreadActivityIdSetter(LPCGUID id) : outer_(*id) {
+    EventActivityIdControl(EVENT_ACTIVITY_CTRL_GET_SET_ID, &outer_);
+  }
+  template <class Activity> explicit TraceLoggingThreadActivityIdSetter(Activity const &activity) : outer_(*activity.Id()) {
+    EventActivityIdControl(EVENT_ACTIVITY_CTRL_GET_SET_ID, &outer_);
+  }
+  TraceLoggingThreadActivityIdSetter(TraceLoggingThreadActivityIdSetter const &) = delete;
+  TraceLoggingThreadActivityIdSetter &operator=(TraceLoggingThreadActivityIdSetter const &) = delete;
+  ~TraceLoggingThreadActivityIdSetter() { EventActivityIdControl(EVENT_ACTIVITY_CTRL_SET_ID, &outer_); }
+
+private:
+  GUID outer_;
+};
+
+/*
+ * An activity of the thread from here to the end of the scope, named after the function: TraceLoggingFunction(provider,
+ * fields and options). It has the level and keywords of the options.
+ */
+#define TraceLoggingFunction(handle, ...)                                                                              \
+  TraceLoggingThreadActivity<handle, (0 OPENETW_TL_EACH_(KEYWORD, 0, ##__VA_ARGS__)),                                  \
+                             OPENETW_TL_LEVEL_OF_(0, ##__VA_ARGS__)>                                                   \
+      openetwFunctionActivity;                                                                                         \
+  do {                                                                                                                 \
+    openetwFunctionActivity.OpenEtwStart();                                                                            \
+    struct _tlgProvider_t *const openetwProvider = openetwFunctionActivity.Provider();                                 \
+    if (OPENETW_TL_IS_OPEN_(openetwProvider, OPENETW_TL_LEVEL_OF_(0, ##__VA_ARGS__))) {                                \
+      OPENETW_TL_NAMED_(, __FUNCTION__, {0}, TraceLoggingOpcode(1), ##__VA_ARGS__);                                    \
+      OPENETW_TL_CHECK_;                                                                                               \
+      openetw_tl_fill(openetwEvent.item.data.openetwEventName, __FUNCTION__, sizeof(__FUNCTION__));                    \
+      ::openetw_tl::write(openetwProvider, &openetwEvent.event, openetwFunctionActivity.Id(),                          \
+                          openetwFunctionActivity.RelatedId() OPENETW_TL_EACH_(DATA, 0, ##__VA_ARGS__));               \
+    }                                                                                                                  \
+  } while (0)
+
+/* Writes a name that is not a literal; all threads write the same. */
+static inline __attribute__((unused)) void openetw_tl_fill(char *to, const char *name, size_t size) {
+  for (size_t at = 0; at < size; at++) {
+    __atomic_store_n(&to[at], name[at], __ATOMIC_RELAXED);
+  }
+}
 
 #endif

@@ -4,6 +4,7 @@
 
 #pragma GCC system_header
 
+#include <stdarg.h>
 #include <windows.h>
 
 #ifdef __cplusplus
@@ -209,6 +210,28 @@ FORCEINLINE PEVENT_DESCRIPTOR EventDescOrKeyword(PEVENT_DESCRIPTOR EventDescript
 }
 
 #ifdef __cplusplus
+}
+#endif
+
+#if defined(__cplusplus) && OPENETW_WIDE_BITS == 32
+/* Text of wchar_t is written as UTF-16, as on Windows. In C, wchar_t is the type of other numbers too. */
+extern "C++" {
+template <class T> struct OpenEtwIsWide {};
+template <> struct OpenEtwIsWide<WCHAR> {
+  typedef VOID type;
+};
+template <> struct OpenEtwIsWide<const WCHAR> {
+  typedef VOID type;
+};
+template <class T>
+inline typename OpenEtwIsWide<T>::type EventDataDescCreate(PEVENT_DATA_DESCRIPTOR EventDataDescriptor, T *Text,
+                                                           ULONG Bytes) {
+  if (Bytes % sizeof(WCHAR) == 0) {
+    OpenEtwDataDescCreateWide(EventDataDescriptor, Text, (ULONG)(Bytes / sizeof(WCHAR)));
+  } else {
+    EventDataDescCreate(EventDataDescriptor, (const VOID *)Text, Bytes);
+  }
+}
 }
 #endif
 

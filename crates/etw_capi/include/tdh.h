@@ -312,6 +312,10 @@ TDHSTATUS TDHAPI TdhFormatProperty(PTRACE_EVENT_INFO EventInfo, PEVENT_MAP_INFO 
                                    PUSHORT UserDataConsumed) OPENETW_WIDE(TdhFormatProperty);
 TDHSTATUS TDHAPI TdhEnumerateProviders(PPROVIDER_ENUMERATION_INFO Buffer, ULONG *BufferSize)
     OPENETW_WIDE(TdhEnumerateProviders);
+/* The providers of one kind of description. */
+TDHSTATUS TDHAPI TdhEnumerateProvidersForDecodingSource(DECODING_SOURCE Filter, PPROVIDER_ENUMERATION_INFO Buffer,
+                                                        ULONG BufferSize, ULONG *BufferRequired)
+    OPENETW_WIDE(TdhEnumerateProvidersForDecodingSource);
 TDHSTATUS TDHAPI TdhEnumerateProviderFieldInformation(LPGUID Guid, EVENT_FIELD_TYPE EventFieldType,
                                                       PPROVIDER_FIELD_INFOARRAY Buffer, ULONG *BufferSize)
     OPENETW_WIDE(TdhEnumerateProviderFieldInformation);
@@ -324,6 +328,7 @@ TDHSTATUS TDHAPI TdhLoadManifest(PWSTR Manifest) OPENETW_WIDE(TdhLoadManifest);
 TDHSTATUS TDHAPI TdhLoadManifestFromMemory(LPCVOID Data, ULONG Size);
 TDHSTATUS TDHAPI TdhLoadManifestFromBinary(PWSTR BinaryPath) OPENETW_WIDE(TdhLoadManifestFromBinary);
 TDHSTATUS TDHAPI TdhUnloadManifest(PWSTR Manifest) OPENETW_WIDE(TdhUnloadManifest);
+TDHSTATUS TDHAPI TdhUnloadManifestFromMemory(LPCVOID Data, ULONG Size);
 
 /* Decoding handles: WPP messages with the files of trace formats that a program names. */
 TDHSTATUS TDHAPI TdhOpenDecodingHandle(PTDH_HANDLE Handle);

@@ -79,7 +79,8 @@ pub unsafe extern "C" fn SystemTimeToFileTime(parts: *const SYSTEMTIME, time: *m
     1
 }
 
-fn system_time(ticks: i64) -> Option<SYSTEMTIME> {
+/// Returns the parts of a time in UTC.
+pub(crate) fn system_time(ticks: i64) -> Option<SYSTEMTIME> {
     let (year, month, day, hour, minute, second, fraction) = FileTime(ticks).to_civil();
     (ticks >= 0).then_some(SYSTEMTIME {
         wYear: u16::try_from(year).ok()?,

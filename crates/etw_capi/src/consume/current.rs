@@ -16,7 +16,7 @@ thread_local! {
 }
 
 /// Makes an event the thread's current one while `work` runs.
-pub(super) fn during<R>(record: *const EVENT_RECORD, event: &Event<'_>, work: impl FnOnce() -> R) -> R {
+pub(crate) fn during<R>(record: *const EVENT_RECORD, event: &Event<'_>, work: impl FnOnce() -> R) -> R {
     struct Restore((*const EVENT_RECORD, *const Event<'static>));
     impl Drop for Restore {
         fn drop(&mut self) {

@@ -3,7 +3,7 @@
 // UNSAFETY: reads what callers point to.
 #![expect(unsafe_code)]
 
-use etw_controller::{EnableBuilder, EnableProperties, Filter, ProviderKey, ProviderSpec};
+use etw_controller::{Controller, EnableBuilder, EnableProperties, Filter, ProviderKey, ProviderSpec};
 use etw_event::{Guid, Keyword, Level};
 use windows_sys::Win32::System::Diagnostics::Etw::{
     ENABLE_TRACE_PARAMETERS, EVENT_CONTROL_CODE_CAPTURE_STATE, EVENT_CONTROL_CODE_DISABLE_PROVIDER,
@@ -18,6 +18,7 @@ use super::connection::{Hosting, connected, session_name};
 use super::sessions::code;
 use crate::error::{ERROR_INVALID_PARAMETER, ERROR_NOT_SUPPORTED};
 use crate::guid;
+use crate::provide::catch_up;
 use crate::wide::Width;
 
 /// Most bytes of a filter.
@@ -179,7 +180,16 @@ unsafe fn enable(
                     enable = enable.filter(filter);
                 }
             }
-            connected(Hosting::Never, |controller| controller.enable(&name, &enable))
+            connected(Hosting::Never, |controller| controller.enable(&name, &enable))?;
+            // A program that enables its own provider writes events next.
+            let pid = std::process::id();
+            catch_up(&provider, || {
+                let known = connected(Hosting::Never, Controller::providers).unwrap_or_default();
+                known
+                    .iter()
+                    .any(|one| (one.guid == provider || one.group == provider) && one.pids.contains(&pid))
+            });
+            Ok(())
         }
         _ => Err(ERROR_INVALID_PARAMETER),
     }

@@ -7,24 +7,26 @@
 #![expect(unsafe_code)]
 
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use etw_event::{Guid, Level, Opcode};
-use etw_provider::Payload;
+use etw_event::{Guid, Instance, Level, Opcode};
 use etw_provider::payload::PayloadWriter;
+use etw_provider::{Outcome, Payload};
 use windows_sys::Win32::Foundation::HANDLE;
 use windows_sys::Win32::System::Diagnostics::Etw::{
-    EVENT_TRACE_HEADER, MAX_MOF_FIELDS, MOF_FIELD, TRACE_GUID_REGISTRATION, WMI_DISABLE_EVENTS,
-    WMI_ENABLE_EVENTS, WMIDPREQUEST, WNODE_FLAG_TRACED_GUID, WNODE_FLAG_USE_GUID_PTR, WNODE_FLAG_USE_MOF_PTR,
-    WNODE_HEADER,
+    EVENT_DATA_DESCRIPTOR, EVENT_INSTANCE_HEADER, EVENT_INSTANCE_INFO, EVENT_TRACE_HEADER,
+    MAX_EVENT_DATA_DESCRIPTORS, MAX_MOF_FIELDS, MOF_FIELD, TRACE_GUID_REGISTRATION,
+    TRACE_MESSAGE_COMPONENTID, TRACE_MESSAGE_GUID, WMI_DISABLE_EVENTS, WMI_ENABLE_EVENTS, WMIDPREQUEST,
+    WNODE_FLAG_TRACED_GUID, WNODE_FLAG_USE_GUID_PTR, WNODE_FLAG_USE_MOF_PTR, WNODE_HEADER,
 };
 use windows_sys::core::GUID;
 
 use super::events::code_of;
-use super::pieces::bytes_at;
+use super::pieces::{Plain, bytes_at};
 use super::registration::{self, Callback, Classic};
 use crate::error::{
     ERROR_BAD_LENGTH, ERROR_INVALID_FLAG_NUMBER, ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER,
-    ERROR_NOT_ENOUGH_MEMORY, ERROR_SUCCESS, SetLastError,
+    ERROR_MORE_DATA, ERROR_NOT_ENOUGH_MEMORY, ERROR_NOT_SUPPORTED, ERROR_SUCCESS, SetLastError,
 };
 use crate::guid;
 
@@ -136,16 +138,111 @@ pub unsafe extern "C" fn TraceEvent(handle: u64, header: *const EVENT_TRACE_HEAD
     let Some(id) = id else { return ERROR_INVALID_PARAMETER };
     // SAFETY: the caller promises `Size` bytes, which the header starts.
     let data = unsafe { bytes_at((header.addr() + HEADER) as u64, size - HEADER) };
-    let is_pointers = flags & WNODE_FLAG_USE_MOF_PTR != 0;
-    let (fields, rest) = data.as_chunks::<{ size_of::<MOF_FIELD>() }>();
-    if is_pointers && (!rest.is_empty() || fields.len() > MAX_MOF_FIELDS as usize) {
-        return ERROR_INVALID_PARAMETER;
-    }
-    let payload = if is_pointers { Data::Fields(fields) } else { Data::Bytes(data) };
+    let Some(payload) = Data::of(data, flags) else { return ERROR_INVALID_PARAMETER };
     let (kind, level) = (Opcode(class.Type), Level(class.Level));
     // A class has a version of 16 bits; records have 16 too, of which the high byte is 0 in practice.
     let version = class.Version.to_le_bytes()[0];
     code_of(provider.trace_event(&id, kind, version, level, &payload), &payload)
+}
+
+/// Gives an instance of a class its number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn CreateTraceInstanceId(class: HANDLE, instance: *mut EVENT_INSTANCE_INFO) -> u32 {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    if class.is_null() || instance.is_null() {
+        return ERROR_INVALID_PARAMETER;
+    }
+    let id = LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+    // SAFETY: the pointer is to an EVENT_INSTANCE_INFO.
+    unsafe { instance.write_unaligned(EVENT_INSTANCE_INFO { RegHandle: class, InstanceId: id }) };
+    ERROR_SUCCESS
+}
+
+/// Writes an event of an instance, and of the one that caused it (or null).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TraceEventInstance(
+    handle: u64,
+    header: *const EVENT_INSTANCE_HEADER,
+    instance: *const EVENT_INSTANCE_INFO,
+    parent: *const EVENT_INSTANCE_INFO,
+) -> u32 {
+    let Some(provider) = provider_of(handle) else { return ERROR_INVALID_HANDLE };
+    if header.is_null() || instance.is_null() {
+        return ERROR_INVALID_PARAMETER;
+    }
+    // SAFETY: the pointers are to a header and to instances, or null.
+    let (event, instance, parent) = unsafe {
+        let none = EVENT_INSTANCE_INFO { RegHandle: std::ptr::null_mut(), InstanceId: 0 };
+        let parent = if parent.is_null() { none } else { parent.read_unaligned() };
+        (header.read_unaligned(), instance.read_unaligned(), parent)
+    };
+    let size = usize::from(event.Size);
+    if size < size_of::<EVENT_INSTANCE_HEADER>() {
+        return ERROR_BAD_LENGTH;
+    }
+    // SAFETY: every value of the unions is one of their members; handles of classes are pointers to their GUIDs.
+    let (flags, class, id, parent_id) = unsafe {
+        let (flags, class) = (event.Anonymous3.Anonymous2.Flags, event.Anonymous2.Class);
+        (
+            flags,
+            class,
+            guid::read(instance.RegHandle as *const GUID),
+            guid::read(parent.RegHandle as *const GUID),
+        )
+    };
+    if flags & WNODE_FLAG_TRACED_GUID == 0 {
+        return ERROR_INVALID_FLAG_NUMBER;
+    }
+    let Some(id) = id else { return ERROR_INVALID_PARAMETER };
+    let rest = size - size_of::<EVENT_INSTANCE_HEADER>();
+    // SAFETY: the caller promises `Size` bytes, which the header starts.
+    let data = unsafe { bytes_at((header.addr() + size - rest) as u64, rest) };
+    let Some(payload) = Data::of(data, flags) else { return ERROR_INVALID_PARAMETER };
+    let instance = Instance {
+        id: instance.InstanceId,
+        parent_id: parent.InstanceId,
+        parent_guid: parent_id.unwrap_or(Guid::ZERO),
+    };
+    let version = class.Version.to_le_bytes()[0];
+    let (kind, level) = (Opcode(class.Type), Level(class.Level));
+    code_of(provider.trace_event_instance(&id, kind, version, level, &instance, &payload), &payload)
+}
+
+/// Writes a WPP message (`TraceMessage`, `TraceMessageVa`).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_trace_message(
+    handle: u64,
+    flags: u32,
+    message: *const GUID,
+    number: u16,
+    count: u32,
+    data: *const EVENT_DATA_DESCRIPTOR,
+) -> u32 {
+    let Some(provider) = provider_of(handle) else { return ERROR_INVALID_HANDLE };
+    if count > MAX_EVENT_DATA_DESCRIPTORS || (data.is_null() && count != 0) {
+        return ERROR_INVALID_PARAMETER;
+    }
+    // SAFETY: the caller's promise.
+    let message = match (flags & TRACE_MESSAGE_GUID, flags & TRACE_MESSAGE_COMPONENTID) {
+        (0, 0) => None,
+        // A component's number would move the time to half a word.
+        (0, _) => return ERROR_NOT_SUPPORTED,
+        _ => match unsafe { guid::read(message) } {
+            Some(id) => Some(id),
+            None => return ERROR_INVALID_PARAMETER,
+        },
+    };
+    let data = match count {
+        0 => &[],
+        // SAFETY: the caller promises `count` descriptors.
+        _ => unsafe { std::slice::from_raw_parts(data, count as usize) },
+    };
+    let payload = Plain(data);
+    match provider.trace_message(message.as_ref(), number, &payload) {
+        // A message has a limit of its own.
+        Outcome::TooLarge => ERROR_MORE_DATA,
+        outcome => code_of(outcome, &payload),
+    }
 }
 
 /// The data of a classic event.
@@ -155,7 +252,16 @@ enum Data<'a> {
     Fields(&'a [[u8; 16]]),
 }
 
-impl Data<'_> {
+impl<'a> Data<'a> {
+    /// Returns the data after a header with these flags; `None` if its fields are too many or cut.
+    fn of(data: &'a [u8], flags: u32) -> Option<Data<'a>> {
+        if flags & WNODE_FLAG_USE_MOF_PTR == 0 {
+            return Some(Data::Bytes(data));
+        }
+        let (fields, rest) = data.as_chunks::<{ size_of::<MOF_FIELD>() }>();
+        (rest.is_empty() && fields.len() <= MAX_MOF_FIELDS as usize).then_some(Data::Fields(fields))
+    }
+
     fn for_each(&self, mut each: impl FnMut(&[u8])) {
         match self {
             Data::Bytes(bytes) => each(bytes),

@@ -10,4 +10,5 @@ pub use classic::*;
 pub use events::*;
 
 pub(crate) use events::from_descriptor;
+pub(crate) use registration::catch_up;
 pub use tracelogging::*;

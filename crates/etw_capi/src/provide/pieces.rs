@@ -13,7 +13,7 @@ use crate::wide::character;
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Piece {
-    /// Where it is.
+    /// Where it is, or the value itself.
     pub pointer: u64,
     /// Bytes, or characters of 32 bits.
     pub size: u32,
@@ -27,6 +27,8 @@ const COUNTED32: u32 = 3;
 const SOCKET: u32 = 4;
 const ARRAY: u32 = 5;
 const UNITS32: u32 = 6;
+const VALUE: u32 = 7;
+const CHARS32: u32 = 8;
 
 /// Larger than any record.
 const TOO_LARGE: usize = 0x1_0000;
@@ -78,6 +80,8 @@ impl Piece {
             // SAFETY: as above.
             COUNTED32 => 2 + unsafe { self.characters() }.map(|c| 2 * c.len_utf16()).sum::<usize>(),
             UNITS32 => 2 * size,
+            CHARS32 if size > 0xFFFF => TOO_LARGE,
+            CHARS32 => 2 + 2 * size,
             ARRAY if self.elements() > 0xFFFF => TOO_LARGE,
             ARRAY => 2 + size,
             _ => size,
@@ -94,6 +98,10 @@ impl Piece {
             ARRAY => out.put(self.elements().min(0xFFFF) as u64, 2),
             TEXT32 | COUNTED32 => return self.put_wide(out),
             UNITS32 => return self.put_units(out),
+            CHARS32 => {
+                out.put(u64::from(self.size.min(0xFFFF)), 2);
+                return self.put_units(out);
+            }
             SOCKET => return self.put_socket(out),
             _ => {}
         }
@@ -143,17 +151,21 @@ impl Piece {
 impl Payload for Pieces<'_> {
     #[inline]
     fn len_bytes(&self) -> usize {
-        self.0.iter().map(|piece| if piece.kind == 0 { piece.size as usize } else { piece.len_bytes() }).sum()
+        let len = |piece: &Piece| match piece.kind {
+            0 | VALUE => piece.size as usize,
+            _ => piece.len_bytes(),
+        };
+        self.0.iter().map(len).sum()
     }
 
     #[inline]
     fn put(&self, out: &mut PayloadWriter<'_>) {
         for piece in self.0 {
-            if piece.kind == 0 {
+            match piece.kind {
+                VALUE => out.put(piece.pointer, piece.size.clamp(1, 8)),
                 // SAFETY: what the program's macros promise for this kind.
-                out.put_bytes(unsafe { piece.bytes() });
-            } else {
-                piece.put(out);
+                0 => out.put_bytes(unsafe { piece.bytes() }),
+                _ => piece.put(out),
             }
         }
     }

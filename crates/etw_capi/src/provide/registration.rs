@@ -8,7 +8,7 @@
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{cell::Cell, ptr};
 
 use etw_event::Guid;
@@ -180,6 +180,35 @@ pub(super) fn at(index: u32) -> Option<&'static Registration> {
     let index = index as usize;
     let registration = TABLE.get(index / BLOCK)?.load()?.get(index % BLOCK)?;
     (registration.generation.load(Ordering::Acquire) & 1 == 1).then_some(registration)
+}
+
+/// Waits until the providers of this process know which sessions have enabled them, if one of them has this GUID. A thread
+/// of theirs reads what hosts send; registering reads it up to the host's reply.
+///
+/// `is_known` says whether the host knows the provider of this process. Nothing waits in a callback, which may run on that
+/// thread.
+pub(crate) fn catch_up(guid: &Guid, mut is_known: impl FnMut() -> bool) {
+    if IN_CALLBACK.get() != 0 || !is_registered(guid) {
+        return;
+    }
+    for _ in 0..200 {
+        if is_known() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    static ANY: OnceLock<&Provider> = OnceLock::new();
+    let any = ANY.get_or_init(|| Provider::create_unshared("", Guid::from_provider_name("OpenETW.C"), None));
+    any.register();
+    any.unregister();
+}
+
+/// Whether this process has registered a provider or a group.
+fn is_registered(guid: &Guid) -> bool {
+    let made = POOL.lock().unwrap_or_else(PoisonError::into_inner).made;
+    (0..made)
+        .filter_map(|index| at(index as u32)?.provider())
+        .any(|provider| provider.guid() == *guid || provider.group() == Some(*guid))
 }
 
 /// Registers a provider, and writes its handle to `out` before its callback can run. Returns `None` if there are too many.

@@ -6,7 +6,7 @@
 use std::ffi::{c_char, c_void};
 use std::sync::atomic::AtomicU32;
 
-use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode};
+use etw_event::{Guid, Keyword, Level};
 use etw_provider::{EventMetadata, Provider};
 use windows_sys::Win32::System::Diagnostics::Etw::PENABLECALLBACK;
 use windows_sys::core::GUID;
@@ -37,10 +37,8 @@ pub struct TraceLoggingProvider {
 #[repr(C)]
 #[derive(Debug)]
 pub struct TraceLoggingEvent {
-    channel: u8,
-    level: u8,
-    opcode: u8,
-    reserved: [u8; 5],
+    /// As records store it.
+    descriptor: u64,
     keyword: u64,
 }
 
@@ -141,15 +139,7 @@ pub unsafe extern "C" fn openetw_tl_write(
         let item = event.add(1).cast::<u64>();
         (&*event, std::slice::from_raw_parts(item, usize::from(item.cast::<u16>().read()) / 8))
     };
-    // Manifests define channels from 16 on, so a lower number does not change who gets the event.
-    let descriptor = EventDescriptor {
-        channel: event.channel,
-        level: Level(event.level),
-        opcode: Opcode(event.opcode),
-        keyword: Keyword(event.keyword),
-        ..EventDescriptor::ZERO
-    };
-    let wanted = own.wanted(descriptor.level, descriptor.keyword);
+    let wanted = own.wanted(Level((event.descriptor >> 32) as u8), Keyword(event.keyword));
     if wanted == 0 {
         return ERROR_SUCCESS;
     }
@@ -157,7 +147,7 @@ pub unsafe extern "C" fn openetw_tl_write(
     let (activity, related, pieces) = unsafe {
         (guid::read(activity), guid::read(related), std::slice::from_raw_parts(data, count as usize))
     };
-    let metadata = EventMetadata::from_parts(descriptor, "", schema);
+    let metadata = EventMetadata::from_words([event.descriptor, event.keyword], schema);
     let payload = Pieces(pieces);
     code_of(own.write_event(wanted, &metadata, activity.as_ref(), related.as_ref(), &payload), &payload)
 }

@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use etw_consumer::SchemaFiles;
-use etw_event::{Clock, Guid, Origin, Record, Ticks};
+use etw_event::{Clock, Origin, Record, Ticks};
 use etw_schema::{Event, Located, Providers, Resolver};
 use windows_sys::Win32::System::Diagnostics::Etw::{
     EVENT_RECORD, TDH_CONTEXT, TDH_CONTEXT_PDB_PATH, TDH_CONTEXT_POINTERSIZE, TDH_CONTEXT_WPP_GMT,
@@ -17,14 +17,17 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 
 use super::event::text_at;
 use super::out::copy;
+use super::wpp::{message, part_of_event, part_of_record};
 use crate::consume::rebuild;
 use crate::error::{
     ERROR_FILE_NOT_FOUND, ERROR_INVALID_DATA, ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER, ERROR_NOT_FOUND,
     ERROR_SUCCESS,
 };
-use crate::guid;
 use crate::schemas::schemas;
 use crate::wide::Width;
+
+/// Most contexts of a call. TDH has five kinds.
+const MAX_CONTEXTS: u32 = 64;
 
 static OPEN: LazyLock<Mutex<Table>> = LazyLock::new(Mutex::default);
 
@@ -52,6 +55,61 @@ impl Decoding {
             all.resolver()
         })
     }
+}
+
+/// The formats that a program named last in the contexts of a call.
+static NAMED: Mutex<Option<(Vec<String>, Decoding)>> = Mutex::new(None);
+
+/// Calls `work` with a resolver that knows files of trace formats. Files which cannot be read are left out.
+pub(super) fn with_formats<R>(paths: &[String], work: impl FnOnce(&mut Resolver) -> R) -> R {
+    let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+    if named.as_ref().is_none_or(|(known, _)| known != paths) {
+        let mut decoding = Decoding::default();
+        decoding.formats.extend(paths.iter().filter_map(|paths| formats(paths)));
+        *named = Some((paths.to_vec(), decoding));
+    }
+    let (_, decoding) = named.get_or_insert_with(Default::default);
+    work(decoding.resolver())
+}
+
+/// Reads files and directories of trace formats, separated by `;`. Returns `None` if there is no format in them.
+fn formats(paths: &str) -> Option<Arc<Providers>> {
+    let read = SchemaFiles::read(paths.split(';').filter(|path| !path.is_empty()));
+    (!read.providers.is_empty()).then(|| Arc::new(Providers::from_iter(read.providers)))
+}
+
+/// Returns the files of trace formats in the contexts of a call.
+///
+/// # Errors
+///
+/// Fails with an error code if there are contexts but no pointer to them.
+///
+/// # Safety
+///
+/// The pointer is null or to `count` contexts, whose paths are texts of this width.
+pub(super) unsafe fn named_formats(
+    count: u32,
+    contexts: *const TDH_CONTEXT,
+    width: Width,
+) -> Result<Vec<String>, u32> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    if contexts.is_null() || count > MAX_CONTEXTS {
+        return Err(ERROR_INVALID_PARAMETER);
+    }
+    let mut paths = Vec::new();
+    for index in 0..count as usize {
+        // SAFETY: the caller's promise.
+        let context = unsafe { contexts.add(index).read_unaligned() };
+        if let TDH_CONTEXT_WPP_TMFFILE | TDH_CONTEXT_WPP_TMFSEARCHPATH | TDH_CONTEXT_PDB_PATH =
+            context.ParameterType
+        {
+            // SAFETY: the caller's promise.
+            paths.push(unsafe { text_at(context.ParameterValue, width) }.ok_or(ERROR_INVALID_PARAMETER)?);
+        }
+    }
+    Ok(paths)
 }
 
 fn find(handle: *const c_void) -> Option<Arc<Mutex<Decoding>>> {
@@ -139,8 +197,7 @@ pub unsafe extern "C" fn TdhGetWppMessage32(
     unsafe { wpp_message(handle, event, size, buffer, Width::Wide32) }
 }
 
-/// Writes a part of a WPP message: `FormattedString`, `TraceGuid`, `ProcessId`, `ThreadId`, `CpuNumber` or
-/// `RawSystemTime`.
+/// Writes a part of a WPP message: `FormattedString`, `FunctionName`, `ProcessId` and so on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TdhGetWppProperty(
     handle: *const c_void,
@@ -180,11 +237,8 @@ unsafe fn set_parameter(handle: *const c_void, context: *const TDH_CONTEXT, widt
             let Some(paths) = (unsafe { text_at(context.ParameterValue, width) }) else {
                 return ERROR_INVALID_PARAMETER;
             };
-            let read = SchemaFiles::read(paths.split(';').filter(|path| !path.is_empty()));
-            if read.providers.is_empty() {
-                return ERROR_FILE_NOT_FOUND;
-            }
-            decoding.formats.push(Arc::new(Providers::from_iter(read.providers)));
+            let Some(formats) = formats(&paths) else { return ERROR_FILE_NOT_FOUND };
+            decoding.formats.push(formats);
             decoding.resolver = None;
         }
         TDH_CONTEXT_WPP_GMT | TDH_CONTEXT_POINTERSIZE => {
@@ -218,11 +272,6 @@ unsafe fn decode<R>(
     work(&decoding.resolver().decode(&record, &mut located)).ok_or(ERROR_NOT_FOUND)
 }
 
-fn message_of(event: &Event<'_>) -> Option<String> {
-    let mut text = String::new();
-    event.properties.as_ref().ok()?.write_message(&mut text).then_some(text)
-}
-
 /// # Safety
 ///
 /// As of `decode` and `copy`.
@@ -234,7 +283,7 @@ unsafe fn wpp_message(
     width: Width,
 ) -> u32 {
     // SAFETY: the caller's promise.
-    match unsafe { decode(handle, event, message_of) } {
+    match unsafe { decode(handle, event, message) } {
         // SAFETY: the caller's promise.
         Ok(text) => unsafe { copy(&width.encode(&text), buffer, size) },
         Err(code) => code,
@@ -258,18 +307,14 @@ unsafe fn wpp_property(
     // SAFETY: the caller's promise.
     let (name, record) = unsafe { (width.read(name), event.as_ref()) };
     let (Some(name), Some(record)) = (name, record) else { return ERROR_INVALID_PARAMETER };
-    let header = &record.EventHeader;
-    // SAFETY: every value of the union is one of its members.
-    let processor = unsafe { record.BufferContext.Anonymous.ProcessorIndex };
-    let bytes = match &*name {
+    let bytes = match part_of_record(record, &name) {
+        Some(bytes) => Ok(bytes),
         // SAFETY: the caller's promise.
-        "FormattedString" => return unsafe { wpp_message(handle, event, size, buffer, width) },
-        "TraceGuid" | "ProviderGuid" => Guid::to_bytes(guid::from(&header.ProviderId)).to_vec(),
-        "ProcessId" => header.ProcessId.to_le_bytes().to_vec(),
-        "ThreadId" => header.ThreadId.to_le_bytes().to_vec(),
-        "RawSystemTime" => header.TimeStamp.to_le_bytes().to_vec(),
-        "CpuNumber" => u32::from(processor).to_le_bytes().to_vec(),
-        _ => return ERROR_NOT_FOUND,
+        None => unsafe { decode(handle, event, |event| part_of_event(event, &name, width)) },
+    };
+    let bytes = match bytes {
+        Ok(bytes) => bytes,
+        Err(code) => return code,
     };
     // SAFETY: the caller's promise.
     unsafe { copy(&bytes, buffer, size) }
@@ -279,6 +324,9 @@ unsafe fn wpp_property(
 mod tests {
     use super::*;
     use crate::error::ERROR_INSUFFICIENT_BUFFER;
+    use crate::guid;
+    use crate::{TdhGetProperty, TdhGetPropertySize};
+    use windows_sys::Win32::System::Diagnostics::Etw::PROPERTY_DATA_DESCRIPTOR;
 
     const TMF: &str = "// PDB:  app.pdb\n// PDB:  Last Updated :2020-1-1:1:1:1:1 (UTC)\n\
         0102030a-0506-0708-090a-0b0c0d0e0f10 app // SRC=app.cpp MJ= MN=\n\
@@ -326,6 +374,32 @@ mod tests {
             size = 256;
             assert_eq!((get(&name, &mut size, &mut buffer), size, buffer[0]), (ERROR_SUCCESS, 4, 7));
             assert_eq!(get(&Width::Wide32.encode("Else"), &mut size, &mut buffer), ERROR_NOT_FOUND);
+            for (name, wanted) in
+                [("FunctionName", "main"), ("LevelName", "TRACE_LEVEL_INFORMATION"), ("GuidName", "app")]
+            {
+                size = 256;
+                assert_eq!(get(&Width::Wide32.encode(name), &mut size, &mut buffer), ERROR_SUCCESS, "{name}");
+                assert_eq!(Width::Wide32.read(buffer.as_ptr().cast()).as_deref(), Some(wanted));
+            }
+            // With every call, as programs did before there were handles.
+            let name = Width::Wide16.encode("FormattedString");
+            let step = PROPERTY_DATA_DESCRIPTOR {
+                PropertyName: name.as_ptr().addr() as u64,
+                ArrayIndex: u32::MAX,
+                Reserved: 0,
+            };
+            let missing = TdhGetPropertySize(&record, 0, std::ptr::null(), 1, &step, &mut size);
+            assert_eq!(missing, ERROR_NOT_FOUND);
+            assert_eq!(
+                TdhGetPropertySize(&record, 1, std::ptr::null(), 1, &step, &mut size),
+                ERROR_INVALID_PARAMETER
+            );
+            assert_eq!(TdhGetPropertySize(&record, 1, &context, 1, &step, &mut size), ERROR_SUCCESS);
+            assert_eq!(
+                TdhGetProperty(&record, 1, &context, 1, &step, size, buffer.as_mut_ptr()),
+                ERROR_SUCCESS
+            );
+            assert_eq!(Width::Wide16.read(buffer.as_ptr().cast()).as_deref(), Some("answer is 42"));
             context.ParameterType = TDH_CONTEXT_POINTERSIZE;
             context.ParameterValue = 8;
             assert_eq!(TdhSetDecodingParameter(handle, &context), ERROR_SUCCESS);

@@ -1,4 +1,4 @@
-//! Calls of TDH's functions with records that a hostile program or trace made: a body for fuzzing and for tests.
+//! Calls of TDH's functions with records that a hostile program or trace made: the body of a fuzz target.
 
 // UNSAFETY: calls the functions of C with pointers into its own buffers.
 #![expect(unsafe_code)]
@@ -105,41 +105,5 @@ fn decode(record: &EVENT_RECORD, payload: &[u8]) {
             );
             assert!(usize::from(used) <= payload.len());
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Records of manifests, classes and TraceLogging, and damaged ones.
-    #[test]
-    fn hostile_records_do_no_harm() {
-        let mut start = vec![0u8; HEADER];
-        // Microsoft-Windows-Kernel-Process, process start.
-        start[24..40].copy_from_slice(&[
-            0xd6, 0x2c, 0xfb, 0x22, 0x7b, 0x0e, 0x2b, 0x42, 0xa0, 0xc7, 0x2f, 0xad, 0x1f, 0xd0, 0xe7, 0x16,
-        ]);
-        start[40] = 1;
-        start.extend([1, 4, 9, 9, 9, 9, 0, 0, 0, 0]);
-        start.extend(std::iter::repeat_n(0x41, 90));
-        let mut class = vec![0u8; HEADER];
-        // The flag of classic events, and the kernel's class of processes.
-        class[4..6].copy_from_slice(&[0, 1]);
-        class[24..40].copy_from_slice(&[
-            0xd0, 0xa8, 0x6f, 0x3d, 0x05, 0xfe, 0xd0, 0x11, 0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c,
-        ]);
-        class[42] = 4;
-        class[45] = 1;
-        class.extend([0; 120]);
-        let mut logging = vec![0u8; HEADER];
-        let metadata = b"\x18\0\0Event\0number\0\x08list\0\x48";
-        logging.extend([11, metadata.len() as u8]);
-        logging.extend(metadata);
-        logging.extend([0, 0, 7, 0, 0, 0, 2, 0, 1, 0, 0, 0, 2, 0, 0, 0]);
-        for seed in [&start, &class, &logging] {
-            etw_testkit::mutate::each(seed, 2000, decode_hostile_record);
-        }
-        decode_hostile_record(&[]);
     }
 }

@@ -9,6 +9,7 @@ mod map;
 mod out;
 mod property;
 mod providers;
+mod wpp;
 
 pub use decoding::*;
 pub use event::*;

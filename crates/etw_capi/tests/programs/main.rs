@@ -5,6 +5,7 @@
 
 mod activity;
 mod arguments;
+mod constants;
 mod document;
 mod headers;
 mod layout;

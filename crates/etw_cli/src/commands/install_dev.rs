@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use etw_app::output;
-use etw_capi::development::{CMAKE, CMAKE_VERSION, HEADERS, PKG_CONFIG};
+use etw_capi::development::{CMAKE, CMAKE_VERSION, PKG_CONFIG, headers};
 
 /// Names of the libraries as cargo builds them and as they are installed.
 const NAMES: [[&str; 2]; 2] = [["libetw_capi.so", "libetw_capi.a"], ["libopenetw.so.0", "libopenetw.a"]];
@@ -23,7 +23,7 @@ pub(crate) fn run(directory: &Path, libraries: Option<&Path>) -> Result<()> {
     let [include, lib, pkg_config, cmake] = ["include/openetw", "lib", "lib/pkgconfig", "lib/cmake/openetw"]
         .map(|part| create(prefix.join(part)));
     let (include, lib, pkg_config, cmake) = (include?, lib?, pkg_config?, cmake?);
-    for (name, text) in HEADERS {
+    for (name, text) in headers() {
         write(&include.join(name), text)?;
     }
     copy(&shared, &lib.join("libopenetw.so.0"))?;

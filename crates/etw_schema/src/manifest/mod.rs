@@ -48,7 +48,7 @@ use strings::Strings;
 pub use c_header::{CHeader, CNames, c_header};
 pub use export::{write, write_all};
 pub use rust_code::{LeftOut, RustCode, rust_code};
-pub(crate) use template::default_out_type;
+pub use template::default_out_type;
 
 /// The contents of a manifest, and the problems found while reading it.
 #[derive(Debug)]
