@@ -152,7 +152,8 @@ private:
     openetwFunctionActivity.OpenEtwStart();                                                                            \
     struct _tlgProvider_t *const openetwProvider = openetwFunctionActivity.Provider();                                 \
     if (OPENETW_TL_IS_OPEN_(openetwProvider, OPENETW_TL_LEVEL_OF_(0, ##__VA_ARGS__))) {                                \
-      OPENETW_TL_NAMED_(, __FUNCTION__, {0}, TraceLoggingOpcode(1), ##__VA_ARGS__);                                    \
+      enum { openetwNameSize = sizeof(__FUNCTION__) };                                                                 \
+      OPENETW_TL_NAMED_(, char[openetwNameSize], {0}, TraceLoggingOpcode(1), ##__VA_ARGS__);                           \
       OPENETW_TL_CHECK_;                                                                                               \
       openetw_tl_fill(openetwEvent.item.data.openetwEventName, __FUNCTION__, sizeof(__FUNCTION__));                    \
       ::openetw_tl::write(openetwProvider, &openetwEvent.event, openetwFunctionActivity.Id(),                          \

@@ -73,7 +73,60 @@ void openetw_tl_provider_id(const struct _tlgProvider_t *provider, GUID *id);
 BOOLEAN openetw_tl_enabled(const struct _tlgProvider_t *provider, UCHAR level, ULONGLONG keyword);
 ULONG openetw_tl_write(const struct _tlgProvider_t *provider, const struct openetw_tl_event *event, LPCGUID activity,
                        LPCGUID related, UINT32 count, const struct openetw_tl_data *data);
+/* With a payload of `size` bytes; the rest of the last word is zero. */
+ULONG openetw_tl_write_words(const struct _tlgProvider_t *provider, const struct openetw_tl_event *event,
+                             LPCGUID activity, LPCGUID related, UINT32 size, const UINT64 *words);
 EXTERN_C_END
+
+/*
+ * Writes an event. Where the compiler knows that all parts are values, it packs them here, since their places are
+ * constant; otherwise the library does.
+ */
+#define OPENETW_TL_PACKED_ 8
+#if defined(__clang__)
+#define OPENETW_TL_UNROLL_ _Pragma("clang loop unroll(full)")
+#else
+#define OPENETW_TL_UNROLL_ _Pragma("GCC unroll 8")
+#endif
+static inline __attribute__((unused, always_inline)) ULONG
+openetw_tl_send(const struct _tlgProvider_t *provider, const struct openetw_tl_event *event, LPCGUID activity,
+                LPCGUID related, UINT32 count, const struct openetw_tl_data *data) {
+#ifdef __OPTIMIZE__
+  if (count != 0 && count <= OPENETW_TL_PACKED_) {
+    UINT32 size = 0, others = 0;
+    OPENETW_TL_UNROLL_
+    for (UINT32 at = 0; at < OPENETW_TL_PACKED_; at++) {
+      if (at < count) {
+        size += data[at].size;
+        others |= data[at].kind ^ OPENETW_TL_VALUE;
+      }
+    }
+    if (__builtin_constant_p(others) && others == 0 && __builtin_constant_p(size)) {
+      UINT64 words[OPENETW_TL_PACKED_], pending = 0;
+      UINT32 bits = 0, next = 0;
+      OPENETW_TL_UNROLL_
+      for (UINT32 at = 0; at < OPENETW_TL_PACKED_; at++) {
+        if (at < count) {
+          UINT64 value = data[at].pointer;
+          UINT32 filled = bits + 8 * data[at].size;
+          pending |= value << bits;
+          if (filled >= 64) {
+            words[next++] = pending;
+            pending = (value >> 1) >> (63 - bits);
+            filled -= 64;
+          }
+          bits = filled;
+        }
+      }
+      if (bits) {
+        words[next] = pending;
+      }
+      return openetw_tl_write_words(provider, event, activity, related, size, words);
+    }
+  }
+#endif
+  return openetw_tl_write(provider, event, activity, related, count, data);
+}
 
 /* Declares a provider that another file defines. */
 #define TRACELOGGING_DECLARE_PROVIDER(handleVariable) EXTERN_C struct _tlgProvider_t handleVariable[1]
@@ -674,8 +727,8 @@ enum TlgOut_t {
       OPENETW_TL_EVENT_(eventName, ##__VA_ARGS__);                                                                     \
       OPENETW_TL_CHECK_;                                                                                               \
       const struct openetw_tl_data openetwData[] = {OPENETW_TL_EACH_(DATA, 0, ##__VA_ARGS__){0, 0, 0}};                \
-      openetw_tl_write(openetwProvider, &openetwEvent.event, (activityId), (relatedId),                                \
-                       sizeof openetwData / sizeof openetwData[0] - 1, openetwData);                                   \
+      openetw_tl_send(openetwProvider, &openetwEvent.event, (activityId), (relatedId),                                 \
+                      sizeof openetwData / sizeof openetwData[0] - 1, openetwData);                                    \
     }                                                                                                                  \
   } while (0)
 
@@ -803,10 +856,11 @@ template <class T> inline struct openetw_tl_data data_of(Plain<T> const &plain) 
 inline struct openetw_tl_data data_of(struct openetw_tl_data const &data) { return data; }
 
 template <class... Parts>
-inline void write(struct _tlgProvider_t *provider, struct openetw_tl_event const *event, LPCGUID activity,
-                  LPCGUID related, Parts const &...parts) {
+__attribute__((always_inline)) inline void
+write(struct _tlgProvider_t *provider, struct openetw_tl_event const *event, LPCGUID activity, LPCGUID related,
+      Parts const &...parts) {
   struct openetw_tl_data const data[] = {data_of(parts)..., {0, 0, 0}};
-  openetw_tl_write(provider, event, activity, related, sizeof...(parts), data);
+  openetw_tl_send(provider, event, activity, related, sizeof...(parts), data);
 }
 
 /* The type of a value, for TraceLoggingValue. Types without one do not compile. */

@@ -2,14 +2,15 @@
  * What programs that use ETW need of Windows besides: threads and events, memory, GUIDs as text, and the console's
  * Ctrl-C. Not for programs of other kinds.
  */
+/* windows.h includes this header in its place. */
+#ifndef OPENETW_WINDOWS_H
+#include <windows.h>
+#endif
 #ifndef OPENETW_SYSTEM_H
 #define OPENETW_SYSTEM_H
 
 #pragma GCC system_header
 
-#ifndef OPENETW_WINDOWS_H
-#include <windows.h>
-#endif
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>

@@ -5,14 +5,15 @@
  * have their sizes, and %lu has 32 bits. They write UTF-8 and leave the stream's orientation alone, so that a program
  * may mix them with printf. Define OPENETW_LIBC_TEXT before including windows.h to keep the functions of libc.
  */
+/* windows.h includes this header in its place. */
+#ifndef OPENETW_WINDOWS_H
+#include <windows.h>
+#endif
 #ifndef OPENETW_TEXT_H
 #define OPENETW_TEXT_H
 
 #pragma GCC system_header
 
-#ifndef OPENETW_WINDOWS_H
-#include <windows.h>
-#endif
 
 #include <ctype.h>
 #include <errno.h>

@@ -450,6 +450,12 @@ typedef struct _SID {
   SID_IDENTIFIER_AUTHORITY IdentifierAuthority;
   DWORD SubAuthority[ANYSIZE_ARRAY];
 } SID, *PISID;
+#define SID_REVISION 1
+#define SID_MAX_SUB_AUTHORITIES 15
+#define SECURITY_NULL_SID_AUTHORITY { { 0, 0, 0, 0, 0, 0 } }
+#define SECURITY_WORLD_SID_AUTHORITY { { 0, 0, 0, 0, 0, 1 } }
+#define SECURITY_NT_AUTHORITY { { 0, 0, 0, 0, 0, 5 } }
+#define SECURITY_LOCAL_SYSTEM_RID 18
 FORCEINLINE DWORD GetLengthSid(PSID sid) { return 8 + 4 * (DWORD)((PISID)sid)->SubAuthorityCount; }
 
 /* Error codes. */

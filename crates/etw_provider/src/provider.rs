@@ -257,12 +257,27 @@ impl Provider {
     ) -> Outcome {
         if related.is_none() {
             let activity = Context { activity, ..Context::default() }.activity_words();
-            let front = self.described(event);
+            let front = self.described(event.words, event.schema);
             if let Some(outcome) = self.enables.try_write(wanted, &front, activity, payload) {
                 return outcome;
             }
         }
         self.write_event_anyhow(wanted, event, activity, related, payload)
+    }
+
+    /// Writes an event as [`Provider::write_event`] does, of the thread's activity, in the common case: one session has
+    /// room for it. Returns whether it has done so.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn try_write_event<P: Payload>(
+        &self,
+        wanted: u32,
+        words: [u64; 2],
+        schema: &[u64],
+        payload: P,
+    ) -> bool {
+        let activity = Context::default().activity_words();
+        self.enables.try_write(wanted, &self.described(words, schema), activity, &payload).is_some()
     }
 
     #[cold]
@@ -277,15 +292,15 @@ impl Provider {
     ) -> Outcome {
         let name = if event.name.is_empty() { metadata::name_in_item(event.schema) } else { event.name };
         let context = Context { activity, related, name: Some(name) };
-        self.enables.write(wanted, &self.described(event), &context, payload)
+        self.enables.write(wanted, &self.described(event.words, event.schema), &context, payload)
     }
 
     #[inline(always)]
-    fn described<'e>(&self, event: &'e EventMetadata<'_>) -> Described<'e> {
+    fn described<'e>(&self, words: [u64; 2], schema: &'e [u64]) -> Described<'e> {
         Described {
-            plain: Plain { first: EVENT_HEADER, provider: self.guid_words, descriptor: event.words },
+            plain: Plain { first: EVENT_HEADER, provider: self.guid_words, descriptor: words },
             traits: self.traits,
-            schema: event.schema,
+            schema,
         }
     }
 

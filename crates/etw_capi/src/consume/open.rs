@@ -13,6 +13,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
     TRACE_LOGFILE_HEADER,
 };
 
+use super::current;
 use super::logfile::Logfile;
 use crate::error::{
     ERROR_BAD_PATHNAME, ERROR_CTX_CLOSE_PENDING, ERROR_FILE_NOT_FOUND, ERROR_INVALID_DATA,
@@ -175,7 +176,7 @@ unsafe fn try_open(logfile: *mut EVENT_TRACE_LOGFILEW, width: Width) -> Result<u
     // SAFETY: the caller's promise.
     let read = unsafe { Logfile::read(place, width) }?;
     let stop = StopHandle::default();
-    let trace = read.add_to(Logfile::builder()).stop_handle(&stop).open();
+    let trace = read.add_to(Logfile::builder()).on_idle(current::idle).stop_handle(&stop).open();
     let trace = trace.map_err(|error| code_of(&error))?;
     let header = trace.headers().first().ok_or(ERROR_INVALID_DATA)?;
     read.describe(place, header, is_kernel(header));

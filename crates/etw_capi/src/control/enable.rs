@@ -158,7 +158,9 @@ unsafe fn enable(
     let name = session_name(session, None)?;
     match control_code {
         EVENT_CONTROL_CODE_DISABLE_PROVIDER => {
-            connected(Hosting::Never, |controller| controller.disable(&name, provider))
+            connected(Hosting::Never, |controller| controller.disable(&name, provider))?;
+            catch_up(&provider, || true);
+            Ok(())
         }
         EVENT_CONTROL_CODE_CAPTURE_STATE => connected(Hosting::Never, |controller| {
             controller.capture_state(&name, provider, Level(level), Keyword(any))

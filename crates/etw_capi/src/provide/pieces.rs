@@ -34,7 +34,16 @@ const CHARS32: u32 = 8;
 const TOO_LARGE: usize = 0x1_0000;
 
 /// The pieces of a TraceLogging event.
+#[derive(Clone, Copy)]
 pub(crate) struct Pieces<'p>(pub(crate) &'p [Piece]);
+
+/// A payload that the macros have packed.
+#[derive(Clone, Copy)]
+pub(crate) struct Words<'p> {
+    pub(crate) words: &'p [u64],
+    /// Bytes of the payload. The rest of the last word is zero.
+    pub(crate) size: usize,
+}
 
 /// The pieces of an event of `EventWrite`.
 pub(crate) struct Plain<'p>(pub(crate) &'p [EVENT_DATA_DESCRIPTOR]);
@@ -168,6 +177,20 @@ impl Payload for Pieces<'_> {
                 _ => piece.put(out),
             }
         }
+    }
+}
+
+impl Payload for Words<'_> {
+    #[inline(always)]
+    fn len_bytes(&self) -> usize {
+        self.size
+    }
+
+    #[inline(always)]
+    fn put(&self, out: &mut PayloadWriter<'_>) {
+        let Some((last, words)) = self.words.split_last() else { return };
+        words.iter().for_each(|word| out.put(*word, 8));
+        out.put(*last, (self.size - 8 * words.len()) as u32);
     }
 }
 

@@ -83,7 +83,8 @@ private:
         if (property.Flags & PropertyStruct) {
           unsigned first = property.structType.StructStartIndex;
           properties(first, first + property.structType.NumOfStructMembers);
-        } else {
+        } else if (length != 0 || (property.Flags & PropertyParamLength) == 0) {
+          // TdhFormatProperty takes 0 for a text that ends with a zero, so empty ones are left out here.
           value(property, length);
         }
       }

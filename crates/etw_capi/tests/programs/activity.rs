@@ -5,9 +5,9 @@ use crate::support::{Workshop, has, source};
 const EXPECTED: &str = "\
 classic level=4 flags=30 context=mine
 without flag: 186, wrong handle: 6
-1: - opcode=0 level=4 same=0 n=-1/0 text=- json=0
+1: - opcode=0 level=5 same=0 n=-1/0 text=- json=0
 1: - opcode=1 level=4 same=0 n=-1/0 text=- json=0
-1: - opcode=0 level=4 same=0 n=-1/0 text=- json=0
+1: - opcode=0 level=5 same=0 n=-1/0 text=- json=0
 1: - opcode=1 level=5 same=0 n=-1/0 text=- json=0
 1: - opcode=0 level=3 same=0 n=-1/0 text=- json=0
 1: - opcode=2 level=5 same=0 n=-1/0 text=- json=0
@@ -15,11 +15,11 @@ without flag: 186, wrong handle: 6
 1: classic type=10 version=2 level=4 size=9
 1: classic type=10 version=2 level=1 size=32
 lost: 0, more than one: 1
-2: Middle opcode=0 level=4 same=0 n=-1/0 text=- json=0
+2: Middle opcode=0 level=5 same=0 n=-1/0 text=- json=0
 lost: 0, more than one: 0
-3: Before opcode=0 level=4 same=0 n=-1/0 text=- json=1
+3: Before opcode=0 level=5 same=0 n=-1/0 text=- json=1
 3: Outer opcode=1 level=4 same=1 n=0/1 text=1 json=1
-3: Middle opcode=0 level=4 same=1 n=0/2 text=2 json=1
+3: Middle opcode=0 level=5 same=1 n=0/2 text=2 json=1
 3: Inner opcode=1 level=5 same=0 n=-1/0 text=- json=1
 3: OfThread opcode=0 level=3 same=0 n=-1/0 text=- json=1
 3: ActivityStoppedAutomatically opcode=2 level=5 same=0 n=-1/0 text=- json=1

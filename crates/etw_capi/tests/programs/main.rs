@@ -6,9 +6,15 @@
 mod activity;
 mod arguments;
 mod constants;
+mod controller;
 mod document;
+mod fields;
 mod headers;
 mod layout;
 mod manifest;
+mod memory;
+mod messages;
+mod relog;
 mod roundtrip;
 mod support;
+mod system;
