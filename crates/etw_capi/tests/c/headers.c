@@ -11,6 +11,10 @@
 #include <openetw.h>
 #include <tchar.h>
 #include <strsafe.h>
+#define COBJMACROS
+#include <relogger.h>
+#include <winsock2.h>
+#include <conio.h>
 #ifdef __cplusplus
 #include <TraceLoggingActivity.h>
 #endif
