@@ -41,6 +41,7 @@ need_c_tools() {
     has gcc || packages="$packages gcc libc6-dev"
     has g++ || packages="$packages g++"
     has clang || packages="$packages clang"
+    has valgrind || packages="$packages valgrind"
     has cmake || packages="$packages cmake make"
     has pkg-config || packages="$packages pkg-config"
     # shellcheck disable=SC2086
