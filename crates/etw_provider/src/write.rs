@@ -190,7 +190,7 @@ impl Front for Classic {
         }
         let EventDescriptor { opcode, level, version, .. } = self.descriptor;
         // EVENT_INSTANCE_GUID_HEADER is the next kind.
-        CLASSIC_HEADER + (u64::from(self.instance.is_some()) << 16)
+        (CLASSIC_HEADER + (u64::from(self.instance.is_some()) << 16))
             | u64::from(opcode.0) << 32
             | u64::from(level.0) << 40
             | u64::from(version) << 48

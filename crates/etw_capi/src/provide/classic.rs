@@ -222,11 +222,11 @@ pub unsafe extern "C" fn openetw_trace_message(
     if count > MAX_EVENT_DATA_DESCRIPTORS || (data.is_null() && count != 0) {
         return ERROR_INVALID_PARAMETER;
     }
-    // SAFETY: the caller's promise.
     let message = match (flags & TRACE_MESSAGE_GUID, flags & TRACE_MESSAGE_COMPONENTID) {
         (0, 0) => None,
         // A component's number would move the time to half a word.
         (0, _) => return ERROR_NOT_SUPPORTED,
+        // SAFETY: the pointer is null or to a GUID.
         _ => match unsafe { guid::read(message) } {
             Some(id) => Some(id),
             None => return ERROR_INVALID_PARAMETER,

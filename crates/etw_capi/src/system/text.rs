@@ -205,6 +205,7 @@ unsafe fn widen(
 /// # Safety
 ///
 /// As of [`widen`].
+#[expect(clippy::too_many_arguments, reason = "they are those of WideCharToMultiByte")]
 unsafe fn narrow(
     page: u32,
     _flags: u32,
@@ -313,6 +314,7 @@ pub(super) fn allocated(bytes: &[u8]) -> Option<*mut u8> {
 /// # Safety
 ///
 /// `text` is to a pointer or has room for `size` characters, as the flags say.
+#[expect(clippy::too_many_arguments, reason = "they are those of FormatMessage")]
 unsafe fn format_message(
     flags: u32,
     source: *const c_void,
@@ -376,6 +378,7 @@ unsafe fn from_string(message: *const c_void, flags: u32, arguments: *const usiz
         match format.trim_start_matches(|letter: char| !letter.is_ascii_alphabetic()) {
             // SAFETY: the caller's promise.
             "" | "s" | "ls" | "ws" => unsafe { width.read(argument as *const c_void) }.unwrap_or_default(),
+            // SAFETY: the caller's promise.
             "hs" | "S" => unsafe { Width::Narrow.read(argument as *const c_void) }.unwrap_or_default(),
             "d" | "i" | "ld" | "li" => (argument as i32).to_string(),
             "u" | "lu" => (argument as u32).to_string(),
