@@ -35,6 +35,19 @@ need_compiler() {
     [ -z "$packages" ] || apt_install $packages
 }
 
+# What the tests of the C interface compile with.
+need_c_tools() {
+    packages=
+    has gcc || packages="$packages gcc libc6-dev"
+    has g++ || packages="$packages g++"
+    has clang || packages="$packages clang"
+    has valgrind || packages="$packages valgrind"
+    has cmake || packages="$packages cmake make"
+    has pkg-config || packages="$packages pkg-config"
+    # shellcheck disable=SC2086
+    [ -z "$packages" ] || apt_install $packages
+}
+
 # Whether version $1 is at least version $2.
 at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
 

@@ -35,15 +35,33 @@ impl<'i> ArrowTable<'i> {
     /// column are too long.
     pub fn new(table: Table<'i>) -> Result<ArrowTable<'i>, ArrowTableError> {
         let (description, index) = (table.schema(), table.index());
-        let count = description.columns.len();
-        let columns: Vec<Source<'i>> =
-            (0..count).map(|number| Source::new(table, number)).collect::<Result<_, _>>()?;
         let mut references = index.tables().flat_map(|table| table.schema().columns.iter());
         let is_numbered = description.column(ROW).is_none()
             && references.any(|column| {
                 column.table == description.name
                     || (column.column_type == ColumnType::Stack && description.name == "frames")
             });
+        let all: Vec<usize> = (0..description.columns.len()).collect();
+        ArrowTable::of_columns(table, &all, is_numbered)
+    }
+
+    /// Prepares some columns of a table, by their numbers, in this order and without the number of the row.
+    ///
+    /// # Errors
+    ///
+    /// As [`ArrowTable::new`], and [`ArrowTableError::Columns`] if there is no such column.
+    pub fn with_columns(table: Table<'i>, columns: &[usize]) -> Result<ArrowTable<'i>, ArrowTableError> {
+        ArrowTable::of_columns(table, columns, false)
+    }
+
+    fn of_columns(
+        table: Table<'i>,
+        columns: &[usize],
+        is_numbered: bool,
+    ) -> Result<ArrowTable<'i>, ArrowTableError> {
+        let (description, index) = (table.schema(), table.index());
+        let columns: Vec<Source<'i>> =
+            columns.iter().map(|number| Source::new(table, *number)).collect::<Result<_, _>>()?;
         let number = is_numbered.then(|| {
             let metadata = HashMap::from([("summary".to_owned(), "Number of the row.".to_owned())]);
             Field::new(ROW, DataType::UInt32, false).with_metadata(metadata)

@@ -89,7 +89,7 @@ pub enum ReadEnd {
 }
 
 enum Look {
-    Record { start: usize, word: u64, len_words: usize, time_word: usize, has_process: bool, time: u64 },
+    Record { start: usize, word: u64, len_words: usize, time_word: usize, process_word: usize, time: u64 },
     Pending,
     Empty,
 }
@@ -347,7 +347,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
             match self.look(processor, now) {
                 Look::Record { time, .. } if time > until => break ReadEnd::Later(time),
                 Look::Record { len_words, .. } if len_words > room_words => break ReadEnd::NoRoom,
-                Look::Record { start, word, len_words, time_word, has_process, time } => {
+                Look::Record { start, word, len_words, time_word, process_word, time } => {
                     let at = out.len();
                     out.push(word);
                     let rest = self.words.get(start + 1..start + len_words).unwrap_or_default();
@@ -355,9 +355,9 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
                     if let Some(place) = out.get_mut(at + time_word) {
                         *place = time;
                     }
-                    if has_process
+                    if process_word != 0
                         && self.process_id != 0
-                        && let Some(place) = out.get_mut(at + 1)
+                        && let Some(place) = out.get_mut(at + process_word)
                     {
                         *place = *place & 0xFFFF_FFFF | u64::from(self.process_id) << 32;
                     }
@@ -458,14 +458,14 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
                 true => self.words.get(start).map_or(0, |word| word.load(Ordering::Acquire)),
                 false => 0,
             };
-            if let FirstWord::Record { len_bytes, time_word, has_process } = FirstWord::of(word) {
+            if let FirstWord::Record { len_bytes, time_word, process_word } = FirstWord::of(word) {
                 let len_words = len_bytes.div_ceil(8);
                 if len_words > time_word && stream.offset + len_words <= self.geometry.buffer_words() {
                     let time =
                         self.words.get(start + time_word).map_or(0, |word| word.load(Ordering::Relaxed));
                     let time = if time > now.saturating_add(self.horizon) { now } else { time };
                     let time = time.max(stream.last_time);
-                    return Look::Record { start, word, len_words, time_word, has_process, time };
+                    return Look::Record { start, word, len_words, time_word, process_word, time };
                 }
             }
             match self.look_at_gap(processor, buffer, word) {

@@ -13,8 +13,10 @@
 #include <evntprov.h>
 #include <winmeta.h>
 #ifdef __cplusplus
+extern "C++" {
 #include <string>
 #include <type_traits>
+}
 #endif
 
 #define TLG_STATUS HRESULT
@@ -39,12 +41,9 @@ struct _tlgProvider_t {
 };
 typedef struct _tlgProvider_t *TraceLoggingHProvider;
 
-/* What is constant of an event, except its description, which follows. */
+/* What is constant of an event, except its description, which follows: the descriptor as records have it. */
 struct openetw_tl_event {
-  UINT8 channel;
-  UINT8 level;
-  UINT8 opcode;
-  UINT8 reserved[5];
+  UINT64 descriptor; /* channel << 24 | level << 32 | opcode << 40 */
   UINT64 keyword;
 };
 
@@ -61,6 +60,9 @@ struct openetw_tl_data {
 #define OPENETW_TL_COUNTED32 3u /* size characters of 32 bits, written with 16 bits, after their size */
 #define OPENETW_TL_SOCKET 4u    /* a socket address of size bytes, after its size */
 #define OPENETW_TL_ARRAY 5u     /* size bytes after the number of elements; bits 8 and up: bytes of an element */
+#define OPENETW_TL_UNITS32 6u   /* size characters of 32 bits, written as as many units of UTF-16 */
+#define OPENETW_TL_VALUE 7u     /* pointer is the value, of 1 to 8 bytes; the others are zero */
+#define OPENETW_TL_CHARS32 8u   /* as UNITS32, after their number */
 
 EXTERN_C_START
 HRESULT openetw_tl_register(struct _tlgProvider_t *provider, PENABLECALLBACK callback, PVOID context);
@@ -71,7 +73,60 @@ void openetw_tl_provider_id(const struct _tlgProvider_t *provider, GUID *id);
 BOOLEAN openetw_tl_enabled(const struct _tlgProvider_t *provider, UCHAR level, ULONGLONG keyword);
 ULONG openetw_tl_write(const struct _tlgProvider_t *provider, const struct openetw_tl_event *event, LPCGUID activity,
                        LPCGUID related, UINT32 count, const struct openetw_tl_data *data);
+/* With a payload of `size` bytes; the rest of the last word is zero. */
+ULONG openetw_tl_write_words(const struct _tlgProvider_t *provider, const struct openetw_tl_event *event,
+                             LPCGUID activity, LPCGUID related, UINT32 size, const UINT64 *words);
 EXTERN_C_END
+
+/*
+ * Writes an event. Where the compiler knows that all parts are values, it packs them here, since their places are
+ * constant; otherwise the library does.
+ */
+#define OPENETW_TL_PACKED_ 8
+#if defined(__clang__)
+#define OPENETW_TL_UNROLL_ _Pragma("clang loop unroll(full)")
+#else
+#define OPENETW_TL_UNROLL_ _Pragma("GCC unroll 8")
+#endif
+static inline __attribute__((unused, always_inline)) ULONG
+openetw_tl_send(const struct _tlgProvider_t *provider, const struct openetw_tl_event *event, LPCGUID activity,
+                LPCGUID related, UINT32 count, const struct openetw_tl_data *data) {
+#ifdef __OPTIMIZE__
+  if (count != 0 && count <= OPENETW_TL_PACKED_) {
+    UINT32 size = 0, others = 0;
+    OPENETW_TL_UNROLL_
+    for (UINT32 at = 0; at < OPENETW_TL_PACKED_; at++) {
+      if (at < count) {
+        size += data[at].size;
+        others |= data[at].kind ^ OPENETW_TL_VALUE;
+      }
+    }
+    if (__builtin_constant_p(others) && others == 0 && __builtin_constant_p(size)) {
+      UINT64 words[OPENETW_TL_PACKED_], pending = 0;
+      UINT32 bits = 0, next = 0;
+      OPENETW_TL_UNROLL_
+      for (UINT32 at = 0; at < OPENETW_TL_PACKED_; at++) {
+        if (at < count) {
+          UINT64 value = data[at].pointer;
+          UINT32 filled = bits + 8 * data[at].size;
+          pending |= value << bits;
+          if (filled >= 64) {
+            words[next++] = pending;
+            pending = (value >> 1) >> (63 - bits);
+            filled -= 64;
+          }
+          bits = filled;
+        }
+      }
+      if (bits) {
+        words[next] = pending;
+      }
+      return openetw_tl_write_words(provider, event, activity, related, size, words);
+    }
+  }
+#endif
+  return openetw_tl_write(provider, event, activity, related, count, data);
+}
 
 /* Declares a provider that another file defines. */
 #define TRACELOGGING_DECLARE_PROVIDER(handleVariable) EXTERN_C struct _tlgProvider_t handleVariable[1]
@@ -406,6 +461,10 @@ enum TlgOut_t {
   OPENETW_TL_F_(1, 1, TlgInUINT16 | 0x20, TlgOutSTRING, count, X, (UINT16, pointer, count), #pointer, ##__VA_ARGS__)
 #define TraceLoggingChar16Array(pointer, count, ...)                                                                   \
   OPENETW_TL_F_(1, 0, TlgInUINT16 | 0x40, TlgOutSTRING, 0, A, (UINT16, pointer, count), #pointer, ##__VA_ARGS__)
+#define TraceLoggingWCharFixedArray(pointer, count, ...)                                                               \
+  OPENETW_TL_F_(1, 1, TlgInUINT16 | 0x20, TlgOutSTRING, count, XL, (pointer, count), #pointer, ##__VA_ARGS__)
+#define TraceLoggingWCharArray(pointer, count, ...)                                                                    \
+  OPENETW_TL_F_(1, 0, TlgInUINT16 | 0x40, TlgOutSTRING, 0, AL, (pointer, count), #pointer, ##__VA_ARGS__)
 #define TraceLoggingFileTimeFixedArray(pointer, count, ...)                                                            \
   OPENETW_TL_F_(0, 1, TlgInFILETIME | 0x20, 0, count, X, (FILETIME, pointer, count), #pointer, ##__VA_ARGS__)
 #define TraceLoggingFileTimeArray(pointer, count, ...)                                                                 \
@@ -437,8 +496,6 @@ enum TlgOut_t {
 
 /* Text that ends with a zero; NULL is empty text. The 8-bit forms differ in how the text is shown. */
 #define TraceLoggingString(value, ...) OPENETW_TL_F_(0, 0, TlgInANSISTRING, 0, 0, S, (value), #value, ##__VA_ARGS__)
-#define TraceLoggingAnsiString(value, ...)                                                                             \
-  OPENETW_TL_F_(0, 0, TlgInANSISTRING, 0, 0, S, (value), #value, ##__VA_ARGS__)
 #define TraceLoggingUtf8String(value, ...)                                                                             \
   OPENETW_TL_F_(1, 0, TlgInANSISTRING, TlgOutUTF8, 0, S, (value), #value, ##__VA_ARGS__)
 #define TraceLoggingWideString(value, ...)                                                                             \
@@ -461,7 +518,7 @@ enum TlgOut_t {
 #define TraceLoggingUnicodeString(value, ...)                                                                          \
   OPENETW_TL_F_(0, 0, TlgInCOUNTEDSTRING, 0, 0, CL, ((value)->Buffer, (value)->Length / sizeof(WCHAR)), #value,        \
                 ##__VA_ARGS__)
-#define TraceLoggingAnsiString2(value, ...)                                                                            \
+#define TraceLoggingAnsiString(value, ...)                                                                             \
   OPENETW_TL_F_(0, 0, TlgInCOUNTEDANSISTRING, 0, 0, C, ((value)->Buffer, (value)->Length), #value, ##__VA_ARGS__)
 
 /* Bytes. */
@@ -469,9 +526,13 @@ enum TlgOut_t {
   OPENETW_TL_F_(0, 0, TlgInBINARY, 0, 0, C, (pointer, size), #pointer, ##__VA_ARGS__)
 #define TraceLoggingBinaryEx(pointer, size, outType, ...)                                                              \
   OPENETW_TL_F_(1, 0, TlgInBINARY, outType, 0, C, (pointer, size), #pointer, ##__VA_ARGS__)
-/* A variable, as bytes. */
+/* What a structure with the members Buffer and Length (in bytes) points to. */
 #define TraceLoggingBinaryBuffer(pointer, type, ...)                                                                   \
-  OPENETW_TL_F_(0, 0, TlgInBINARY, 0, 0, C, (pointer, sizeof(type)), #pointer, ##__VA_ARGS__)
+  OPENETW_TL_F_(0, 0, TlgInBINARY, 0, 0, C, (((const type *)(pointer))->Buffer, ((const type *)(pointer))->Length),    \
+                #pointer, ##__VA_ARGS__)
+#define TraceLoggingBinaryBufferEx(pointer, type, outType, ...)                                                        \
+  OPENETW_TL_F_(1, 0, TlgInBINARY, outType, 0, C,                                                                      \
+                (((const type *)(pointer))->Buffer, ((const type *)(pointer))->Length), #pointer, ##__VA_ARGS__)
 /* A struct sockaddr of this system; recorded with the numbers of Windows. */
 #define TraceLoggingSocketAddress(pointer, size, ...)                                                                  \
   OPENETW_TL_F_(1, 0, TlgInBINARY, TlgOutSOCKETADDRESS, 0, K, (pointer, size), #pointer, ##__VA_ARGS__)
@@ -612,8 +673,10 @@ enum TlgOut_t {
 #define OPENETW_TL_DATA_Z_(none)
 
 /* The description follows the constant parts as an extended item of the record: its own header, then the metadata. */
-#define OPENETW_TL_EVENT_(eventName, ...)                                                                              \
-  __extension__ static const struct {                                                                                  \
+#define OPENETW_TL_EVENT_(eventName, ...) OPENETW_TL_NAMED_(const, eventName, eventName, ##__VA_ARGS__)
+/* The name's size and its text, for names that are no literals. */
+#define OPENETW_TL_NAMED_(qualifier, eventName, nameText, ...)                                                         \
+  __extension__ static qualifier struct {                                                                                  \
     struct openetw_tl_event event;                                                                                     \
     struct {                                                                                                           \
       UINT16 size;                                                                                                     \
@@ -629,17 +692,19 @@ enum TlgOut_t {
       } __attribute__((packed)) data;                                                                                  \
     } __attribute__((aligned(8))) item;                                                                                \
   } openetwEvent = {                                                                                                   \
-      {(UINT8)((0 OPENETW_TL_EACH_(CHANNEL, 0, ##__VA_ARGS__)) ? (0 OPENETW_TL_EACH_(CHANNEL, 0, ##__VA_ARGS__)) - 1   \
-                                                               : 11),                                                  \
-       (UINT8)OPENETW_TL_LEVEL_OF_(0, ##__VA_ARGS__), (UINT8)(0 OPENETW_TL_EACH_(OPCODE, 0, ##__VA_ARGS__)),             \
-       {0, 0, 0, 0, 0}, 0 OPENETW_TL_EACH_(KEYWORD, 0, ##__VA_ARGS__)},                                                \
+      {(UINT64)(UINT8)((0 OPENETW_TL_EACH_(CHANNEL, 0, ##__VA_ARGS__))                                                 \
+                           ? (0 OPENETW_TL_EACH_(CHANNEL, 0, ##__VA_ARGS__)) - 1                                       \
+                           : 11) << 24 |                                                                               \
+           (UINT64)(UINT8)OPENETW_TL_LEVEL_OF_(0, ##__VA_ARGS__) << 32 |                                               \
+           (UINT64)(UINT8)(0 OPENETW_TL_EACH_(OPCODE, 0, ##__VA_ARGS__)) << 40,                                        \
+       0 OPENETW_TL_EACH_(KEYWORD, 0, ##__VA_ARGS__)},                                                                 \
       {(UINT16)sizeof(openetwEvent.item),                                                                              \
        11,                                                                                                             \
        0,                                                                                                              \
        (UINT16)sizeof(openetwEvent.item.data),                                                                         \
        {(UINT16)sizeof(openetwEvent.item.data),                                                                        \
         OPENETW_TL_EACH_(TAG, 0, ##__VA_ARGS__)(UINT8)(0 OPENETW_TL_EACH_(LASTTAG, 0, ##__VA_ARGS__)),                 \
-        eventName, OPENETW_TL_EACH_(VALUE, 0, ##__VA_ARGS__)}}}
+        nameText, OPENETW_TL_EACH_(VALUE, 0, ##__VA_ARGS__)}}}
 
 /* 5 (verbose) without TraceLoggingLevel. */
 #define OPENETW_TL_LEVEL_OF_(none, ...)                                                                                \
@@ -662,14 +727,16 @@ enum TlgOut_t {
       OPENETW_TL_EVENT_(eventName, ##__VA_ARGS__);                                                                     \
       OPENETW_TL_CHECK_;                                                                                               \
       const struct openetw_tl_data openetwData[] = {OPENETW_TL_EACH_(DATA, 0, ##__VA_ARGS__){0, 0, 0}};                \
-      openetw_tl_write(openetwProvider, &openetwEvent.event, (activityId), (relatedId),                                \
-                       sizeof openetwData / sizeof openetwData[0] - 1, openetwData);                                   \
+      openetw_tl_send(openetwProvider, &openetwEvent.event, (activityId), (relatedId),                                 \
+                      sizeof openetwData / sizeof openetwData[0] - 1, openetwData);                                    \
     }                                                                                                                  \
   } while (0)
 
-#define OPENETW_TL_DATA_V_(type, value) openetw_tl_bytes((type[1]){value}, sizeof(type)),
+#define OPENETW_TL_DATA_V_(type, value) openetw_tl_value((type[1]){value}, sizeof(type)),
 #define OPENETW_TL_DATA_X_(type, pointer, count) openetw_tl_bytes((const type *){pointer}, (count) * sizeof(type)),
 #define OPENETW_TL_DATA_A_(type, pointer, count) openetw_tl_array((const type *){pointer}, (count), sizeof(type)),
+#define OPENETW_TL_DATA_XL_(pointer, count) openetw_tl_wide_array((pointer), (count), OPENETW_TL_UNITS32),
+#define OPENETW_TL_DATA_AL_(pointer, count) openetw_tl_wide_array((pointer), (count), OPENETW_TL_CHARS32),
 #define OPENETW_TL_DATA_S_(value) openetw_tl_text8(value),
 #define OPENETW_TL_DATA_L_(value) openetw_tl_wide(value),
 #define OPENETW_TL_DATA_U_(value) openetw_tl_text16(value),
@@ -689,6 +756,16 @@ static inline __attribute__((unused)) struct openetw_tl_data openetw_tl_of(const
 }
 static inline __attribute__((unused)) struct openetw_tl_data openetw_tl_bytes(const void *pointer, size_t size) {
   return openetw_tl_of(pointer, size, OPENETW_TL_BYTES);
+}
+/* A value that lives until the event is written. The size is constant, so this is a few moves. */
+static inline __attribute__((unused, always_inline)) struct openetw_tl_data openetw_tl_value(const void *pointer,
+                                                                                             size_t size) {
+  struct openetw_tl_data data = {0, (UINT32)size, OPENETW_TL_VALUE};
+  if (size > sizeof data.pointer) {
+    return openetw_tl_bytes(pointer, size);
+  }
+  memcpy(&data.pointer, pointer, size);
+  return data;
 }
 static inline __attribute__((unused)) struct openetw_tl_data openetw_tl_counted(const void *pointer, size_t size) {
   return openetw_tl_of(pointer, size, OPENETW_TL_COUNTED);
@@ -719,6 +796,15 @@ static inline __attribute__((unused)) struct openetw_tl_data openetw_tl_counted_
   return openetw_tl_of(text, 2 * count, OPENETW_TL_COUNTED);
 #endif
 }
+/* Elements; `kind` is that of characters of 32 bits, with their number or without. */
+static inline __attribute__((unused)) struct openetw_tl_data openetw_tl_wide_array(const WCHAR *text, size_t count,
+                                                                                   UINT32 kind) {
+#if OPENETW_WIDE_BITS == 32
+  return openetw_tl_of(text, count, kind);
+#else
+  return kind == OPENETW_TL_CHARS32 ? openetw_tl_array(text, count, 2) : openetw_tl_bytes(text, 2 * count);
+#endif
+}
 static inline __attribute__((unused)) struct openetw_tl_data openetw_tl_wide(const WCHAR *text) {
 #if OPENETW_WIDE_BITS == 32
   return openetw_tl_of(text, text ? wcslen(text) : 0, OPENETW_TL_TEXT32);
@@ -745,6 +831,8 @@ static inline __attribute__((unused)) struct openetw_tl_data openetw_tl_wide(con
   , openetw_tl_bytes(static_cast<type const *>(pointer), (count) * sizeof(type))
 #define OPENETW_TL_DATA_A_(type, pointer, count)                                                                       \
   , openetw_tl_array(static_cast<type const *>(pointer), (count), sizeof(type))
+#define OPENETW_TL_DATA_XL_(pointer, count) , openetw_tl_wide_array((pointer), (count), OPENETW_TL_UNITS32)
+#define OPENETW_TL_DATA_AL_(pointer, count) , openetw_tl_wide_array((pointer), (count), OPENETW_TL_CHARS32)
 #define OPENETW_TL_DATA_S_(value) , openetw_tl_text8(value)
 #define OPENETW_TL_DATA_L_(value) , openetw_tl_wide(value)
 #define OPENETW_TL_DATA_U_(value) , openetw_tl_text16(value)
@@ -755,6 +843,7 @@ static inline __attribute__((unused)) struct openetw_tl_data openetw_tl_wide(con
 #define OPENETW_TL_DATA_B_(pointer, size) , openetw_tl_bytes((pointer), (size))
 #define OPENETW_TL_DATA_Q_(value) , ::openetw_tl::Auto<typename ::std::decay<decltype(value)>::type>::data(value)
 
+extern "C++" {
 namespace openetw_tl {
 
 /* A value that lives until the event is written. */
@@ -762,15 +851,16 @@ template <class T> struct Plain {
   T value;
 };
 template <class T> inline struct openetw_tl_data data_of(Plain<T> const &plain) {
-  return openetw_tl_bytes(&plain.value, sizeof(T));
+  return openetw_tl_value(&plain.value, sizeof(T));
 }
 inline struct openetw_tl_data data_of(struct openetw_tl_data const &data) { return data; }
 
 template <class... Parts>
-inline void write(struct _tlgProvider_t *provider, struct openetw_tl_event const *event, LPCGUID activity,
-                  LPCGUID related, Parts const &...parts) {
+__attribute__((always_inline)) inline void
+write(struct _tlgProvider_t *provider, struct openetw_tl_event const *event, LPCGUID activity, LPCGUID related,
+      Parts const &...parts) {
   struct openetw_tl_data const data[] = {data_of(parts)..., {0, 0, 0}};
-  openetw_tl_write(provider, event, activity, related, sizeof...(parts), data);
+  openetw_tl_send(provider, event, activity, related, sizeof...(parts), data);
 }
 
 /* The type of a value, for TraceLoggingValue. Types without one do not compile. */
@@ -797,6 +887,11 @@ OPENETW_TL_AUTO_(double, TlgInDOUBLE, TlgOutNULL)
 OPENETW_TL_AUTO_(GUID, TlgInGUID, TlgOutNULL)
 OPENETW_TL_AUTO_(FILETIME, TlgInFILETIME, TlgOutNULL)
 OPENETW_TL_AUTO_(SYSTEMTIME, TlgInSYSTEMTIME, TlgOutNULL)
+OPENETW_TL_AUTO_(char16_t, TlgInUINT16, TlgOutSTRING)
+template <> struct Auto<wchar_t> {
+  enum { in = TlgInUINT16, out = TlgOutSTRING };
+  static Plain<UINT16> data(wchar_t value) { return Plain<UINT16>{(UINT16)value}; }
+};
 #undef OPENETW_TL_AUTO_
 template <> struct Auto<const char *> {
   enum { in = TlgInANSISTRING, out = TlgOutNULL };
@@ -808,6 +903,24 @@ template <> struct Auto<const WCHAR *> {
   static struct openetw_tl_data data(const WCHAR *value) { return openetw_tl_wide(value); }
 };
 template <> struct Auto<WCHAR *> : Auto<const WCHAR *> {};
+#if !defined(OPENETW_USE_CHAR16)
+template <> struct Auto<const char16_t *> {
+  enum { in = TlgInUNICODESTRING, out = TlgOutNULL };
+  static struct openetw_tl_data data(const char16_t *value) { return openetw_tl_text16(value); }
+};
+template <> struct Auto<char16_t *> : Auto<const char16_t *> {};
+#endif
+template <> struct Auto<const SID *> {
+  enum { in = TlgInSID, out = TlgOutNULL };
+  static struct openetw_tl_data data(const SID *value) {
+    return openetw_tl_bytes(value, 8 + 4 * (size_t)value->SubAuthorityCount);
+  }
+};
+template <> struct Auto<SID *> : Auto<const SID *> {};
+template <> struct Auto<decltype(nullptr)> {
+  enum { in = TlgInHEXINT64, out = TlgOutNULL };
+  static Plain<UINT64> data(decltype(nullptr)) { return Plain<UINT64>{0}; }
+};
 template <> struct Auto<std::string> {
   enum { in = TlgInCOUNTEDANSISTRING, out = TlgOutNULL };
   static struct openetw_tl_data data(std::string const &value) {
@@ -820,6 +933,7 @@ template <class T> struct Auto<T *> {
 };
 
 } // namespace openetw_tl
+}
 
 #endif
 

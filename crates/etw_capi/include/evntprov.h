@@ -4,6 +4,7 @@
 
 #pragma GCC system_header
 
+#include <stdarg.h>
 #include <windows.h>
 
 #ifdef __cplusplus
@@ -48,6 +49,10 @@ extern "C" {
 #define EVENT_DATA_DESCRIPTOR_TYPE_EVENT_METADATA 1
 #define EVENT_DATA_DESCRIPTOR_TYPE_PROVIDER_METADATA 2
 #define EVENT_DATA_DESCRIPTOR_TYPE_TIMESTAMP_OVERRIDE 3
+/* Not of Windows: parts of payloads that the library converts. Those with 32 have a Size in characters of 32 bits. */
+#define OPENETW_DATA_DESCRIPTOR_COUNTED 0x81   /* a 16-bit size, and Size bytes */
+#define OPENETW_DATA_DESCRIPTOR_COUNTED32 0x83 /* a 16-bit size in bytes, and the text as UTF-16 */
+#define OPENETW_DATA_DESCRIPTOR_UNITS32 0x86   /* as many units of UTF-16; larger characters become U+FFFD */
 
 #define EVENT_WRITE_FLAG_NO_FAULTING 0x00000001
 #define EVENT_WRITE_FLAG_INPRIVATE 0x00000002
@@ -161,6 +166,16 @@ FORCEINLINE VOID EventDataDescCreate(PEVENT_DATA_DESCRIPTOR EventDataDescriptor,
   EventDataDescriptor->Reserved = 0;
 }
 
+/* Not of Windows: describes this many characters, which are written as UTF-16 whatever WCHAR is. */
+FORCEINLINE VOID OpenEtwDataDescCreateWide(PEVENT_DATA_DESCRIPTOR EventDataDescriptor, PCWCH Text, ULONG Length) {
+#if OPENETW_WIDE_BITS == 32
+  EventDataDescCreate(EventDataDescriptor, Text, Length);
+  EventDataDescriptor->Type = OPENETW_DATA_DESCRIPTOR_UNITS32;
+#else
+  EventDataDescCreate(EventDataDescriptor, Text, 2 * Length);
+#endif
+}
+
 FORCEINLINE VOID EventDescCreate(PEVENT_DESCRIPTOR EventDescriptor, USHORT Id, UCHAR Version, UCHAR Channel,
                                  UCHAR Level, USHORT Task, UCHAR Opcode, ULONGLONG Keyword) {
   EventDescriptor->Id = Id;
@@ -195,6 +210,28 @@ FORCEINLINE PEVENT_DESCRIPTOR EventDescOrKeyword(PEVENT_DESCRIPTOR EventDescript
 }
 
 #ifdef __cplusplus
+}
+#endif
+
+#if defined(__cplusplus) && OPENETW_WIDE_BITS == 32
+/* Text of wchar_t is written as UTF-16, as on Windows. In C, wchar_t is the type of other numbers too. */
+extern "C++" {
+template <class T> struct OpenEtwIsWide {};
+template <> struct OpenEtwIsWide<WCHAR> {
+  typedef VOID type;
+};
+template <> struct OpenEtwIsWide<const WCHAR> {
+  typedef VOID type;
+};
+template <class T>
+inline typename OpenEtwIsWide<T>::type EventDataDescCreate(PEVENT_DATA_DESCRIPTOR EventDataDescriptor, T *Text,
+                                                           ULONG Bytes) {
+  if (Bytes % sizeof(WCHAR) == 0) {
+    OpenEtwDataDescCreateWide(EventDataDescriptor, Text, (ULONG)(Bytes / sizeof(WCHAR)));
+  } else {
+    EventDataDescCreate(EventDataDescriptor, (const VOID *)Text, Bytes);
+  }
+}
 }
 #endif
 

@@ -53,17 +53,10 @@ DEFINE_GUID(UdpIpGuid, 0xbf3a50c5, 0xa9c9, 0x4988, 0xa0, 0x05, 0x2d, 0xf0, 0xb7,
 #define GLOBAL_LOGGER_NAMEA "GlobalLogger"
 #define EVENT_LOGGER_NAMEA "EventLog"
 #define DIAG_LOGGER_NAMEA "DiagLog"
-#ifdef OPENETW_USE_CHAR16
-#define KERNEL_LOGGER_NAMEW u"NT Kernel Logger"
-#define GLOBAL_LOGGER_NAMEW u"GlobalLogger"
-#define EVENT_LOGGER_NAMEW u"EventLog"
-#define DIAG_LOGGER_NAMEW u"DiagLog"
-#else
-#define KERNEL_LOGGER_NAMEW L"NT Kernel Logger"
-#define GLOBAL_LOGGER_NAMEW L"GlobalLogger"
-#define EVENT_LOGGER_NAMEW L"EventLog"
-#define DIAG_LOGGER_NAMEW L"DiagLog"
-#endif
+#define KERNEL_LOGGER_NAMEW OPENETW_L_("NT Kernel Logger")
+#define GLOBAL_LOGGER_NAMEW OPENETW_L_("GlobalLogger")
+#define EVENT_LOGGER_NAMEW OPENETW_L_("EventLog")
+#define DIAG_LOGGER_NAMEW OPENETW_L_("DiagLog")
 
 #define EVENT_TRACE_TYPE_INFO 0x0
 #define EVENT_TRACE_TYPE_START 0x1
@@ -381,8 +374,60 @@ DEFINE_GUID(UdpIpGuid, 0xbf3a50c5, 0xa9c9, 0x4988, 0xa0, 0x05, 0x2d, 0xf0, 0xb7,
 #define TRACE_PROVIDER_FLAG_LEGACY 0x00000001
 #define TRACE_PROVIDER_FLAG_PRE_ENABLE 0x00000002
 
+/* MOF_FIELD.DataType; kept for readers of the source, since records have no types. */
+#define ETW_NULL_TYPE_VALUE 0
+#define ETW_OBJECT_TYPE_VALUE 1
+#define ETW_STRING_TYPE_VALUE 2
+#define ETW_SBYTE_TYPE_VALUE 3
+#define ETW_BYTE_TYPE_VALUE 4
+#define ETW_INT16_TYPE_VALUE 5
+#define ETW_UINT16_TYPE_VALUE 6
+#define ETW_INT32_TYPE_VALUE 7
+#define ETW_UINT32_TYPE_VALUE 8
+#define ETW_INT64_TYPE_VALUE 9
+#define ETW_UINT64_TYPE_VALUE 10
+#define ETW_CHAR_TYPE_VALUE 11
+#define ETW_SINGLE_TYPE_VALUE 12
+#define ETW_DOUBLE_TYPE_VALUE 13
+#define ETW_BOOLEAN_TYPE_VALUE 14
+#define ETW_DECIMAL_TYPE_VALUE 15
+#define ETW_GUID_TYPE_VALUE 101
+#define ETW_ASCIICHAR_TYPE_VALUE 102
+#define ETW_ASCIISTRING_TYPE_VALUE 103
+#define ETW_COUNTED_STRING_TYPE_VALUE 104
+#define ETW_POINTER_TYPE_VALUE 105
+#define ETW_SIZET_TYPE_VALUE 106
+#define ETW_HIDDEN_TYPE_VALUE 107
+#define ETW_BOOL_TYPE_VALUE 108
+#define ETW_COUNTED_ANSISTRING_TYPE_VALUE 109
+#define ETW_REVERSED_COUNTED_STRING_TYPE_VALUE 110
+#define ETW_REVERSED_COUNTED_ANSISTRING_TYPE_VALUE 111
+#define ETW_NON_NULL_TERMINATED_STRING_TYPE_VALUE 112
+#define ETW_REDUCED_ANSISTRING_TYPE_VALUE 113
+#define ETW_REDUCED_STRING_TYPE_VALUE 114
+#define ETW_SID_TYPE_VALUE 115
+#define ETW_VARIANT_TYPE_VALUE 116
+#define ETW_PTVECTOR_TYPE_VALUE 117
+#define ETW_WMITIME_TYPE_VALUE 118
+#define ETW_DATETIME_TYPE_VALUE 119
+#define ETW_REFRENCE_TYPE_VALUE 120
+#define DEFINE_TRACE_MOF_FIELD(field, pointer, length, type)                                                           \
+  ((field)->DataPtr = (ULONG64)(ULONG_PTR)(pointer), (field)->Length = (ULONG)(length), (field)->DataType = (ULONG)(type))
+
+/* Rights, which programs may ask for; this library does not check them. */
+#define TRACELOG_CREATE_REALTIME 0x20
+#define TRACELOG_CREATE_ONDISK 0x40
+#define TRACELOG_GUID_ENABLE 0x80
+#define TRACELOG_ACCESS_KERNEL_LOGGER 0x100
+#define TRACELOG_CREATE_INPROC 0x200
+#define TRACELOG_LOG_EVENT 0x200
+#define TRACELOG_ACCESS_REALTIME 0x400
+#define TRACELOG_REGISTER_GUIDS 0x800
+#define TRACELOG_JOIN_GROUP 0x1000
+
 /* Sessions and open traces. */
-typedef ULONG64 TRACEHANDLE, *PTRACEHANDLE, CONTROLTRACE_ID, PROCESSTRACE_HANDLE;
+typedef ULONG64 TRACEHANDLE, *PTRACEHANDLE, CONTROLTRACE_ID, *PCONTROLTRACE_ID, PROCESSTRACE_HANDLE,
+    *PPROCESSTRACE_HANDLE, RELOGSTREAM_HANDLE, *PRELOGSTREAM_HANDLE;
 #define INVALID_PROCESSTRACE_HANDLE ((TRACEHANDLE)0xFFFFFFFFFFFFFFFFULL)
 
 typedef struct _EVENT_TRACE_HEADER {
@@ -631,6 +676,36 @@ typedef struct _TRACE_VERSION_INFO {
   UINT Reserved;
 } TRACE_VERSION_INFO, *PTRACE_VERSION_INFO;
 
+typedef struct _TRACE_STACK_CACHING_INFO {
+  BOOLEAN Enabled;
+  ULONG CacheSize;
+  ULONG BucketCount;
+} TRACE_STACK_CACHING_INFO, *PTRACE_STACK_CACHING_INFO;
+
+typedef struct _TRACE_PERIODIC_CAPTURE_STATE_INFO {
+  ULONG CaptureStateFrequencyInSeconds;
+  USHORT ProviderCount;
+  USHORT Reserved;
+} TRACE_PERIODIC_CAPTURE_STATE_INFO, *PTRACE_PERIODIC_CAPTURE_STATE_INFO;
+
+/* The description is 16 bits wide, whatever WCHAR is. */
+typedef struct _PROFILE_SOURCE_INFO {
+  ULONG NextEntryOffset;
+  ULONG Source;
+  ULONG MinInterval;
+  ULONG MaxInterval;
+  ULONG64 Reserved;
+  UINT16 Description[ANYSIZE_ARRAY];
+} PROFILE_SOURCE_INFO, *PPROFILE_SOURCE_INFO;
+
+typedef enum _ETW_PROCESS_HANDLE_INFO_TYPE {
+  EtwQueryPartitionInformation = 1,
+  EtwQueryPartitionInformationV2 = 2,
+  EtwQueryLastDroppedTimes = 3,
+  EtwQueryLogFileHeader = 4,
+  EtwQueryProcessHandleInfoMax
+} ETW_PROCESS_HANDLE_INFO_TYPE;
+
 typedef struct _CLASSIC_EVENT_ID {
   GUID EventGuid;
   UCHAR Type;
@@ -667,7 +742,7 @@ typedef enum _TRACE_QUERY_INFO_CLASS {
   TraceUnifiedStackCachingInfo = 26,
   TracePmcSessionInformation = 27,
   MaxTraceSetInfoClass = 28
-} TRACE_QUERY_INFO_CLASS;
+} TRACE_QUERY_INFO_CLASS, TRACE_INFO_CLASS;
 
 /* A classic event, as callbacks without PROCESS_TRACE_MODE_EVENT_RECORD get it. */
 typedef struct _EVENT_TRACE {
@@ -768,6 +843,9 @@ ULONG WMIAPI EnableTraceEx(LPCGUID ProviderId, LPCGUID SourceId, TRACEHANDLE Tra
 ULONG WMIAPI EnableTraceEx2(TRACEHANDLE TraceHandle, LPCGUID ProviderId, ULONG ControlCode, UCHAR Level,
                             ULONGLONG MatchAnyKeyword, ULONGLONG MatchAllKeyword, ULONG Timeout,
                             PENABLE_TRACE_PARAMETERS EnableParameters) OPENETW_WIDE(EnableTraceEx2);
+/* Replaced by EnumerateTraceGuidsEx. Each structure is of the caller. */
+ULONG WMIAPI EnumerateTraceGuids(PTRACE_GUID_PROPERTIES *GuidPropertiesArray, ULONG PropertyArrayCount,
+                                 PULONG GuidCount);
 /* Information classes: TraceGuidQueryList, TraceGuidQueryInfo. */
 ULONG WMIAPI EnumerateTraceGuidsEx(TRACE_QUERY_INFO_CLASS TraceQueryInfoClass, PVOID InBuffer, ULONG InBufferSize,
                                    PVOID OutBuffer, ULONG OutBufferSize, PULONG ReturnLength);
@@ -778,11 +856,102 @@ ULONG WMIAPI TraceSetInformation(TRACEHANDLE SessionHandle, TRACE_QUERY_INFO_CLA
 ULONG WMIAPI TraceQueryInformation(TRACEHANDLE SessionHandle, TRACE_QUERY_INFO_CLASS InformationClass,
                                    PVOID TraceInformation, ULONG InformationLength, PULONG ReturnLength);
 
+/*
+ * Classic providers. RequestAddress is called with WMI_ENABLE_EVENTS and WMI_DISABLE_EVENTS; TraceEvent gets the handle
+ * that GetTraceLoggerHandle finds in what it gets. Events go to all sessions that enable the provider.
+ */
+#define OPENETW_REGISTER_(name, text)                                                                                  \
+  ULONG WMIAPI name(WMIDPREQUEST RequestAddress, PVOID RequestContext, LPCGUID ControlGuid, ULONG GuidCount,           \
+                    PTRACE_GUID_REGISTRATION TraceGuidReg, text MofImagePath, text MofResourceName,                    \
+                    PTRACEHANDLE RegistrationHandle)
+OPENETW_REGISTER_(RegisterTraceGuidsW, LPCWSTR);
+OPENETW_REGISTER_(RegisterTraceGuidsA, LPCSTR);
+#undef OPENETW_REGISTER_
+ULONG WMIAPI UnregisterTraceGuids(TRACEHANDLE RegistrationHandle);
+TRACEHANDLE WMIAPI GetTraceLoggerHandle(PVOID Buffer);
+UCHAR WMIAPI GetTraceEnableLevel(TRACEHANDLE TraceHandle);
+ULONG WMIAPI GetTraceEnableFlags(TRACEHANDLE TraceHandle);
+ULONG WMIAPI TraceEvent(TRACEHANDLE TraceHandle, PEVENT_TRACE_HEADER EventTrace);
+/* Events of instances: of a transaction, for example, and of the one that caused it. */
+ULONG WMIAPI CreateTraceInstanceId(HANDLE RegHandle, PEVENT_INSTANCE_INFO InstInfo);
+ULONG WMIAPI TraceEventInstance(TRACEHANDLE TraceHandle, PEVENT_INSTANCE_HEADER EventTrace,
+                                PEVENT_INSTANCE_INFO InstInfo, PEVENT_INSTANCE_INFO ParentInstInfo);
+
+/* Messages of WPP. The arguments are pairs of a pointer and a size, and NULL. */
+ULONG openetw_trace_message(TRACEHANDLE handle, ULONG flags, LPCGUID guid, USHORT number, ULONG count,
+                            const EVENT_DATA_DESCRIPTOR *data);
+static inline __attribute__((unused)) ULONG WMIAPI TraceMessageVa(TRACEHANDLE LoggerHandle, ULONG MessageFlags,
+                                                                  LPCGUID MessageGuid, USHORT MessageNumber,
+                                                                  va_list MessageArgList) {
+  EVENT_DATA_DESCRIPTOR data[MAX_EVENT_DATA_DESCRIPTORS];
+  ULONG count = 0;
+  for (;;) {
+    const void *pointer = va_arg(MessageArgList, const void *);
+    if (pointer == NULL) {
+      return openetw_trace_message(LoggerHandle, MessageFlags, MessageGuid, MessageNumber, count, data);
+    }
+    if (count == MAX_EVENT_DATA_DESCRIPTORS) {
+      return ERROR_MORE_DATA;
+    }
+    /* Sizes may be int or size_t. */
+    EventDataDescCreate(&data[count++], pointer, (ULONG)va_arg(MessageArgList, size_t));
+  }
+}
+static inline __attribute__((unused)) ULONG WMIAPI TraceMessage(TRACEHANDLE LoggerHandle, ULONG MessageFlags,
+                                                                LPCGUID MessageGuid, USHORT MessageNumber, ...) {
+  va_list list;
+  va_start(list, MessageNumber);
+  ULONG result = TraceMessageVa(LoggerHandle, MessageFlags, MessageGuid, MessageNumber, list);
+  va_end(list);
+  return result;
+}
+
 /* Consuming events. */
 TRACEHANDLE WMIAPI OpenTraceW(PEVENT_TRACE_LOGFILEW Logfile) OPENETW_WIDE(OpenTraceW);
 TRACEHANDLE WMIAPI OpenTraceA(PEVENT_TRACE_LOGFILEA Logfile);
 ULONG WMIAPI ProcessTrace(PTRACEHANDLE HandleArray, ULONG HandleCount, LPFILETIME StartTime, LPFILETIME EndTime);
 ULONG WMIAPI CloseTrace(TRACEHANDLE TraceHandle);
+
+/* The newer forms of OpenTrace. */
+typedef enum ETW_PROCESS_TRACE_MODES {
+  ETW_PROCESS_TRACE_MODE_NONE = 0,
+  ETW_PROCESS_TRACE_MODE_RAW_TIMESTAMP = 1
+} ETW_PROCESS_TRACE_MODES;
+
+typedef struct _ETW_BUFFER_HEADER {
+  ULONG Reserved1[4];
+  LARGE_INTEGER TimeStamp;
+  ULONG Reserved2[4];
+  ETW_BUFFER_CONTEXT ClientContext;
+  ULONG Reserved3;
+  ULONG FilledBytes;
+  ULONG Reserved4[5];
+} ETW_BUFFER_HEADER;
+
+typedef struct _ETW_BUFFER_CALLBACK_INFORMATION {
+  TRACEHANDLE TraceHandle;
+  const TRACE_LOGFILE_HEADER *LogfileHeader;
+  ULONG BuffersRead;
+} ETW_BUFFER_CALLBACK_INFORMATION;
+
+typedef BOOL(WINAPI *PETW_BUFFER_CALLBACK)(const ETW_BUFFER_HEADER *Buffer, ULONG BufferSize,
+                                           const ETW_BUFFER_CALLBACK_INFORMATION *ConsumerInfo, void *CallbackContext);
+
+/* BufferCallback must be NULL: consumers do not get buffers. */
+typedef struct _ETW_OPEN_TRACE_OPTIONS {
+  ETW_PROCESS_TRACE_MODES ProcessTraceModes;
+  PEVENT_RECORD_CALLBACK EventCallback;
+  void *EventCallbackContext;
+  PETW_BUFFER_CALLBACK BufferCallback;
+  void *BufferCallbackContext;
+} ETW_OPEN_TRACE_OPTIONS;
+
+/* Fail with INVALID_PROCESSTRACE_HANDLE and a last error; the header may be NULL. */
+TRACEHANDLE WMIAPI OpenTraceFromFile(LPCWSTR LogFileName, const ETW_OPEN_TRACE_OPTIONS *Options,
+                                     TRACE_LOGFILE_HEADER *LogFileHeader) OPENETW_WIDE(OpenTraceFromFile);
+TRACEHANDLE WMIAPI OpenTraceFromRealTimeLogger(LPCWSTR LoggerName, const ETW_OPEN_TRACE_OPTIONS *Options,
+                                               TRACE_LOGFILE_HEADER *LogFileHeader)
+    OPENETW_WIDE(OpenTraceFromRealTimeLogger);
 
 #ifdef UNICODE
 #define KERNEL_LOGGER_NAME KERNEL_LOGGER_NAMEW
@@ -799,6 +968,7 @@ ULONG WMIAPI CloseTrace(TRACEHANDLE TraceHandle);
 #define FlushTrace FlushTraceW
 #define QueryAllTraces QueryAllTracesW
 #define OpenTrace OpenTraceW
+#define RegisterTraceGuids RegisterTraceGuidsW
 #else
 #define KERNEL_LOGGER_NAME KERNEL_LOGGER_NAMEA
 #define GLOBAL_LOGGER_NAME GLOBAL_LOGGER_NAMEA
@@ -814,6 +984,7 @@ ULONG WMIAPI CloseTrace(TRACEHANDLE TraceHandle);
 #define FlushTrace FlushTraceA
 #define QueryAllTraces QueryAllTracesA
 #define OpenTrace OpenTraceA
+#define RegisterTraceGuids RegisterTraceGuidsA
 #endif
 
 #ifdef __cplusplus

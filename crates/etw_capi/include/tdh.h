@@ -312,6 +312,10 @@ TDHSTATUS TDHAPI TdhFormatProperty(PTRACE_EVENT_INFO EventInfo, PEVENT_MAP_INFO 
                                    PUSHORT UserDataConsumed) OPENETW_WIDE(TdhFormatProperty);
 TDHSTATUS TDHAPI TdhEnumerateProviders(PPROVIDER_ENUMERATION_INFO Buffer, ULONG *BufferSize)
     OPENETW_WIDE(TdhEnumerateProviders);
+/* The providers of one kind of description. */
+TDHSTATUS TDHAPI TdhEnumerateProvidersForDecodingSource(DECODING_SOURCE Filter, PPROVIDER_ENUMERATION_INFO Buffer,
+                                                        ULONG BufferSize, ULONG *BufferRequired)
+    OPENETW_WIDE(TdhEnumerateProvidersForDecodingSource);
 TDHSTATUS TDHAPI TdhEnumerateProviderFieldInformation(LPGUID Guid, EVENT_FIELD_TYPE EventFieldType,
                                                       PPROVIDER_FIELD_INFOARRAY Buffer, ULONG *BufferSize)
     OPENETW_WIDE(TdhEnumerateProviderFieldInformation);
@@ -324,6 +328,20 @@ TDHSTATUS TDHAPI TdhLoadManifest(PWSTR Manifest) OPENETW_WIDE(TdhLoadManifest);
 TDHSTATUS TDHAPI TdhLoadManifestFromMemory(LPCVOID Data, ULONG Size);
 TDHSTATUS TDHAPI TdhLoadManifestFromBinary(PWSTR BinaryPath) OPENETW_WIDE(TdhLoadManifestFromBinary);
 TDHSTATUS TDHAPI TdhUnloadManifest(PWSTR Manifest) OPENETW_WIDE(TdhUnloadManifest);
+TDHSTATUS TDHAPI TdhUnloadManifestFromMemory(LPCVOID Data, ULONG Size);
+
+/* Decoding handles: WPP messages with the files of trace formats that a program names. */
+TDHSTATUS TDHAPI TdhOpenDecodingHandle(PTDH_HANDLE Handle);
+TDHSTATUS TDHAPI TdhCloseDecodingHandle(TDH_HANDLE Handle);
+TDHSTATUS TDHAPI TdhSetDecodingParameter(TDH_HANDLE Handle, PTDH_CONTEXT TdhContext)
+    OPENETW_WIDE(TdhSetDecodingParameter);
+/* TDH_CONTEXT_WPP_GMT and TDH_CONTEXT_POINTERSIZE. */
+TDHSTATUS TDHAPI TdhGetDecodingParameter(TDH_HANDLE Handle, PTDH_CONTEXT TdhContext);
+TDHSTATUS TDHAPI TdhGetWppMessage(TDH_HANDLE Handle, PEVENT_RECORD EventRecord, PULONG BufferSize, PBYTE Buffer)
+    OPENETW_WIDE(TdhGetWppMessage);
+/* FormattedString, TraceGuid, ProcessId, ThreadId, CpuNumber, RawSystemTime. */
+TDHSTATUS TDHAPI TdhGetWppProperty(TDH_HANDLE Handle, PEVENT_RECORD EventRecord, PWSTR PropertyName, PULONG BufferSize,
+                                   PBYTE Buffer) OPENETW_WIDE(TdhGetWppProperty);
 
 FORCEINLINE PWSTR TEI_PROVIDER_NAME(PTRACE_EVENT_INFO info) {
   return info->ProviderNameOffset ? (PWSTR)(void *)((PBYTE)info + info->ProviderNameOffset) : NULL;

@@ -17,6 +17,7 @@
 
 #pragma GCC system_header
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -27,6 +28,7 @@
 #include <uchar.h>
 #endif
 #define OPENETW_WIDE_BITS 16
+#define OPENETW_L_(text) u##text
 typedef char16_t WCHAR;
 #elif __SIZEOF_WCHAR_T__ == 2
 #define OPENETW_WIDE_BITS 16
@@ -34,6 +36,9 @@ typedef wchar_t WCHAR;
 #else
 #define OPENETW_WIDE_BITS 32
 typedef wchar_t WCHAR;
+#endif
+#ifndef OPENETW_L_
+#define OPENETW_L_(text) L##text
 #endif
 
 /* Functions with wide text have a second symbol for characters of 32 bits. */
@@ -70,6 +75,32 @@ typedef wchar_t WCHAR;
 #define __stdcall
 #define __cdecl
 #define DECLSPEC_IMPORT
+#define DECLSPEC_NORETURN __attribute__((noreturn))
+#define DECLSPEC_SELECTANY __attribute__((weak))
+#define DECLSPEC_ALIGN(bytes) __attribute__((aligned(bytes)))
+#define DECLSPEC_UUID(text)
+#define DECLSPEC_NOVTABLE
+#ifndef _MSC_VER
+#define __declspec(attribute) OPENETW_DECLSPEC_##attribute
+#define OPENETW_DECLSPEC_dllexport __attribute__((visibility("default")))
+#define OPENETW_DECLSPEC_dllimport
+#define OPENETW_DECLSPEC_noinline __attribute__((noinline))
+#define OPENETW_DECLSPEC_noreturn __attribute__((noreturn))
+#define OPENETW_DECLSPEC_nothrow
+#define OPENETW_DECLSPEC_novtable
+#define OPENETW_DECLSPEC_restrict
+#define OPENETW_DECLSPEC_selectany __attribute__((weak))
+#define OPENETW_DECLSPEC_thread __thread
+#define OPENETW_DECLSPEC_align(bytes) __attribute__((aligned(bytes)))
+#define OPENETW_DECLSPEC_deprecated(...)
+#define OPENETW_DECLSPEC_uuid(text)
+#endif
+#define UNALIGNED
+#define __unaligned
+#define __fastcall
+#define __vectorcall
+#define _cdecl
+#define _stdcall
 #define DECLSPEC_NOINLINE __attribute__((noinline))
 #define FORCEINLINE static inline __attribute__((always_inline, unused))
 #define __forceinline inline __attribute__((always_inline))
@@ -86,32 +117,176 @@ typedef wchar_t WCHAR;
 #define _In_z_
 #define _In_opt_
 #define _In_opt_z_
-#define _In_reads_(count)
-#define _In_reads_opt_(count)
-#define _In_reads_bytes_(count)
-#define _In_reads_bytes_opt_(count)
+#define _In_range_(...)
+#define _In_reads_(...)
+#define _In_reads_z_(...)
+#define _In_reads_opt_(...)
+#define _In_reads_opt_z_(...)
+#define _In_reads_bytes_(...)
+#define _In_reads_bytes_opt_(...)
+#define _In_reads_or_z_(...)
+#define _In_reads_to_ptr_(...)
+#define _In_count_(...)
+#define _In_opt_count_(...)
+#define _In_bytecount_(...)
+#define _In_opt_bytecount_(...)
+#define _Inout_count_(...)
+#define _Inout_bytecount_(...)
+#define _Out_cap_(...)
+#define _Out_bytecap_(...)
 #define _Inout_
+#define _Inout_z_
 #define _Inout_opt_
-#define _Inout_updates_(count)
-#define _Inout_updates_bytes_(count)
+#define _Inout_opt_z_
+#define _Inout_updates_(...)
+#define _Inout_updates_z_(...)
+#define _Inout_updates_opt_(...)
+#define _Inout_updates_bytes_(...)
+#define _Inout_updates_bytes_opt_(...)
+#define _Inout_updates_all_(...)
+#define _Inout_updates_to_(...)
 #define _Out_
 #define _Out_opt_
-#define _Out_writes_(count)
-#define _Out_writes_opt_(count)
-#define _Out_writes_bytes_(count)
-#define _Out_writes_bytes_opt_(count)
+#define _Out_range_(...)
+#define _Out_writes_(...)
+#define _Out_writes_z_(...)
+#define _Out_writes_opt_(...)
+#define _Out_writes_opt_z_(...)
+#define _Out_writes_all_(...)
+#define _Out_writes_to_(...)
+#define _Out_writes_to_opt_(...)
+#define _Out_writes_bytes_(...)
+#define _Out_writes_bytes_opt_(...)
+#define _Out_writes_bytes_all_(...)
+#define _Out_writes_bytes_to_(...)
+#define _Out_writes_bytes_to_opt_(...)
 #define _Outptr_
+#define _Outptr_opt_
+#define _Outptr_result_maybenull_
+#define _Outptr_result_z_
+#define _Outptr_result_buffer_(...)
+#define _Outptr_result_bytebuffer_(...)
+#define _COM_Outptr_
+#define _Deref_out_
 #define _Pre_
+#define _Pre_valid_
+#define _Pre_notnull_
+#define _Pre_maybenull_
+#define _Pre_satisfies_(...)
 #define _Post_
+#define _Post_valid_
+#define _Post_invalid_
+#define _Post_satisfies_(...)
+#define _Prepost_
 #define _Ret_maybenull_
-#define _Success_(condition)
+#define _Ret_notnull_
+#define _Ret_z_
+#define _Ret_valid_
+#define _Null_terminated_
+#define _NullNull_terminated_
+#define _Notnull_
+#define _Maybenull_
+#define _Printf_format_string_
+#define _Scanf_format_string_
+#define _Reserved_
+#define _Const_
+#define _Success_(...)
 #define _Check_return_
+#define _Check_return_opt_
+#define _Must_inspect_result_
 #define _Use_decl_annotations_
-#define _Field_size_(count)
-#define _Field_size_bytes_(count)
+#define _Return_type_success_(...)
+#define _When_(...)
+#define _At_(...)
+#define _Always_(...)
+#define _On_failure_(...)
+#define _Field_size_(...)
+#define _Field_size_opt_(...)
+#define _Field_size_bytes_(...)
+#define _Field_size_bytes_opt_(...)
+#define _Field_range_(...)
+#define _Field_z_
+#define _Struct_size_bytes_(...)
+#define _Readable_bytes_(...)
+#define _Readable_elements_(...)
+#define _Writable_bytes_(...)
+#define _Writable_elements_(...)
+#define _Analysis_assume_(...)
+#define _Analysis_noreturn_
+#define _Guarded_by_(...)
+#define _Requires_lock_held_(...)
+#define _Acquires_lock_(...)
+#define _Releases_lock_(...)
+#define _Function_class_(...)
+#define _IRQL_requires_max_(...)
+#define _IRQL_requires_(...)
+#define _IRQL_requires_same_
+#define _Interlocked_operand_
+#define _Frees_ptr_
+#define _Frees_ptr_opt_
+#define _Kernel_entry_
+#define __checkReturn
+#define __nullterminated
+#define __in_bcount(...)
+#define __in_ecount(...)
+#define __in_bcount_opt(...)
+#define __in_ecount_opt(...)
+#define __out_bcount(...)
+#define __out_ecount(...)
+#define __out_bcount_opt(...)
+#define __out_ecount_opt(...)
+#define __inout_bcount(...)
+#define __inout_ecount(...)
+#define __inout_bcount_opt(...)
+#define __inout_ecount_opt(...)
+#define __field_bcount(...)
+#define __field_ecount(...)
+#define __analysis_assume(...)
+/* Annotations of before 2012. In C++ they would break libstdc++, whose own names they are. */
+#if !defined(__cplusplus) || defined(OPENETW_SAL)
+#define __in
+#define __out
+#define __inout
+#define __in_opt
+#define __out_opt
+#define __inout_opt
+#define __deref_in
+#define __deref_out
+#define __deref_out_opt
+#define __deref_opt_out
+#endif
 #define UNREFERENCED_PARAMETER(name) ((void)(name))
+#define DBG_UNREFERENCED_PARAMETER(name) ((void)(name))
+#define UNREFERENCED_LOCAL_VARIABLE(name) ((void)(name))
+#define C_ASSERT(condition) typedef char OPENETW_ASSERT_(__LINE__)[(condition) ? 1 : -1] __attribute__((unused))
+#define OPENETW_ASSERT_(line) OPENETW_ASSERT2_(line)
+#define OPENETW_ASSERT2_(line) openetw_assert_##line
+#define __pragma(...)
+#define __assume(condition) ((void)0)
+#ifndef WINAPI_FAMILY_PARTITION
+#define WINAPI_FAMILY_PARTITION(partition) 1
+#endif
+#ifndef WINVER
+#define WINVER 0x0A00
+#endif
+#ifndef _WIN32_WINNT
+#define _WIN32_WINNT 0x0A00
+#endif
+#ifndef NTDDI_VERSION
+#define NTDDI_VERSION 0x0A000010
+#endif
 
 #define ANYSIZE_ARRAY 1
+#define MAXDWORD 0xFFFFFFFFu
+#define USHORT_MAX 0xFFFF
+#define UNICODE_NULL ((WCHAR)0)
+#define ANSI_NULL ((CHAR)0)
+#define MAXULONG 0xFFFFFFFFu
+#define MAXUSHORT 0xFFFFu
+#define MAXLONG 0x7FFFFFFF
+#define MAXLONGLONG 0x7FFFFFFFFFFFFFFFLL
+#define MAXULONGLONG 0xFFFFFFFFFFFFFFFFULL
+#define DWORD_MAX 0xFFFFFFFFu
 #define MAX_PATH 260
 #ifndef FALSE
 #define FALSE 0
@@ -144,7 +319,10 @@ typedef ptrdiff_t SSIZE_T;
 typedef void *PVOID, *LPVOID, *HANDLE, *HMODULE, *HINSTANCE, *HWND, *PSID, *PSECURITY_DESCRIPTOR;
 typedef const void *LPCVOID, *PCVOID;
 typedef HANDLE *PHANDLE, *LPHANDLE;
-typedef LONG HRESULT, NTSTATUS;
+typedef LONG HRESULT, NTSTATUS, *PNTSTATUS, LSTATUS;
+typedef DWORD ACCESS_MASK, LCID, *PLCID;
+typedef WORD LANGID, ATOM;
+typedef HANDLE HLOCAL, HGLOBAL, HKEY, *PHKEY;
 typedef BYTE FCHAR;
 typedef CHAR *PSTR, *LPSTR;
 typedef const CHAR *PCSTR, *LPCSTR, *PCCH, *LPCCH;
@@ -154,7 +332,7 @@ typedef const WCHAR *PCWSTR, *LPCWSTR, *PCWCH, *LPCWCH;
 typedef WCHAR TCHAR, *PTCHAR;
 typedef LPWSTR PTSTR, LPTSTR;
 typedef LPCWSTR PCTSTR, LPCTSTR;
-#define OPENETW_TEXT_(text) L##text
+#define OPENETW_TEXT_(text) OPENETW_L_(text)
 #else
 typedef char TCHAR, *PTCHAR;
 typedef LPSTR PTSTR, LPTSTR;
@@ -260,6 +438,26 @@ typedef struct _STRING {
 } STRING, *PSTRING, ANSI_STRING, *PANSI_STRING;
 typedef const STRING *PCSTRING, *PCANSI_STRING;
 
+/* Security identifiers. */
+#define SID_MAX_SUB_AUTHORITIES 15
+#define SECURITY_MAX_SID_SIZE 68
+typedef struct _SID_IDENTIFIER_AUTHORITY {
+  BYTE Value[6];
+} SID_IDENTIFIER_AUTHORITY, *PSID_IDENTIFIER_AUTHORITY;
+typedef struct _SID {
+  BYTE Revision;
+  BYTE SubAuthorityCount;
+  SID_IDENTIFIER_AUTHORITY IdentifierAuthority;
+  DWORD SubAuthority[ANYSIZE_ARRAY];
+} SID, *PISID;
+#define SID_REVISION 1
+#define SID_MAX_SUB_AUTHORITIES 15
+#define SECURITY_NULL_SID_AUTHORITY { { 0, 0, 0, 0, 0, 0 } }
+#define SECURITY_WORLD_SID_AUTHORITY { { 0, 0, 0, 0, 0, 1 } }
+#define SECURITY_NT_AUTHORITY { { 0, 0, 0, 0, 0, 5 } }
+#define SECURITY_LOCAL_SYSTEM_RID 18
+FORCEINLINE DWORD GetLengthSid(PSID sid) { return 8 + 4 * (DWORD)((PISID)sid)->SubAuthorityCount; }
+
 /* Error codes. */
 #define NO_ERROR 0
 #define ERROR_SUCCESS 0
@@ -280,6 +478,7 @@ typedef const STRING *PCSTRING, *PCANSI_STRING;
 #define ERROR_BAD_PATHNAME 161
 #define ERROR_BUSY 170
 #define ERROR_ALREADY_EXISTS 183
+#define ERROR_INVALID_FLAG_NUMBER 186
 #define ERROR_MORE_DATA 234
 #define ERROR_NO_MORE_ITEMS 259
 #define ERROR_ARITHMETIC_OVERFLOW 534
@@ -288,7 +487,28 @@ typedef const STRING *PCSTRING, *PCANSI_STRING;
 #define ERROR_CANCELLED 1223
 #define ERROR_NO_SYSTEM_RESOURCES 1450
 #define ERROR_TIMEOUT 1460
+#define ERROR_INVALID_FUNCTION 1
+#define ERROR_GEN_FAILURE 31
+#define ERROR_HANDLE_EOF 38
+#define ERROR_INVALID_NAME 123
+#define ERROR_MOD_NOT_FOUND 126
+#define ERROR_PROC_NOT_FOUND 127
+#define ERROR_INVALID_LEVEL 124
+#define ERROR_FILE_EXISTS 80
+#define ERROR_TOO_MANY_OPEN_FILES 4
+#define ERROR_INVALID_OPERATION 4317
+#define ERROR_INVALID_STATE 5023
+#define ERROR_NO_DATA 232
+#define ERROR_FILE_INVALID 1006
+#define ERROR_PRIVILEGE_NOT_HELD 1314
+#define ERROR_NOT_READY 21
+#define ERROR_UNIDENTIFIED_ERROR 1287
+#define ERROR_INTERNAL_ERROR 1359
+#define ERROR_FILE_CORRUPT 1392
 #define ERROR_WMI_GUID_NOT_FOUND 4200
+#define ERROR_WMI_ITEMID_NOT_FOUND 4202
+#define ERROR_WMI_ALREADY_ENABLED 4206
+#define ERROR_EVT_INVALID_PUBLISHER_NAME 15004
 #define ERROR_WMI_INSTANCE_NOT_FOUND 4201
 #define ERROR_RESOURCE_TYPE_NOT_FOUND 1813
 #define ERROR_RESOURCE_NOT_PRESENT 4316
@@ -300,6 +520,11 @@ typedef const STRING *PCSTRING, *PCANSI_STRING;
 #define E_NOTIMPL ((HRESULT)0x80004001)
 #define E_NOINTERFACE ((HRESULT)0x80004002)
 #define E_POINTER ((HRESULT)0x80004003)
+#define E_UNEXPECTED ((HRESULT)0x8000FFFF)
+#define E_ABORT ((HRESULT)0x80004004)
+#define E_ACCESSDENIED ((HRESULT)0x80070005)
+#define E_HANDLE ((HRESULT)0x80070006)
+#define CO_E_CLASSSTRING ((HRESULT)0x800401F3)
 #define E_FAIL ((HRESULT)0x80004005)
 #define E_OUTOFMEMORY ((HRESULT)0x8007000E)
 #define E_INVALIDARG ((HRESULT)0x80070057)
@@ -307,17 +532,41 @@ typedef const STRING *PCSTRING, *PCANSI_STRING;
 #define FAILED(result) ((HRESULT)(result) < 0)
 #define HRESULT_FROM_WIN32(code)                                                                                       \
   ((HRESULT)(code) <= 0 ? (HRESULT)(code) : (HRESULT)(((code) & 0xFFFF) | (7 << 16) | 0x80000000))
+#define HRESULT_CODE(result) ((result) & 0xFFFF)
+#define HRESULT_FACILITY(result) (((result) >> 16) & 0x1FFF)
+#define STATUS_SUCCESS ((NTSTATUS)0)
+#define NT_SUCCESS(status) ((NTSTATUS)(status) >= 0)
 #define INVALID_HANDLE_VALUE ((HANDLE)(LONG_PTR)-1)
 
 #define ZeroMemory(to, bytes) memset((to), 0, (bytes))
 #define RtlZeroMemory(to, bytes) memset((to), 0, (bytes))
 #define CopyMemory(to, from, bytes) memcpy((to), (from), (bytes))
 #define RtlCopyMemory(to, from, bytes) memcpy((to), (from), (bytes))
-#define FIELD_OFFSET(type, field) ((LONG)offsetof(type, field))
+#define FIELD_OFFSET(type, field) ((LONG)__builtin_offsetof(type, field))
+#define RTL_FIELD_SIZE(type, field) (sizeof(((type *)0)->field))
+#define CONTAINING_RECORD(address, type, field) ((type *)((char *)(address) - __builtin_offsetof(type, field)))
+#define LOBYTE(word) ((BYTE)((DWORD_PTR)(word) & 0xFF))
+#define HIBYTE(word) ((BYTE)((DWORD_PTR)(word) >> 8 & 0xFF))
+#define LOWORD(number) ((WORD)((DWORD_PTR)(number) & 0xFFFF))
+#define HIWORD(number) ((WORD)((DWORD_PTR)(number) >> 16 & 0xFFFF))
+#define MAKEWORD(low, high) ((WORD)(((BYTE)(low)) | (WORD)((BYTE)(high)) << 8))
+#define MAKELONG(low, high) ((LONG)(((WORD)(low)) | (DWORD)((WORD)(high)) << 16))
 #ifndef ARRAYSIZE
 #define ARRAYSIZE(array) (sizeof(array) / sizeof((array)[0]))
 #endif
 #define _countof(array) ARRAYSIZE(array)
+#ifndef NOMINMAX
+#ifdef __cplusplus
+/* Functions, since libstdc++ has functions of these names. Programs include this header in extern "C" too. */
+extern "C++" {
+template <class A, class B> constexpr auto min(A a, B b) -> decltype(a < b ? a : b) { return a < b ? a : b; }
+template <class A, class B> constexpr auto max(A a, B b) -> decltype(a > b ? a : b) { return a > b ? a : b; }
+}
+#else
+#define min(a, b) ((a) < (b) ? (a) : (b))
+#define max(a, b) ((a) > (b) ? (a) : (b))
+#endif
+#endif
 #define MAKELANGID(primary, sub) ((WORD)((sub) << 10 | (primary)))
 
 #ifdef __cplusplus
@@ -332,8 +581,10 @@ DWORD GetCurrentProcessId(void);
 DWORD GetCurrentThreadId(void);
 void Sleep(DWORD milliseconds);
 void GetSystemTimeAsFileTime(LPFILETIME time);
-/* UTC; fails for times that a SYSTEMTIME cannot have. */
+void GetSystemTime(LPSYSTEMTIME parts);
+/* UTC; fail for times that the other form cannot have. */
 BOOL FileTimeToSystemTime(const FILETIME *time, LPSYSTEMTIME parts);
+BOOL SystemTimeToFileTime(const SYSTEMTIME *parts, LPFILETIME time);
 /* The clock of sessions with ClientContext 1. */
 BOOL QueryPerformanceFrequency(LARGE_INTEGER *frequency);
 BOOL QueryPerformanceCounter(LARGE_INTEGER *count);
@@ -341,5 +592,39 @@ BOOL QueryPerformanceCounter(LARGE_INTEGER *count);
 #ifdef __cplusplus
 }
 #endif
+
+typedef enum {
+  WinNullSid = 0,
+  WinWorldSid = 1,
+  WinLocalSystemSid = 22,
+  WinLocalServiceSid = 23,
+  WinNetworkServiceSid = 24
+} WELL_KNOWN_SID_TYPE;
+
+/* Makes one of the identifiers above; fails for others. */
+static inline __attribute__((unused)) BOOL CreateWellKnownSid(WELL_KNOWN_SID_TYPE type, PSID domain, PSID to,
+                                                              DWORD *size) {
+  static const BYTE parts[][3] = {{WinNullSid, 0, 0},          {WinWorldSid, 1, 0},          {WinLocalSystemSid, 5, 18},
+                                  {WinLocalServiceSid, 5, 19}, {WinNetworkServiceSid, 5, 20}};
+  (void)domain;
+  for (size_t at = 0; at < sizeof parts / sizeof parts[0]; at++) {
+    if (parts[at][0] == (BYTE)type) {
+      SID sid = {1, 1, {{0, 0, 0, 0, 0, parts[at][1]}}, {parts[at][2]}};
+      DWORD available = *size;
+      *size = sizeof sid;
+      if (available < sizeof sid || to == NULL) {
+        SetLastError(ERROR_INSUFFICIENT_BUFFER);
+        return FALSE;
+      }
+      memcpy(to, &sid, sizeof sid);
+      return TRUE;
+    }
+  }
+  SetLastError(ERROR_INVALID_PARAMETER);
+  return FALSE;
+}
+
+#include <openetw_text.h>
+#include <openetw_system.h>
 
 #endif

@@ -17,10 +17,14 @@
 
 mod consume;
 mod control;
+pub mod development;
 mod error;
 mod guid;
+mod own;
 mod provide;
+mod relogger;
 mod schemas;
+mod system;
 mod tdh;
 mod time;
 mod wide;
@@ -28,7 +32,10 @@ mod wide;
 pub use consume::*;
 pub use control::*;
 pub use error::{GetLastError, SetLastError};
+pub use own::*;
 pub use provide::*;
+pub use relogger::*;
 pub use schemas::*;
+pub use system::*;
 pub use tdh::*;
 pub use time::*;

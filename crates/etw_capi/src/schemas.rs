@@ -77,6 +77,16 @@ impl State {
         found
     }
 
+    fn unload(&mut self, name: &str) -> u32 {
+        let before = self.loaded.len();
+        self.loaded.retain(|(loaded, _)| loaded != name);
+        if self.loaded.len() == before {
+            return ERROR_NOT_FOUND;
+        }
+        self.resolver = None;
+        ERROR_SUCCESS
+    }
+
     fn load(&mut self, name: String, providers: Providers) {
         self.loaded.retain(|(other, _)| *other != name);
         self.loaded.push((name, Arc::new(providers)));
@@ -135,6 +145,12 @@ pub unsafe extern "C" fn TdhLoadManifestFromMemory(data: *const c_void, size: u3
     ERROR_SUCCESS
 }
 
+/// Unloads a manifest that [`TdhLoadManifestFromMemory`] loaded from the same place.
+#[unsafe(no_mangle)]
+pub extern "C" fn TdhUnloadManifestFromMemory(data: *const c_void, _size: u32) -> u32 {
+    state().unload(&format!("memory {data:p}"))
+}
+
 /// Unloads a manifest that [`TdhLoadManifest`] loaded.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TdhUnloadManifest(path: *const u16) -> u32 {
@@ -172,12 +188,5 @@ unsafe fn load(path: *const c_void, width: Width) -> u32 {
 unsafe fn unload(path: *const c_void, width: Width) -> u32 {
     // SAFETY: the caller's promise.
     let Some(path) = (unsafe { width.read(path) }) else { return ERROR_INVALID_PARAMETER };
-    let mut state = state();
-    let before = state.loaded.len();
-    state.loaded.retain(|(name, _)| *name != path);
-    if state.loaded.len() == before {
-        return ERROR_NOT_FOUND;
-    }
-    state.resolver = None;
-    ERROR_SUCCESS
+    state().unload(&path)
 }

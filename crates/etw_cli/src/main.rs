@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     if let Some(tool) = words.next().and_then(|program| Tool::of_link(&program)) {
         return tool.run(&words.collect::<Vec<_>>(), commands::report::page);
     }
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(args::words());
     let result = match cli.command {
         Command::Info(args) => commands::info::run(&args),
         Command::Dump(args) => commands::dump::run(&args),
@@ -76,6 +76,8 @@ fn main() -> ExitCode {
         Command::Wpr(args) => return Tool::Wpr.run(&args.words, commands::report::page),
         #[cfg(target_os = "linux")]
         Command::Xperf(args) => return Tool::Xperf.run(&args.words, commands::report::page),
+        #[cfg(target_os = "linux")]
+        Command::InstallDev { dir, libraries } => commands::install_dev::run(&dir, libraries.as_deref()),
         Command::InstallLinks { dir, force } => links::install(&dir, force),
         Command::Completions { shell } => commands::generate::completions(shell),
         Command::Man { dir } => commands::generate::man(&dir),

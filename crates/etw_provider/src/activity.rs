@@ -10,17 +10,11 @@
 //! activity::set_current(previous);
 //! ```
 
-use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use etw_event::Guid;
 
 use crate::payload::guid_words;
-
-thread_local! {
-    /// The current activity of the thread, as the words in a record.
-    static CURRENT: Cell<[u64; 2]> = const { Cell::new([0; 2]) };
-}
 
 /// Returns the activity of this thread's events; zero if none was set (`EVENT_ACTIVITY_CTRL_GET_ID`).
 pub fn current() -> Guid {
@@ -29,7 +23,7 @@ pub fn current() -> Guid {
 
 /// Sets the thread's activity and returns the previous one (`EVENT_ACTIVITY_CTRL_GET_SET_ID`).
 pub fn set_current(activity: Guid) -> Guid {
-    guid(CURRENT.replace(guid_words(&activity)))
+    guid(etw_sys::ids::replace_activity(guid_words(&activity)))
 }
 
 /// Returns a new activity id, unique on this machine (`EVENT_ACTIVITY_CTRL_CREATE_ID`).
@@ -107,7 +101,7 @@ impl Drop for Scope {
 /// Returns the thread's activity as words of a record.
 #[inline(always)]
 pub(crate) fn current_words() -> [u64; 2] {
-    CURRENT.get()
+    etw_sys::ids::activity()
 }
 
 fn guid(words: [u64; 2]) -> Guid {

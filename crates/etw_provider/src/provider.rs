@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
-use etw_event::{EventDescriptor, ExtendedType, Guid, Keyword, Level, Opcode};
+use etw_event::{EventDescriptor, ExtendedType, Guid, Instance, Keyword, Level, Opcode};
 use etw_sys::AtomicRef;
 
 use crate::control::Callback;
@@ -10,7 +10,7 @@ use crate::enables::Enables;
 use crate::metadata;
 use crate::payload::{Nul16, Payload, guid_words};
 use crate::write::{
-    Classic, Context, Described, EVENT_HEADER, Outcome, Plain, STRING_ONLY, descriptor_words,
+    Classic, Context, Described, EVENT_HEADER, Message, Outcome, Plain, STRING_ONLY, descriptor_words,
 };
 
 /// A source of events, created by [`provider!`](crate::provider!) as a static or by [`Provider::create`] at run time.
@@ -190,7 +190,45 @@ impl Provider {
             return Outcome::NotEnabled;
         }
         let descriptor = EventDescriptor { level, opcode: event_type, version, ..EventDescriptor::ZERO };
-        self.write_classic(wanted, class, &descriptor, payload)
+        self.write_classic(wanted, class, &descriptor, None, payload)
+    }
+
+    /// Writes a classic event of an instance (`TraceEventInstance`), such as a transaction, and of the one that caused
+    /// it.
+    #[inline]
+    pub fn trace_event_instance<P: Payload + ?Sized>(
+        &self,
+        class: &Guid,
+        event_type: Opcode,
+        version: u8,
+        level: Level,
+        instance: &Instance,
+        payload: &P,
+    ) -> Outcome {
+        let wanted = self.wanted(level, Keyword(0));
+        if wanted == 0 {
+            return Outcome::NotEnabled;
+        }
+        let descriptor = EventDescriptor { level, opcode: event_type, version, ..EventDescriptor::ZERO };
+        self.write_classic(wanted, class, &descriptor, Some(instance), payload)
+    }
+
+    /// Writes a WPP message (`TraceMessage`) to all sessions that have enabled the provider: its level and flags are the
+    /// program's business.
+    ///
+    /// The GUID and the number identify the message in a file of trace formats.
+    #[inline]
+    pub fn trace_message<P: Payload + ?Sized>(
+        &self,
+        guid: Option<&Guid>,
+        number: u16,
+        payload: &P,
+    ) -> Outcome {
+        let wanted = self.wanted(Level::LOG_ALWAYS, Keyword(0));
+        if wanted == 0 {
+            return Outcome::NotEnabled;
+        }
+        self.write_message(wanted, &Message { guid: guid.map(guid_words), number }, payload)
     }
 
     /// Returns the sessions that want such an event, one bit each.
@@ -219,12 +257,27 @@ impl Provider {
     ) -> Outcome {
         if related.is_none() {
             let activity = Context { activity, ..Context::default() }.activity_words();
-            let front = self.described(event);
+            let front = self.described(event.words, event.schema);
             if let Some(outcome) = self.enables.try_write(wanted, &front, activity, payload) {
                 return outcome;
             }
         }
         self.write_event_anyhow(wanted, event, activity, related, payload)
+    }
+
+    /// Writes an event as [`Provider::write_event`] does, of the thread's activity, in the common case: one session has
+    /// room for it. Returns whether it has done so.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn try_write_event<P: Payload>(
+        &self,
+        wanted: u32,
+        words: [u64; 2],
+        schema: &[u64],
+        payload: P,
+    ) -> bool {
+        let activity = Context::default().activity_words();
+        self.enables.try_write(wanted, &self.described(words, schema), activity, &payload).is_some()
     }
 
     #[cold]
@@ -239,15 +292,15 @@ impl Provider {
     ) -> Outcome {
         let name = if event.name.is_empty() { metadata::name_in_item(event.schema) } else { event.name };
         let context = Context { activity, related, name: Some(name) };
-        self.enables.write(wanted, &self.described(event), &context, payload)
+        self.enables.write(wanted, &self.described(event.words, event.schema), &context, payload)
     }
 
     #[inline(always)]
-    fn described<'e>(&self, event: &'e EventMetadata<'_>) -> Described<'e> {
+    fn described<'e>(&self, words: [u64; 2], schema: &'e [u64]) -> Described<'e> {
         Described {
-            plain: Plain { first: EVENT_HEADER, provider: self.guid_words, descriptor: event.words },
+            plain: Plain { first: EVENT_HEADER, provider: self.guid_words, descriptor: words },
             traits: self.traits,
-            schema: event.schema,
+            schema,
         }
     }
 
@@ -302,14 +355,24 @@ impl Provider {
     }
 
     #[inline(never)]
+    fn write_message<P: Payload + ?Sized>(&self, wanted: u32, front: &Message, payload: &P) -> Outcome {
+        self.enables.write(wanted, front, &Context::default(), payload)
+    }
+
+    #[inline(never)]
     fn write_classic<P: Payload + ?Sized>(
         &self,
         wanted: u32,
         class: &Guid,
         descriptor: &EventDescriptor,
+        instance: Option<&Instance>,
         payload: &P,
     ) -> Outcome {
-        let front = Classic { class: guid_words(class), descriptor: *descriptor };
+        let instance = instance.map(|instance| {
+            let [first, second] = guid_words(&instance.parent_guid);
+            [u64::from(instance.id) | u64::from(instance.parent_id) << 32, first, second]
+        });
+        let front = Classic { class: guid_words(class), descriptor: *descriptor, instance };
         self.enables.write(wanted, &front, &Context::default(), payload)
     }
 }
@@ -333,5 +396,12 @@ impl<'a> EventMetadata<'a> {
         schema: &'a [u64],
     ) -> EventMetadata<'a> {
         EventMetadata { words: descriptor_words(&descriptor), name, schema }
+    }
+
+    /// Creates an event from its descriptor as records store it, and its schema.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub const fn from_words(words: [u64; 2], schema: &'a [u64]) -> EventMetadata<'a> {
+        EventMetadata { words, name: "", schema }
     }
 }

@@ -64,6 +64,12 @@ impl Sink {
         self.region.try_reserve(epoch, etw_sys::cpu::known()?, len_bytes, clock::counter)
     }
 
+    /// Returns the session's clock.
+    #[inline(always)]
+    pub(crate) fn clock(&self) -> ClockSource {
+        self.clock
+    }
+
     /// Returns the time on the session's clock.
     #[inline(always)]
     fn now(&self) -> u64 {

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use etw_buffer::{Reserve, Slot};
-use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode, Record};
+use etw_event::{EventDescriptor, Guid, Keyword, Level, MessageFlags, Opcode, Record};
+use etw_sys::clock::ClockSource;
 
 use crate::activity;
 use crate::enables::{Enables, Entry, Settings};
@@ -32,13 +33,15 @@ pub enum Outcome {
 pub(crate) trait Front: Copy {
     /// Size of the header in words.
     const HEADER_WORDS: usize;
+    /// Whether extended items may follow the header.
+    const HAS_ITEMS: bool;
 
     /// Size of header and items in words.
     fn len_words(&self) -> usize;
 
-    /// Stores everything but the words that the writer fills in: the first one, the ids and the time. Extras are stored
-    /// after the header. Returns the first word without the size.
-    fn put(&self, words: &[AtomicU64], activity: [u64; 2], extras: &[u64]) -> u64;
+    /// Stores everything but the first word. Extras are stored after the header. Returns the first word without the
+    /// size.
+    fn put(&self, words: &[AtomicU64], stamp: &Stamp, activity: [u64; 2], extras: &[u64]) -> u64;
 
     /// The extended item with a TraceLogging event's metadata; empty for other events.
     fn schema(&self) -> &[u64] {
@@ -47,6 +50,15 @@ pub(crate) trait Front: Copy {
 
     /// The event's descriptor, used by filters.
     fn descriptor(&self) -> EventDescriptor;
+}
+
+/// When and where a record is written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stamp {
+    /// Thread in the low half, process in the high half.
+    ids: u64,
+    time: u64,
+    clock: ClockSource,
 }
 
 /// An event with nothing but its header.
@@ -71,10 +83,21 @@ pub(crate) struct Described<'a> {
 pub(crate) struct Classic {
     pub(crate) class: [u64; 2],
     pub(crate) descriptor: EventDescriptor,
+    /// Id and parent's id, and the parent's class, of an event of an instance.
+    pub(crate) instance: Option<[u64; 3]>,
+}
+
+/// A WPP message.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Message {
+    /// The GUID that identifies its file of formats, if it has one.
+    pub(crate) guid: Option<[u64; 2]>,
+    pub(crate) number: u16,
 }
 
 impl Front for Plain {
     const HEADER_WORDS: usize = 10;
+    const HAS_ITEMS: bool = true;
 
     #[inline(always)]
     fn len_words(&self) -> usize {
@@ -82,10 +105,12 @@ impl Front for Plain {
     }
 
     #[inline(always)]
-    fn put(&self, words: &[AtomicU64], activity: [u64; 2], extras: &[u64]) -> u64 {
+    fn put(&self, words: &[AtomicU64], stamp: &Stamp, activity: [u64; 2], extras: &[u64]) -> u64 {
         // One length check covers the whole header.
         let Some((header, behind)) = words.split_first_chunk::<10>() else { return self.first };
         let store = |word: &AtomicU64, value: u64| word.store(value, Relaxed);
+        store(&header[1], stamp.ids);
+        store(&header[2], stamp.time);
         store(&header[3], self.provider[0]);
         store(&header[4], self.provider[1]);
         store(&header[5], self.descriptor[0]);
@@ -113,6 +138,7 @@ impl Front for Plain {
 
 impl Front for Described<'_> {
     const HEADER_WORDS: usize = 10;
+    const HAS_ITEMS: bool = true;
 
     #[inline(always)]
     fn len_words(&self) -> usize {
@@ -120,8 +146,8 @@ impl Front for Described<'_> {
     }
 
     #[inline(always)]
-    fn put(&self, words: &[AtomicU64], activity: [u64; 2], extras: &[u64]) -> u64 {
-        let first = self.plain.put(words, activity, extras);
+    fn put(&self, words: &[AtomicU64], stamp: &Stamp, activity: [u64; 2], extras: &[u64]) -> u64 {
+        let first = self.plain.put(words, stamp, activity, extras);
         let items = words.get(10 + extras.len()..).unwrap_or_default();
         copy(items, self.traits);
         if !self.schema.is_empty() {
@@ -144,24 +170,64 @@ impl Front for Described<'_> {
 
 impl Front for Classic {
     const HEADER_WORDS: usize = 6;
+    const HAS_ITEMS: bool = false;
 
     #[inline(always)]
     fn len_words(&self) -> usize {
-        6
+        if self.instance.is_some() { 9 } else { 6 }
     }
 
     #[inline(always)]
-    fn put(&self, words: &[AtomicU64], _: [u64; 2], _: &[u64]) -> u64 {
+    fn put(&self, words: &[AtomicU64], stamp: &Stamp, _: [u64; 2], _: &[u64]) -> u64 {
         if let Some(header) = words.first_chunk::<6>() {
+            header[1].store(stamp.ids, Relaxed);
+            header[2].store(stamp.time, Relaxed);
             header[3].store(self.class[0], Relaxed);
             header[4].store(self.class[1], Relaxed);
         }
+        if let Some(instance) = &self.instance {
+            copy(words.get(6..).unwrap_or_default(), instance);
+        }
         let EventDescriptor { opcode, level, version, .. } = self.descriptor;
-        CLASSIC_HEADER | u64::from(opcode.0) << 32 | u64::from(level.0) << 40 | u64::from(version) << 48
+        // EVENT_INSTANCE_GUID_HEADER is the next kind.
+        (CLASSIC_HEADER + (u64::from(self.instance.is_some()) << 16))
+            | u64::from(opcode.0) << 32
+            | u64::from(level.0) << 40
+            | u64::from(version) << 48
     }
 
     fn descriptor(&self) -> EventDescriptor {
         self.descriptor
+    }
+}
+
+impl Front for Message {
+    const HEADER_WORDS: usize = 3;
+    const HAS_ITEMS: bool = false;
+
+    #[inline(always)]
+    fn len_words(&self) -> usize {
+        if self.guid.is_some() { 5 } else { 3 }
+    }
+
+    #[inline(always)]
+    fn put(&self, words: &[AtomicU64], stamp: &Stamp, _: [u64; 2], _: &[u64]) -> u64 {
+        let mut flags = MessageFlags::TIMESTAMP | MessageFlags::SYSTEM_INFO | MessageFlags::POINTER64;
+        if stamp.clock != ClockSource::System {
+            flags |= MessageFlags::PERFORMANCE_TIMESTAMP;
+        }
+        if self.guid.is_some() {
+            flags |= MessageFlags::GUID;
+        }
+        let parts = self.guid.into_iter().flatten().chain([stamp.time, stamp.ids]);
+        for (place, word) in words.iter().skip(1).zip(parts) {
+            place.store(word, Relaxed);
+        }
+        MESSAGE_HEADER | u64::from(self.number) << 32 | u64::from(flags.0) << 48
+    }
+
+    fn descriptor(&self) -> EventDescriptor {
+        EventDescriptor { id: self.number, ..EventDescriptor::ZERO }
     }
 }
 
@@ -176,6 +242,8 @@ fn copy(to: &[AtomicU64], from: &[u64]) {
 pub(crate) const EVENT_HEADER: u64 = 0xC013_0000 | (Record::NO_CPU_TIME as u64) << 32;
 /// `EVENT_TRACE_HEADER` of 64 bits.
 pub(crate) const CLASSIC_HEADER: u64 = 0xC014_0000;
+/// The header of a WPP message.
+const MESSAGE_HEADER: u64 = 0x9000_0000;
 /// `EVENT_HEADER_FLAG_EXTENDED_INFO`, as in the first word.
 const EXTENDED: u64 = 1 << 32;
 /// `EVENT_HEADER_FLAG_STRING_ONLY`.
@@ -226,7 +294,8 @@ impl Enables {
         let ids = etw_sys::ids::known()?;
         let len = u16::try_from(front.len_words() * 8 + payload.len_bytes()).ok()?;
         let slot = sink.try_reserve(settings.epoch(), len)?;
-        let first = fill(&slot, len, ids, front, activity, &[], payload);
+        let stamp = Stamp { ids, time: slot.time, clock: ClockSource::Counter };
+        let first = fill(&slot, len, &stamp, front, activity, &[], payload);
         sink.commit(slot, first);
         Some(Outcome::Written)
     }
@@ -299,8 +368,7 @@ fn with_extras<F: Front, P: Payload + ?Sized>(
         }
     }
     let activity = context.activity_words();
-    if F::HEADER_WORDS == Classic::HEADER_WORDS {
-        // Classic records have no extended items.
+    if !F::HAS_ITEMS {
         return put(sink, settings.epoch(), front, activity, &[], payload);
     }
     let mut extras = Extras::new(properties, context.related);
@@ -329,7 +397,8 @@ fn put<F: Front, P: Payload + ?Sized>(
         Reserve::Closed => return Outcome::NotEnabled,
     };
     let ids = etw_sys::ids::thread_and_process();
-    let first = fill(&slot, len, ids, front, activity, extras, payload);
+    let stamp = Stamp { ids, time: slot.time, clock: sink.clock() };
+    let first = fill(&slot, len, &stamp, front, activity, extras, payload);
     sink.commit(slot, first);
     Outcome::Written
 }
@@ -343,7 +412,7 @@ const AHEAD_WORDS: usize = 128;
 fn fill<F: Front, P: Payload + ?Sized>(
     slot: &Slot<'_>,
     len: u16,
-    ids: u64,
+    stamp: &Stamp,
     front: &F,
     activity: [u64; 2],
     extras: &[u64],
@@ -353,11 +422,7 @@ fn fill<F: Front, P: Payload + ?Sized>(
     if let [record, ..] = words {
         etw_sys::prefetch_for_writing(record, AHEAD_WORDS, words.len());
     }
-    if let [_, first, second, ..] = words {
-        first.store(ids, Relaxed);
-        second.store(slot.time, Relaxed);
-    }
-    let first = front.put(words, activity, extras) | u64::from(len);
+    let first = front.put(words, stamp, activity, extras) | u64::from(len);
     let behind = words.get(front.len_words() + extras.len()..).unwrap_or_default();
     let mut writer = PayloadWriter::new(behind);
     payload.put(&mut writer);

@@ -2,6 +2,8 @@
 
 #[cfg(target_os = "linux")]
 mod build;
+#[cfg(target_os = "linux")]
+mod capi;
 mod decode;
 mod effort;
 #[cfg(target_os = "linux")]
@@ -89,6 +91,9 @@ enum Suite {
     /// Writing events, compared with LTTng-UST.
     #[cfg(target_os = "linux")]
     Write,
+    /// Writing events from C, compared with the macro of Rust.
+    #[cfg(target_os = "linux")]
+    Capi,
     /// Whole sessions: throughput and latency.
     #[cfg(target_os = "linux")]
     Session,
@@ -121,6 +126,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Suite::Threads => threads::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]
         Suite::Write => write::rows(&Effort::new(options.smoke))?,
+        #[cfg(target_os = "linux")]
+        Suite::Capi => capi::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]
         Suite::Session => session::rows(options.busy_seconds())?,
         #[cfg(target_os = "linux")]

@@ -1,10 +1,12 @@
-//! The event whose callback this thread runs, which TDH decodes without a search.
+//! What this thread does: the event whose callback it runs, which TDH decodes without a search, and what to call when a
+//! session has no events.
 
 // UNSAFETY: keeps an address while the value lives on the stack below.
 #![expect(unsafe_code)]
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ptr;
+use std::rc::Rc;
 
 use etw_schema::Event;
 use windows_sys::Win32::System::Diagnostics::Etw::EVENT_RECORD;
@@ -13,10 +15,28 @@ thread_local! {
     /// The record that the callback got, and the event that it shows.
     static CURRENT: Cell<(*const EVENT_RECORD, *const Event<'static>)> =
         const { Cell::new((ptr::null(), ptr::null())) };
+    /// Called at the moments when a session has no events.
+    static IDLE: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
+}
+
+/// Called when everything that sessions have sent is delivered.
+pub(super) fn idle() {
+    // The call may process another trace.
+    if let Some(idle) = IDLE.with_borrow(Clone::clone) {
+        idle();
+    }
+}
+
+/// Sets what [`idle`] calls on this thread while `work` runs.
+pub(super) fn with_idle<R>(idle: Rc<dyn Fn()>, work: impl FnOnce() -> R) -> R {
+    let outer = IDLE.replace(Some(idle));
+    let result = work();
+    IDLE.set(outer);
+    result
 }
 
 /// Makes an event the thread's current one while `work` runs.
-pub(super) fn during<R>(record: *const EVENT_RECORD, event: &Event<'_>, work: impl FnOnce() -> R) -> R {
+pub(crate) fn during<R>(record: *const EVENT_RECORD, event: &Event<'_>, work: impl FnOnce() -> R) -> R {
     struct Restore((*const EVENT_RECORD, *const Event<'static>));
     impl Drop for Restore {
         fn drop(&mut self) {

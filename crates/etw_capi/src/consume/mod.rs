@@ -10,5 +10,6 @@ mod record;
 pub use open::*;
 pub use process::ProcessTrace;
 
-pub(crate) use current::with_event;
-pub(crate) use record::rebuild;
+pub(crate) use current::{during, with_event};
+pub(crate) use open::code_of;
+pub(crate) use record::{event_record, rebuild};

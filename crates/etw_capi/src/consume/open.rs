@@ -7,13 +7,18 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use etw_consumer::{InputError, SessionError, StopHandle, Trace, TraceError};
-use windows_sys::Win32::System::Diagnostics::Etw::{EVENT_TRACE_LOGFILEA, EVENT_TRACE_LOGFILEW};
+use windows_sys::Win32::System::Diagnostics::Etw::{
+    ETW_OPEN_TRACE_OPTIONS, ETW_PROCESS_TRACE_MODE_RAW_TIMESTAMP, EVENT_TRACE_LOGFILEA, EVENT_TRACE_LOGFILEW,
+    PROCESS_TRACE_MODE_EVENT_RECORD, PROCESS_TRACE_MODE_RAW_TIMESTAMP, PROCESS_TRACE_MODE_REAL_TIME,
+    TRACE_LOGFILE_HEADER,
+};
 
+use super::current;
 use super::logfile::Logfile;
 use crate::error::{
     ERROR_BAD_PATHNAME, ERROR_CTX_CLOSE_PENDING, ERROR_FILE_NOT_FOUND, ERROR_INVALID_DATA,
-    ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER, ERROR_SUCCESS, ERROR_WMI_INSTANCE_NOT_FOUND, SetLastError,
-    code_of_io,
+    ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER, ERROR_NOT_SUPPORTED, ERROR_SUCCESS,
+    ERROR_WMI_INSTANCE_NOT_FOUND, SetLastError, code_of_io,
 };
 use crate::wide::Width;
 
@@ -68,6 +73,77 @@ pub unsafe extern "C" fn OpenTraceA(logfile: *mut EVENT_TRACE_LOGFILEA) -> u64 {
     unsafe { open(logfile.cast(), Width::Narrow) }
 }
 
+macro_rules! open_from {
+    ($($(#[$doc:meta])* $name:ident ($text:ty, $width:expr, $is_live:expr);)*) => {
+        $(
+            $(#[$doc])*
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name(
+                name: *const $text,
+                options: *const ETW_OPEN_TRACE_OPTIONS,
+                header: *mut TRACE_LOGFILE_HEADER,
+            ) -> u64 {
+                // SAFETY: the caller's promise.
+                unsafe { open_from(name.cast_mut().cast(), options, header, $width, $is_live) }
+            }
+        )*
+    };
+}
+
+open_from! {
+    /// Opens a file. The header may be null.
+    OpenTraceFromFile(u16, Width::Wide16, false);
+    /// [`OpenTraceFromFile`] with characters of 32 bits.
+    OpenTraceFromFile32(u32, Width::Wide32, false);
+    /// Opens a session. The header may be null.
+    OpenTraceFromRealTimeLogger(u16, Width::Wide16, true);
+    /// [`OpenTraceFromRealTimeLogger`] with characters of 32 bits.
+    OpenTraceFromRealTimeLogger32(u32, Width::Wide32, true);
+}
+
+/// # Safety
+///
+/// The name has this width, and the pointers are null or valid.
+unsafe fn open_from(
+    name: *mut u16,
+    options: *const ETW_OPEN_TRACE_OPTIONS,
+    header: *mut TRACE_LOGFILE_HEADER,
+    width: Width,
+    is_live: bool,
+) -> u64 {
+    if options.is_null() {
+        SetLastError(ERROR_INVALID_PARAMETER);
+        return INVALID;
+    }
+    // SAFETY: the caller's promise; zeros are valid for all members of the other structure.
+    let (options, mut logfile) =
+        unsafe { (options.read_unaligned(), std::mem::zeroed::<EVENT_TRACE_LOGFILEW>()) };
+    if options.BufferCallback.is_some() {
+        SetLastError(ERROR_NOT_SUPPORTED);
+        return INVALID;
+    }
+    let mut mode = PROCESS_TRACE_MODE_EVENT_RECORD;
+    if options.ProcessTraceModes & ETW_PROCESS_TRACE_MODE_RAW_TIMESTAMP != 0 {
+        mode |= PROCESS_TRACE_MODE_RAW_TIMESTAMP;
+    }
+    if is_live {
+        mode |= PROCESS_TRACE_MODE_REAL_TIME;
+        logfile.LoggerName = name;
+    } else {
+        logfile.LogFileName = name;
+    }
+    logfile.Anonymous1.ProcessTraceMode = mode;
+    logfile.Anonymous2.EventRecordCallback = options.EventCallback;
+    logfile.Context = options.EventCallbackContext;
+    // SAFETY: the caller's promise for the name.
+    let handle = unsafe { open(&mut logfile, width) };
+    if handle != INVALID && !header.is_null() {
+        // SAFETY: the pointer is to a header.
+        unsafe { header.write_unaligned(logfile.LogfileHeader) };
+    }
+    handle
+}
+
 /// Closes a trace. If it is being processed, `ProcessTrace` ends soon, and this returns `ERROR_CTX_CLOSE_PENDING`.
 #[unsafe(no_mangle)]
 pub extern "C" fn CloseTrace(handle: u64) -> u32 {
@@ -100,7 +176,7 @@ unsafe fn try_open(logfile: *mut EVENT_TRACE_LOGFILEW, width: Width) -> Result<u
     // SAFETY: the caller's promise.
     let read = unsafe { Logfile::read(place, width) }?;
     let stop = StopHandle::default();
-    let trace = read.add_to(Logfile::builder()).stop_handle(&stop).open();
+    let trace = read.add_to(Logfile::builder()).on_idle(current::idle).stop_handle(&stop).open();
     let trace = trace.map_err(|error| code_of(&error))?;
     let header = trace.headers().first().ok_or(ERROR_INVALID_DATA)?;
     read.describe(place, header, is_kernel(header));
@@ -119,7 +195,7 @@ pub(super) fn is_kernel(header: &etw_etl::LogFileHeader) -> bool {
 }
 
 /// Returns the code of an error.
-pub(super) fn code_of(error: &TraceError) -> u32 {
+pub(crate) fn code_of(error: &TraceError) -> u32 {
     match error {
         TraceError::Input(InputError::Io { source, .. }) => code_of_io(source),
         TraceError::Input(InputError::Nothing) => ERROR_FILE_NOT_FOUND,

@@ -25,11 +25,6 @@ use crate::error::{
 /// Most traces that can be processed together.
 const MAX_TRACES: u32 = 64;
 
-thread_local! {
-    /// What this thread processes, for the moments when a session has no events.
-    static ACTIVE: RefCell<Option<Rc<RefCell<Processing>>>> = const { RefCell::new(None) };
-}
-
 /// Delivers the events of open traces, all in time order, to their callbacks. Returns at the end of the files and
 /// sessions, when a trace is closed, or with `ERROR_CANCELLED` when a buffer callback returns 0.
 #[unsafe(no_mangle)]
@@ -95,7 +90,7 @@ fn read_all(
 ) -> Result<(), u32> {
     // A live session keeps its place in the stream, so its trace is used as it was opened.
     let mut joined = None;
-    let needs_new = open.len() > 1 || start.is_some() || end.is_some() || has_buffer_callback(open);
+    let needs_new = open.len() > 1 || start.is_some() || end.is_some();
     if needs_new {
         let mut builder = Logfile::builder().stop_handle(&open.first().ok_or(ERROR_INVALID_PARAMETER)?.stop);
         if let Some(start) = start {
@@ -104,9 +99,7 @@ fn read_all(
         if let Some(end) = end {
             builder = builder.to(TimePoint::At(FileTime(end.0.saturating_add(1))));
         }
-        if has_buffer_callback(open) {
-            builder = builder.on_idle(idle);
-        }
+        builder = builder.on_idle(current::idle);
         for one in open {
             builder = one.logfile.add_to(builder);
         }
@@ -129,30 +122,21 @@ fn read_all(
         stop: open.first().ok_or(ERROR_INVALID_PARAMETER)?.stop.clone(),
     };
     let processing = Rc::new(RefCell::new(processing));
-    let outer = ACTIVE.replace(Some(processing.clone()));
-    let read = trace.for_each_layout(|event| processing.borrow_mut().deliver(event));
-    ACTIVE.set(outer);
+    let active = processing.clone();
+    let idle = Rc::new(move || {
+        // A callback that processes another trace has this one borrowed.
+        if let Ok(mut active) = active.try_borrow_mut() {
+            active.flush();
+        }
+    });
+    let read =
+        current::with_idle(idle, || trace.for_each_layout(|event| processing.borrow_mut().deliver(event)));
     let mut processing = processing.borrow_mut();
     if !processing.is_cancelled {
         processing.flush();
     }
     read.map_err(|error| code_of(&error))?;
     if processing.is_cancelled { Err(ERROR_CANCELLED) } else { Ok(()) }
-}
-
-fn has_buffer_callback(open: &[Arc<Open>]) -> bool {
-    open.iter().any(|open| open.logfile.buffer_callback.is_some())
-}
-
-/// Called when everything that sessions have sent is delivered.
-fn idle() {
-    let active = ACTIVE.with_borrow(Clone::clone);
-    // A callback that processes another trace has this one borrowed.
-    if let Some(active) = active
-        && let Ok(mut active) = active.try_borrow_mut()
-    {
-        active.flush();
-    }
 }
 
 /// The state of a call of `ProcessTrace`.

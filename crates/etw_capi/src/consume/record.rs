@@ -19,7 +19,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 use crate::guid;
 
 /// Returns a record as C has it. It points into the record's bytes and into `items`.
-pub(super) fn event_record(
+pub(crate) fn event_record(
     record: &Record<'_>,
     is_raw: bool,
     context: *mut c_void,

@@ -3,7 +3,7 @@
 // UNSAFETY: reads what callers point to.
 #![expect(unsafe_code)]
 
-use etw_controller::{EnableBuilder, EnableProperties, Filter, ProviderKey, ProviderSpec};
+use etw_controller::{Controller, EnableBuilder, EnableProperties, Filter, ProviderKey, ProviderSpec};
 use etw_event::{Guid, Keyword, Level};
 use windows_sys::Win32::System::Diagnostics::Etw::{
     ENABLE_TRACE_PARAMETERS, EVENT_CONTROL_CODE_CAPTURE_STATE, EVENT_CONTROL_CODE_DISABLE_PROVIDER,
@@ -18,6 +18,7 @@ use super::connection::{Hosting, connected, session_name};
 use super::sessions::code;
 use crate::error::{ERROR_INVALID_PARAMETER, ERROR_NOT_SUPPORTED};
 use crate::guid;
+use crate::provide::catch_up;
 use crate::wide::Width;
 
 /// Most bytes of a filter.
@@ -157,7 +158,9 @@ unsafe fn enable(
     let name = session_name(session, None)?;
     match control_code {
         EVENT_CONTROL_CODE_DISABLE_PROVIDER => {
-            connected(Hosting::Never, |controller| controller.disable(&name, provider))
+            connected(Hosting::Never, |controller| controller.disable(&name, provider))?;
+            catch_up(&provider, || true);
+            Ok(())
         }
         EVENT_CONTROL_CODE_CAPTURE_STATE => connected(Hosting::Never, |controller| {
             controller.capture_state(&name, provider, Level(level), Keyword(any))
@@ -179,7 +182,16 @@ unsafe fn enable(
                     enable = enable.filter(filter);
                 }
             }
-            connected(Hosting::Never, |controller| controller.enable(&name, &enable))
+            connected(Hosting::Never, |controller| controller.enable(&name, &enable))?;
+            // A program that enables its own provider writes events next.
+            let pid = std::process::id();
+            catch_up(&provider, || {
+                let known = connected(Hosting::Never, Controller::providers).unwrap_or_default();
+                known
+                    .iter()
+                    .any(|one| (one.guid == provider || one.group == provider) && one.pids.contains(&pid))
+            });
+            Ok(())
         }
         _ => Err(ERROR_INVALID_PARAMETER),
     }

@@ -6,13 +6,16 @@
 use std::ffi::c_void;
 
 use etw_controller::{Controller, ProviderStatus};
-use windows_sys::Win32::System::Diagnostics::Etw::{TraceGuidQueryInfo, TraceGuidQueryList};
+use windows_sys::Win32::System::Diagnostics::Etw::{
+    TRACE_GUID_PROPERTIES, TraceGuidQueryInfo, TraceGuidQueryList,
+};
 use windows_sys::core::GUID;
 
 use super::connection::{Hosting, connected};
 use super::sessions::code;
 use crate::error::{
-    ERROR_INSUFFICIENT_BUFFER, ERROR_INVALID_PARAMETER, ERROR_NOT_SUPPORTED, ERROR_WMI_INSTANCE_NOT_FOUND,
+    ERROR_INSUFFICIENT_BUFFER, ERROR_INVALID_PARAMETER, ERROR_MORE_DATA, ERROR_NOT_SUPPORTED,
+    ERROR_WMI_INSTANCE_NOT_FOUND,
 };
 use crate::guid;
 
@@ -59,6 +62,40 @@ pub unsafe extern "C" fn EnumerateTraceGuidsEx(
             output.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         }
         Ok(())
+    }))
+}
+
+/// Writes the registered providers into structures of the caller, with what one of the sessions that enable them has set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn EnumerateTraceGuids(
+    properties: *mut *mut TRACE_GUID_PROPERTIES,
+    room: u32,
+    count: *mut u32,
+) -> u32 {
+    if count.is_null() || (properties.is_null() && room != 0) {
+        return ERROR_INVALID_PARAMETER;
+    }
+    code(registered().and_then(|providers| {
+        // SAFETY: the caller promises `room` pointers to structures.
+        unsafe {
+            count.write_unaligned(providers.len() as u32);
+            for (index, provider) in providers.iter().take(room as usize).enumerate() {
+                let place = properties.add(index).read_unaligned();
+                if place.is_null() {
+                    return Err(ERROR_INVALID_PARAMETER);
+                }
+                let enable = provider.enables.first();
+                place.write_unaligned(TRACE_GUID_PROPERTIES {
+                    Guid: guid::of(provider.guid),
+                    GuidType: 0,
+                    LoggerId: enable.map_or(0, |enable| enable.logger_id.into()),
+                    EnableLevel: enable.map_or(0, |enable| enable.level.0.into()),
+                    EnableFlags: enable.map_or(0, |enable| enable.any.0 as u32),
+                    IsEnable: enable.is_some(),
+                });
+            }
+        }
+        if (room as usize) < providers.len() { Err(ERROR_MORE_DATA) } else { Ok(()) }
     }))
 }
 

@@ -15,8 +15,8 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 };
 use windows_sys::core::GUID;
 
-use super::pieces::{Plain, bytes_at};
-use super::registration::{self, Registration, find};
+use super::pieces::{Mixed, Plain, bytes_at, is_converted, type_of};
+use super::registration::{self, Callback, Registration, find};
 use crate::error::{
     ERROR_ARITHMETIC_OVERFLOW, ERROR_INVALID_DATA, ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER,
     ERROR_MORE_DATA, ERROR_NOT_ENOUGH_MEMORY, ERROR_NOT_SUPPORTED, ERROR_SUCCESS,
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn EventRegister(
     }
     // SAFETY: the pointer is to a REGHANDLE.
     let store = |value, _| unsafe { handle.write_unaligned(value) };
-    match registration::register("", id, None, callback, context, store) {
+    match registration::register("", id, None, Callback::enable(callback, context), store) {
         Some(_) => ERROR_SUCCESS,
         None => ERROR_NOT_ENOUGH_MEMORY,
     }
@@ -223,15 +223,28 @@ unsafe fn write(
     }
     // SAFETY: the pointers are null or to GUIDs.
     let (activity, related) = unsafe { (guid::read(activity), guid::read(related)) };
-    if data.first().is_some_and(|data| kind_of(data) != 0) {
-        return write_described(provider, &descriptor, activity, related, data);
+    let ids = (activity, related);
+    if data.iter().all(|data| type_of(data) == 0) {
+        write_payload(provider, &descriptor, &ids, &Plain(data))
+    } else if data.iter().all(|data| type_of(data) == 0 || is_converted(data)) {
+        write_payload(provider, &descriptor, &ids, &Mixed(data))
+    } else {
+        write_described(provider, &descriptor, activity, related, data)
     }
-    let payload = Plain(data);
-    let outcome = match (&activity, &related) {
-        (None, None) => provider.write(&descriptor, &payload),
-        _ => provider.write_transfer(&descriptor, activity.as_ref(), related.as_ref(), &payload),
+}
+
+#[inline]
+fn write_payload(
+    provider: &etw_provider::Provider,
+    descriptor: &EventDescriptor,
+    (activity, related): &(Option<Guid>, Option<Guid>),
+    payload: &impl Payload,
+) -> u32 {
+    let outcome = match (activity, related) {
+        (None, None) => provider.write(descriptor, payload),
+        _ => provider.write_transfer(descriptor, activity.as_ref(), related.as_ref(), payload),
     };
-    code_of(outcome, &payload)
+    code_of(outcome, payload)
 }
 
 /// Writes an event that brings its own description, as implementations of TraceLogging in other languages do: the
@@ -244,19 +257,19 @@ fn write_described(
     related: Option<Guid>,
     data: &[EVENT_DATA_DESCRIPTOR],
 ) -> u32 {
-    let first = data.iter().position(|data| kind_of(data) == 0).unwrap_or(data.len());
+    let first = data.iter().position(|data| type_of(data) == 0).unwrap_or(data.len());
     let (described, rest) = data.split_at(first);
-    let of_kind = |kind| described.iter().find(|data| kind_of(data) == kind);
+    let of_kind = |kind| described.iter().find(|data| type_of(data) == kind);
     let known = |data| {
         matches!(
-            kind_of(data),
+            type_of(data),
             EVENT_DATA_DESCRIPTOR_TYPE_EVENT_METADATA | EVENT_DATA_DESCRIPTOR_TYPE_PROVIDER_METADATA
         )
     };
     let Some(event) = of_kind(EVENT_DATA_DESCRIPTOR_TYPE_EVENT_METADATA) else {
         return ERROR_INVALID_PARAMETER;
     };
-    if !described.iter().all(known) || rest.iter().any(|data| kind_of(data) != 0) {
+    if !described.iter().all(known) || rest.iter().any(|data| type_of(data) != 0) {
         return ERROR_INVALID_PARAMETER;
     }
     // SAFETY: the program promises that a descriptor names readable memory.
@@ -272,11 +285,6 @@ fn write_described(
     let event = EventMetadata::from_parts(*descriptor, "", &schema);
     let payload = Plain(rest);
     code_of(provider.write_event(wanted, &event, activity.as_ref(), related.as_ref(), &payload), &payload)
-}
-
-fn kind_of(data: &EVENT_DATA_DESCRIPTOR) -> u32 {
-    // SAFETY: every value of the bytes is one of the union's members.
-    u32::from(unsafe { data.Anonymous.Anonymous.Type })
 }
 
 /// Returns the error code of an outcome.

@@ -1,11 +1,14 @@
 //! Providers: registering, and writing events.
 
+mod classic;
 mod events;
 mod pieces;
 mod registration;
 mod tracelogging;
 
+pub use classic::*;
 pub use events::*;
 
 pub(crate) use events::from_descriptor;
+pub(crate) use registration::catch_up;
 pub use tracelogging::*;

@@ -13,7 +13,7 @@ use crate::wide::character;
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Piece {
-    /// Where it is.
+    /// Where it is, or the value itself.
     pub pointer: u64,
     /// Bytes, or characters of 32 bits.
     pub size: u32,
@@ -26,15 +26,41 @@ const TEXT32: u32 = 2;
 const COUNTED32: u32 = 3;
 const SOCKET: u32 = 4;
 const ARRAY: u32 = 5;
+const UNITS32: u32 = 6;
+const VALUE: u32 = 7;
+const CHARS32: u32 = 8;
 
 /// Larger than any record.
 const TOO_LARGE: usize = 0x1_0000;
 
 /// The pieces of a TraceLogging event.
+#[derive(Clone, Copy)]
 pub(crate) struct Pieces<'p>(pub(crate) &'p [Piece]);
+
+/// A payload that the macros have packed.
+#[derive(Clone, Copy)]
+pub(crate) struct Words<'p> {
+    pub(crate) words: &'p [u64],
+    /// Bytes of the payload. The rest of the last word is zero.
+    pub(crate) size: usize,
+}
 
 /// The pieces of an event of `EventWrite`.
 pub(crate) struct Plain<'p>(pub(crate) &'p [EVENT_DATA_DESCRIPTOR]);
+
+/// The pieces of an event of `EventWrite`, some of which are converted (`OPENETW_DATA_DESCRIPTOR_*`).
+pub(crate) struct Mixed<'p>(pub(crate) &'p [EVENT_DATA_DESCRIPTOR]);
+
+/// Returns the type of a descriptor.
+pub(super) fn type_of(data: &EVENT_DATA_DESCRIPTOR) -> u32 {
+    // SAFETY: every value of the bytes is one of the union's members.
+    u32::from(unsafe { data.Anonymous.Anonymous.Type })
+}
+
+/// Whether a type is one of `OPENETW_DATA_DESCRIPTOR_*`.
+pub(super) fn is_converted(data: &EVENT_DATA_DESCRIPTOR) -> bool {
+    matches!(type_of(data) ^ 0x80, COUNTED | COUNTED32 | UNITS32)
+}
 
 impl Piece {
     /// # Safety
@@ -62,6 +88,9 @@ impl Piece {
             TEXT32 => 2 + unsafe { self.characters() }.map(|c| 2 * c.len_utf16()).sum::<usize>(),
             // SAFETY: as above.
             COUNTED32 => 2 + unsafe { self.characters() }.map(|c| 2 * c.len_utf16()).sum::<usize>(),
+            UNITS32 => 2 * size,
+            CHARS32 if size > 0xFFFF => TOO_LARGE,
+            CHARS32 => 2 + 2 * size,
             ARRAY if self.elements() > 0xFFFF => TOO_LARGE,
             ARRAY => 2 + size,
             _ => size,
@@ -77,6 +106,11 @@ impl Piece {
             COUNTED => out.put(u64::from(self.size.min(0xFFFF)), 2),
             ARRAY => out.put(self.elements().min(0xFFFF) as u64, 2),
             TEXT32 | COUNTED32 => return self.put_wide(out),
+            UNITS32 => return self.put_units(out),
+            CHARS32 => {
+                out.put(u64::from(self.size.min(0xFFFF)), 2);
+                return self.put_units(out);
+            }
             SOCKET => return self.put_socket(out),
             _ => {}
         }
@@ -100,6 +134,14 @@ impl Piece {
         }
     }
 
+    /// Puts one unit for each character, so that lengths hold that a payload has elsewhere.
+    fn put_units(&self, out: &mut PayloadWriter<'_>) {
+        // SAFETY: what the program's macros promise for this kind.
+        for character in unsafe { self.characters() } {
+            out.put(u16::try_from(u32::from(character)).unwrap_or(0xFFFD).into(), 2);
+        }
+    }
+
     /// IPv6 has another number on Windows.
     fn put_socket(&self, out: &mut PayloadWriter<'_>) {
         // SAFETY: what the program's macro promises for this kind.
@@ -118,19 +160,37 @@ impl Piece {
 impl Payload for Pieces<'_> {
     #[inline]
     fn len_bytes(&self) -> usize {
-        self.0.iter().map(|piece| if piece.kind == 0 { piece.size as usize } else { piece.len_bytes() }).sum()
+        let len = |piece: &Piece| match piece.kind {
+            0 | VALUE => piece.size as usize,
+            _ => piece.len_bytes(),
+        };
+        self.0.iter().map(len).sum()
     }
 
     #[inline]
     fn put(&self, out: &mut PayloadWriter<'_>) {
         for piece in self.0 {
-            if piece.kind == 0 {
+            match piece.kind {
+                VALUE => out.put(piece.pointer, piece.size.clamp(1, 8)),
                 // SAFETY: what the program's macros promise for this kind.
-                out.put_bytes(unsafe { piece.bytes() });
-            } else {
-                piece.put(out);
+                0 => out.put_bytes(unsafe { piece.bytes() }),
+                _ => piece.put(out),
             }
         }
+    }
+}
+
+impl Payload for Words<'_> {
+    #[inline(always)]
+    fn len_bytes(&self) -> usize {
+        self.size
+    }
+
+    #[inline(always)]
+    fn put(&self, out: &mut PayloadWriter<'_>) {
+        let Some((last, words)) = self.words.split_last() else { return };
+        words.iter().for_each(|word| out.put(*word, 8));
+        out.put(*last, (self.size - 8 * words.len()) as u32);
     }
 }
 
@@ -146,6 +206,22 @@ impl Payload for Plain<'_> {
             // SAFETY: the program promises that a descriptor names readable memory.
             out.put_bytes(unsafe { bytes_at(data.Ptr, data.Size as usize) });
         }
+    }
+}
+
+impl Mixed<'_> {
+    fn pieces(&self) -> impl Iterator<Item = Piece> {
+        self.0.iter().map(|data| Piece { pointer: data.Ptr, size: data.Size, kind: type_of(data) & 0x7F })
+    }
+}
+
+impl Payload for Mixed<'_> {
+    fn len_bytes(&self) -> usize {
+        self.pieces().map(|piece| piece.len_bytes()).sum()
+    }
+
+    fn put(&self, out: &mut PayloadWriter<'_>) {
+        self.pieces().for_each(|piece| piece.put(out));
     }
 }
 

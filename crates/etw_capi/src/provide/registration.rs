@@ -8,7 +8,7 @@
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{cell::Cell, ptr};
 
 use etw_event::Guid;
@@ -40,6 +40,8 @@ pub(crate) struct Registration {
     generation: AtomicU32,
     pooled: AtomicRef<Pooled>,
     callback: Mutex<Option<Callback>>,
+    /// The place in the table.
+    index: AtomicU32,
     /// Number of callbacks that run.
     running: AtomicU32,
 }
@@ -51,9 +53,16 @@ struct Pooled {
     registration: AtomicRef<Registration>,
 }
 
-/// A callback of C and its context.
+/// A callback of C.
 #[derive(Debug, Clone, Copy)]
-struct Callback {
+pub(super) enum Callback {
+    Enable(Enable),
+    Classic(Classic),
+}
+
+/// `PENABLECALLBACK` and its context, as an address.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Enable {
     function: unsafe extern "system" fn(
         *const windows_sys::core::GUID,
         u32,
@@ -64,6 +73,13 @@ struct Callback {
         *mut c_void,
     ),
     context: usize,
+}
+
+/// `WMIDPREQUEST` and its context, as an address.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Classic {
+    pub(super) function: unsafe extern "system" fn(i32, *const c_void, *mut u32, *mut c_void) -> u32,
+    pub(super) context: usize,
 }
 
 thread_local! {
@@ -77,6 +93,7 @@ impl Registration {
             generation: AtomicU32::new(0),
             pooled: AtomicRef::none(),
             callback: Mutex::new(None),
+            index: AtomicU32::new(0),
             running: AtomicU32::new(0),
         }
     }
@@ -97,7 +114,12 @@ impl Registration {
         let callback = *self.callback();
         if let Some(callback) = callback {
             let outer = IN_CALLBACK.replace(ptr::from_ref(self).addr());
-            callback.call(control);
+            match callback {
+                Callback::Enable(enable) => enable.call(control),
+                // A classic provider has no state to capture.
+                Callback::Classic(_) if control.code == ControlCode::CaptureState => {}
+                Callback::Classic(classic) => classic.call(self.index.load(Ordering::Relaxed), control),
+            }
             IN_CALLBACK.set(outer);
         }
         self.running.fetch_sub(1, Ordering::AcqRel);
@@ -113,6 +135,13 @@ impl Registration {
 }
 
 impl Callback {
+    /// Returns the callback of a provider; `None` without a function.
+    pub(super) fn enable(callback: PENABLECALLBACK, context: *mut c_void) -> Option<Callback> {
+        callback.map(|function| Callback::Enable(Enable { function, context: context.addr() }))
+    }
+}
+
+impl Enable {
     fn call(&self, control: &Control) {
         let code = match control.code {
             ControlCode::CaptureState => 2,
@@ -146,13 +175,48 @@ pub(crate) fn find(handle: u64) -> Option<&'static Registration> {
     (generation & 1 == 1 && generation == (handle >> 32) as u32).then_some(registration)
 }
 
+/// Returns the registration of an index, if it is in use.
+pub(super) fn at(index: u32) -> Option<&'static Registration> {
+    let index = index as usize;
+    let registration = TABLE.get(index / BLOCK)?.load()?.get(index % BLOCK)?;
+    (registration.generation.load(Ordering::Acquire) & 1 == 1).then_some(registration)
+}
+
+/// Waits until the providers of this process know which sessions have enabled them, if one of them has this GUID. A thread
+/// of theirs reads what hosts send; registering reads it up to the host's reply.
+///
+/// `is_known` says whether the host knows the provider of this process. Nothing waits in a callback, which may run on that
+/// thread.
+pub(crate) fn catch_up(guid: &Guid, mut is_known: impl FnMut() -> bool) {
+    if IN_CALLBACK.get() != 0 || !is_registered(guid) {
+        return;
+    }
+    for _ in 0..200 {
+        if is_known() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    static ANY: OnceLock<&Provider> = OnceLock::new();
+    let any = ANY.get_or_init(|| Provider::create_unshared("", Guid::from_provider_name("OpenETW.C"), None));
+    any.register();
+    any.unregister();
+}
+
+/// Whether this process has registered a provider or a group.
+fn is_registered(guid: &Guid) -> bool {
+    let made = POOL.lock().unwrap_or_else(PoisonError::into_inner).made;
+    (0..made)
+        .filter_map(|index| at(index as u32)?.provider())
+        .any(|provider| provider.guid() == *guid || provider.group() == Some(*guid))
+}
+
 /// Registers a provider, and writes its handle to `out` before its callback can run. Returns `None` if there are too many.
 pub(crate) fn register(
     name: &str,
     guid: Guid,
     group: Option<Guid>,
-    callback: PENABLECALLBACK,
-    context: *mut c_void,
+    callback: Option<Callback>,
     out: impl FnOnce(u64, &'static Provider),
 ) -> Option<u64> {
     let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
@@ -171,7 +235,8 @@ pub(crate) fn register(
     let registration = TABLE.get(index as usize / BLOCK)?.load()?.get(index as usize % BLOCK)?;
     let (pooled, is_new) = pool.provider(name, guid, group);
     drop(pool);
-    *registration.callback() = callback.map(|function| Callback { function, context: context.addr() });
+    *registration.callback() = callback;
+    registration.index.store(index, Ordering::Relaxed);
     registration.pooled.store(Some(pooled));
     pooled.registration.store(Some(registration));
     let generation = registration.generation.fetch_add(1, Ordering::AcqRel) + 1;

@@ -6,14 +6,14 @@
 use std::ffi::{c_char, c_void};
 use std::sync::atomic::AtomicU32;
 
-use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode};
-use etw_provider::{EventMetadata, Provider};
+use etw_event::{Guid, Keyword, Level};
+use etw_provider::{EventMetadata, Payload, Provider};
 use windows_sys::Win32::System::Diagnostics::Etw::PENABLECALLBACK;
 use windows_sys::core::GUID;
 
 use super::events::code_of;
-use super::pieces::{Piece, Pieces};
-use super::registration;
+use super::pieces::{Piece, Pieces, Words};
+use super::registration::{self, Callback};
 use crate::error::{ERROR_NOT_SUPPORTED, ERROR_SUCCESS};
 use crate::guid;
 use crate::wide::Width;
@@ -37,10 +37,8 @@ pub struct TraceLoggingProvider {
 #[repr(C)]
 #[derive(Debug)]
 pub struct TraceLoggingEvent {
-    channel: u8,
-    level: u8,
-    opcode: u8,
-    reserved: [u8; 5],
+    /// As records store it.
+    descriptor: u64,
     keyword: u64,
 }
 
@@ -62,7 +60,8 @@ pub unsafe extern "C" fn openetw_tl_register(
         let id = id_of(provider);
         // The provider is static, or its owner unregisters it before it goes.
         let gate: &'static AtomicU32 = &(*provider).gate;
-        let registered = registration::register(&name, id, group, callback, context, |handle, own| {
+        let callback = Callback::enable(callback, context);
+        let registered = registration::register(&name, id, group, callback, |handle, own| {
             (*provider).handle = handle;
             (*provider).provider = own;
             own.mirror_gate(Some(gate));
@@ -132,32 +131,95 @@ pub unsafe extern "C" fn openetw_tl_write(
     count: u32,
     data: *const Piece,
 ) -> u32 {
-    // SAFETY: the pointer is to a provider that the macros define; what it has is never freed.
-    let Some(own) = (unsafe { (*provider).provider.as_ref() }) else { return ERROR_SUCCESS };
-    // SAFETY: the macros define the event, and after it its extended item, whose first two bytes are its size: a
-    // multiple of 8, at an address that is one.
-    let (event, schema) = unsafe {
-        let item = event.add(1).cast::<u64>();
-        (&*event, std::slice::from_raw_parts(item, usize::from(item.cast::<u16>().read()) / 8))
+    // SAFETY: the macros make as many pieces as they say, and the caller's promises.
+    unsafe {
+        let pieces = std::slice::from_raw_parts(data, count as usize);
+        write(provider, event, activity, related, Pieces(pieces))
+    }
+}
+
+/// [`openetw_tl_write`] with a payload of `size` bytes, the last word filled with zeros.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_tl_write_words(
+    provider: *const TraceLoggingProvider,
+    event: *const TraceLoggingEvent,
+    activity: *const GUID,
+    related: *const GUID,
+    size: u32,
+    words: *const u64,
+) -> u32 {
+    // SAFETY: the macros make as many words as `size` bytes take, and the caller's promises.
+    unsafe {
+        let words = std::slice::from_raw_parts(words, size.div_ceil(8) as usize);
+        write(provider, event, activity, related, Words { words, size: size as usize })
+    }
+}
+
+/// # Safety
+///
+/// The pointers are to a provider and an event that the macros define, and to GUIDs or null.
+#[inline(always)]
+unsafe fn write<P: Payload + Copy>(
+    provider: *const TraceLoggingProvider,
+    event: *const TraceLoggingEvent,
+    activity: *const GUID,
+    related: *const GUID,
+    payload: P,
+) -> u32 {
+    // SAFETY: the pointers are to a provider and an event that the macros define; what they have is never freed.
+    let (own, words) = unsafe {
+        let Some(own) = (*provider).provider.as_ref() else { return ERROR_SUCCESS };
+        (own, [(*event).descriptor, (*event).keyword])
     };
-    // Manifests define channels from 16 on, so a lower number does not change who gets the event.
-    let descriptor = EventDescriptor {
-        channel: event.channel,
-        level: Level(event.level),
-        opcode: Opcode(event.opcode),
-        keyword: Keyword(event.keyword),
-        ..EventDescriptor::ZERO
-    };
-    let wanted = own.wanted(descriptor.level, descriptor.keyword);
+    let [descriptor, keyword] = words;
+    let wanted = own.wanted(Level((descriptor >> 32) as u8), Keyword(keyword));
     if wanted == 0 {
         return ERROR_SUCCESS;
     }
-    // SAFETY: the GUIDs are null or valid, and the macros make as many pieces as they say.
-    let (activity, related, pieces) = unsafe {
-        (guid::read(activity), guid::read(related), std::slice::from_raw_parts(data, count as usize))
+    // SAFETY: the macros define the event.
+    let schema = unsafe { schema_of(event) };
+    let is_plain = activity.is_null() && related.is_null();
+    if is_plain && own.try_write_event(wanted, words, schema, payload) {
+        return ERROR_SUCCESS;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { write_anyhow(own, wanted, event, activity, related, payload) }
+}
+
+/// Returns the extended item of an event.
+///
+/// # Safety
+///
+/// The event is one that the macros define; it is never freed.
+#[inline(always)]
+unsafe fn schema_of<'e>(event: *const TraceLoggingEvent) -> &'e [u64] {
+    // SAFETY: the item follows the event. Its first two bytes are its size: a multiple of 8, at an address that is one.
+    unsafe {
+        let item = event.add(1).cast::<u64>();
+        std::slice::from_raw_parts(item, usize::from(item.cast::<u16>().read()) / 8)
+    }
+}
+
+/// Writes an event in all other cases.
+///
+/// # Safety
+///
+/// As of `write`.
+#[cold]
+#[inline(never)]
+unsafe fn write_anyhow<P: Payload>(
+    own: &Provider,
+    wanted: u32,
+    event: *const TraceLoggingEvent,
+    activity: *const GUID,
+    related: *const GUID,
+    payload: P,
+) -> u32 {
+    // SAFETY: the caller's promises.
+    let (words, schema, activity, related) = unsafe {
+        ([(*event).descriptor, (*event).keyword], schema_of(event), guid::read(activity), guid::read(related))
     };
-    let metadata = EventMetadata::from_parts(descriptor, "", schema);
-    let payload = Pieces(pieces);
+    let metadata = EventMetadata::from_words(words, schema);
     code_of(own.write_event(wanted, &metadata, activity.as_ref(), related.as_ref(), &payload), &payload)
 }
 

@@ -6,12 +6,13 @@
 use std::ffi::c_void;
 
 use etw_event::{Clock, Guid, Origin, PointerSize, Record, Ticks};
-use etw_schema::{Event, EventSchema, Located, event_metadata};
+use etw_schema::{Event, EventSchema, Located, Resolver, event_metadata};
 use windows_sys::Win32::System::Diagnostics::Etw::{
     EVENT_DESCRIPTOR, EVENT_RECORD, PROVIDER_EVENT_INFO, TDH_CONTEXT, TRACE_EVENT_INFO,
 };
 use windows_sys::core::GUID;
 
+use super::decoding::{named_formats, with_formats};
 use super::info::{Labels, event_info, source_of};
 use super::out::{Blob, copy};
 use crate::consume::{rebuild, with_event};
@@ -22,30 +23,30 @@ use crate::schemas::state;
 use crate::wide::Width;
 
 /// Writes the schema of an event. With too small a buffer, writes the size that is needed and returns
-/// `ERROR_INSUFFICIENT_BUFFER`. Contexts are not needed.
+/// `ERROR_INSUFFICIENT_BUFFER`. Of contexts, files of trace formats are used.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TdhGetEventInformation(
     event: *const EVENT_RECORD,
-    _contexts: u32,
-    _context: *const TDH_CONTEXT,
+    contexts: u32,
+    context: *const TDH_CONTEXT,
     buffer: *mut TRACE_EVENT_INFO,
     size: *mut u32,
 ) -> u32 {
     // SAFETY: the caller's promise.
-    unsafe { event_information(event, buffer.cast(), size, Width::Wide16) }
+    unsafe { event_information(event, (contexts, context), buffer.cast(), size, Width::Wide16) }
 }
 
 /// [`TdhGetEventInformation`] with characters of 32 bits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TdhGetEventInformation32(
     event: *const EVENT_RECORD,
-    _contexts: u32,
-    _context: *const TDH_CONTEXT,
+    contexts: u32,
+    context: *const TDH_CONTEXT,
     buffer: *mut TRACE_EVENT_INFO,
     size: *mut u32,
 ) -> u32 {
     // SAFETY: the caller's promise.
-    unsafe { event_information(event, buffer.cast(), size, Width::Wide32) }
+    unsafe { event_information(event, (contexts, context), buffer.cast(), size, Width::Wide32) }
 }
 
 /// Writes the schema of an event of a manifest, found by id and version.
@@ -100,7 +101,7 @@ pub unsafe extern "C" fn TdhEnumerateManifestProviderEvents(
 }
 
 /// Calls `work` with the decoded event of a record: that of the callback which this thread runs, or one decoded from the record
-/// alone.
+/// alone, with files of trace formats.
 ///
 /// # Errors
 ///
@@ -111,6 +112,7 @@ pub unsafe extern "C" fn TdhEnumerateManifestProviderEvents(
 /// The record is null, or its pointers are null or to as many bytes as it says.
 pub(super) unsafe fn decode<R>(
     record: *const EVENT_RECORD,
+    formats: &[String],
     work: impl FnOnce(&Event<'_>) -> R,
 ) -> Result<R, u32> {
     let mut work = Some(work);
@@ -127,14 +129,19 @@ pub(super) unsafe fn decode<R>(
     let origin = Origin { clock: Clock::system_time(), ..Origin::default() };
     let record = Record::parse(&bytes, &origin, Ticks(0)).map_err(|_| ERROR_INVALID_DATA)?;
     let mut located = Located::new();
-    Ok(work(&state().resolver().decode(&record, &mut located)))
+    let work = |resolver: &mut Resolver| work(&resolver.decode(&record, &mut located));
+    Ok(match formats {
+        [] => work(state().resolver()),
+        formats => with_formats(formats, work),
+    })
 }
 
 /// # Safety
 ///
-/// As of `decode` and `copy`.
+/// As of `named_formats`, `decode` and `copy`.
 unsafe fn event_information(
     record: *const EVENT_RECORD,
+    (contexts, context): (u32, *const TDH_CONTEXT),
     buffer: *mut u8,
     size: *mut u32,
     width: Width,
@@ -162,7 +169,9 @@ unsafe fn event_information(
         Some(event_info(schema, &labels, Some(properties), width))
     };
     // SAFETY: the caller's promise.
-    match unsafe { decode(record, info) } {
+    let found =
+        unsafe { named_formats(contexts, context, width).and_then(|formats| decode(record, &formats, info)) };
+    match found {
         // SAFETY: the caller's promise.
         Ok(Some(bytes)) => unsafe { copy(&bytes, buffer, size) },
         Ok(None) => ERROR_NOT_FOUND,

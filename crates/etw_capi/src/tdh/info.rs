@@ -3,6 +3,7 @@
 use etw_event::{EventDescriptor, Guid, PointerSize};
 use etw_schema::{
     Count, Decoding, EventSchema, InType, Length, OutType, Properties, Property, PropertyType, Value,
+    manifest,
 };
 
 use super::out::Blob;
@@ -181,23 +182,10 @@ fn shown(in_type: InType, out_type: OutType) -> OutType {
     if out_type != OutType::NULL && out_type.0 < 0x8000 {
         return out_type;
     }
-    match in_type {
-        InType::INT8 => OutType::BYTE,
-        InType::UINT8 => OutType::UNSIGNED_BYTE,
-        InType::INT16 => OutType::SHORT,
-        InType::UINT16 => OutType::UNSIGNED_SHORT,
-        InType::INT32 => OutType::INT,
-        InType::UINT32 => OutType::UNSIGNED_INT,
-        InType::INT64 => OutType::LONG,
-        InType::UINT64 => OutType::UNSIGNED_LONG,
-        InType::FLOAT => OutType::FLOAT,
-        InType::DOUBLE => OutType::DOUBLE,
-        InType::BOOLEAN => OutType::BOOLEAN,
-        InType::GUID => OutType::GUID,
-        InType::BINARY | InType::COUNTED_BINARY => OutType::HEX_BINARY,
-        InType::HEX_INT32 => OutType::HEX_INT32,
-        InType::HEX_INT64 | InType::POINTER | InType::SIZE_T => OutType::HEX_INT64,
-        InType::FILETIME | InType::SYSTEMTIME => OutType::DATETIME,
-        _ => OutType::STRING,
+    match manifest::default_out_type(in_type) {
+        OutType::NULL if in_type == InType::SIZE_T => OutType::HEX_INT64,
+        // Of classes: all the others are text.
+        OutType::NULL => OutType::STRING,
+        out_type => out_type,
     }
 }

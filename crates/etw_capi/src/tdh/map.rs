@@ -58,7 +58,7 @@ unsafe fn map_information(
     // SAFETY: the caller's promise.
     let Some(name) = (unsafe { width.read(name) }) else { return ERROR_INVALID_PARAMETER };
     // SAFETY: the caller's promise.
-    match unsafe { decode(event, |event| find(event, &name).map(|map| encode(&map, width))) } {
+    match unsafe { decode(event, &[], |event| find(event, &name).map(|map| encode(&map, width))) } {
         // SAFETY: the caller's promise.
         Ok(Some(bytes)) => unsafe { copy(&bytes, buffer, size) },
         Ok(None) => ERROR_NOT_FOUND,

@@ -1,15 +1,21 @@
 //! TDH: what the payloads of events mean (`tdh.h`).
 
+mod decoding;
 mod event;
 mod format;
+mod hostile;
 mod info;
 mod map;
 mod out;
 mod property;
 mod providers;
+mod wpp;
 
+pub use decoding::*;
 pub use event::*;
 pub use format::*;
+#[doc(hidden)]
+pub use hostile::decode_hostile_record;
 pub use map::*;
 pub use property::*;
 pub use providers::*;

@@ -6,7 +6,9 @@
 use etw_schema::{Count, Event, PropertyValue, Value};
 use windows_sys::Win32::System::Diagnostics::Etw::{EVENT_RECORD, PROPERTY_DATA_DESCRIPTOR, TDH_CONTEXT};
 
+use super::decoding::named_formats;
 use super::event::{decode, text_at};
+use super::wpp::{is_message, part_of_event, part_of_record};
 use crate::error::{ERROR_INSUFFICIENT_BUFFER, ERROR_INVALID_PARAMETER, ERROR_NOT_FOUND, ERROR_SUCCESS};
 use crate::wide::{Width, character};
 
@@ -17,58 +19,58 @@ const MAX_DEPTH: u32 = 32;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TdhGetPropertySize(
     event: *const EVENT_RECORD,
-    _contexts: u32,
-    _context: *const TDH_CONTEXT,
+    contexts: u32,
+    context: *const TDH_CONTEXT,
     count: u32,
     path: *const PROPERTY_DATA_DESCRIPTOR,
     size: *mut u32,
 ) -> u32 {
     // SAFETY: the caller's promise.
-    unsafe { property_size(event, count, path, size, Width::Wide16) }
+    unsafe { property_size(event, (contexts, context), (count, path), size, Width::Wide16) }
 }
 
 /// [`TdhGetPropertySize`] with characters of 32 bits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TdhGetPropertySize32(
     event: *const EVENT_RECORD,
-    _contexts: u32,
-    _context: *const TDH_CONTEXT,
+    contexts: u32,
+    context: *const TDH_CONTEXT,
     count: u32,
     path: *const PROPERTY_DATA_DESCRIPTOR,
     size: *mut u32,
 ) -> u32 {
     // SAFETY: the caller's promise.
-    unsafe { property_size(event, count, path, size, Width::Wide32) }
+    unsafe { property_size(event, (contexts, context), (count, path), size, Width::Wide32) }
 }
 
 /// Writes the value of a property; texts have a zero at their end.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TdhGetProperty(
     event: *const EVENT_RECORD,
-    _contexts: u32,
-    _context: *const TDH_CONTEXT,
+    contexts: u32,
+    context: *const TDH_CONTEXT,
     count: u32,
     path: *const PROPERTY_DATA_DESCRIPTOR,
     size: u32,
     buffer: *mut u8,
 ) -> u32 {
     // SAFETY: the caller's promise.
-    unsafe { property(event, count, path, size, buffer, Width::Wide16) }
+    unsafe { property(event, (contexts, context), (count, path), size, buffer, Width::Wide16) }
 }
 
 /// [`TdhGetProperty`] with texts in characters of 32 bits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TdhGetProperty32(
     event: *const EVENT_RECORD,
-    _contexts: u32,
-    _context: *const TDH_CONTEXT,
+    contexts: u32,
+    context: *const TDH_CONTEXT,
     count: u32,
     path: *const PROPERTY_DATA_DESCRIPTOR,
     size: u32,
     buffer: *mut u8,
 ) -> u32 {
     // SAFETY: the caller's promise.
-    unsafe { property(event, count, path, size, buffer, Width::Wide32) }
+    unsafe { property(event, (contexts, context), (count, path), size, buffer, Width::Wide32) }
 }
 
 /// # Safety
@@ -76,8 +78,8 @@ pub unsafe extern "C" fn TdhGetProperty32(
 /// The pointers are null or valid.
 unsafe fn property_size(
     event: *const EVENT_RECORD,
-    count: u32,
-    path: *const PROPERTY_DATA_DESCRIPTOR,
+    contexts: (u32, *const TDH_CONTEXT),
+    path: (u32, *const PROPERTY_DATA_DESCRIPTOR),
     size: *mut u32,
     width: Width,
 ) -> u32 {
@@ -85,7 +87,7 @@ unsafe fn property_size(
         return ERROR_INVALID_PARAMETER;
     }
     // SAFETY: the caller's promise.
-    match unsafe { value(event, count, path, width) } {
+    match unsafe { value(event, contexts, path, width) } {
         Ok(bytes) => {
             // SAFETY: the caller's promise.
             unsafe { size.write_unaligned(bytes.len() as u32) };
@@ -100,8 +102,8 @@ unsafe fn property_size(
 /// The pointers are null or valid; the buffer has `size` bytes.
 unsafe fn property(
     event: *const EVENT_RECORD,
-    count: u32,
-    path: *const PROPERTY_DATA_DESCRIPTOR,
+    contexts: (u32, *const TDH_CONTEXT),
+    path: (u32, *const PROPERTY_DATA_DESCRIPTOR),
     size: u32,
     buffer: *mut u8,
     width: Width,
@@ -110,7 +112,7 @@ unsafe fn property(
         return ERROR_INVALID_PARAMETER;
     }
     // SAFETY: the caller's promise.
-    match unsafe { value(event, count, path, width) } {
+    match unsafe { value(event, contexts, path, width) } {
         Ok(bytes) if bytes.len() > size as usize => ERROR_INSUFFICIENT_BUFFER,
         Ok(bytes) => {
             // SAFETY: the buffer has `size` bytes.
@@ -126,8 +128,8 @@ unsafe fn property(
 /// The pointers are null or valid.
 unsafe fn value(
     event: *const EVENT_RECORD,
-    count: u32,
-    path: *const PROPERTY_DATA_DESCRIPTOR,
+    (contexts, context): (u32, *const TDH_CONTEXT),
+    (count, path): (u32, *const PROPERTY_DATA_DESCRIPTOR),
     width: Width,
 ) -> Result<Vec<u8>, u32> {
     if path.is_null() || count == 0 || count > MAX_DEPTH {
@@ -143,7 +145,21 @@ unsafe fn value(
         steps.push((name.ok_or(ERROR_INVALID_PARAMETER)?, (index != u32::MAX).then_some(index as usize)));
     }
     // SAFETY: the caller's promise.
-    unsafe { decode(event, |event| find(event, &steps, width)) }?
+    let (formats, record) =
+        unsafe { (named_formats(contexts, context, width)?, event.as_ref().ok_or(ERROR_INVALID_PARAMETER)?) };
+    let message_part = match &*steps {
+        [(name, _)] if is_message(record) => Some(name),
+        _ => None,
+    };
+    if let Some(part) = message_part.and_then(|name| part_of_record(record, name)) {
+        return Ok(part);
+    }
+    let found = |event: &Event<'_>| match message_part.and_then(|name| part_of_event(event, name, width)) {
+        Some(part) => Ok(part),
+        None => find(event, &steps, width),
+    };
+    // SAFETY: the caller's promise.
+    unsafe { decode(event, &formats, found) }?
 }
 
 /// Returns the bytes of the value that a path of names and array indexes leads to.

@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 
 use etw_event::Guid;
 use etw_schema::{Decoding, ProviderInfo, builtin};
-use windows_sys::Win32::System::Diagnostics::Etw::{PROVIDER_ENUMERATION_INFO, PROVIDER_FIELD_INFOARRAY};
+use windows_sys::Win32::System::Diagnostics::Etw::{
+    DecodingSourceWbem, DecodingSourceXMLFile, PROVIDER_ENUMERATION_INFO, PROVIDER_FIELD_INFOARRAY,
+};
 use windows_sys::core::GUID;
 
 use super::out::{Blob, copy};
-use crate::error::{ERROR_INVALID_PARAMETER, ERROR_NOT_FOUND};
+use crate::error::{ERROR_INVALID_PARAMETER, ERROR_NOT_FOUND, ERROR_NOT_SUPPORTED};
 use crate::guid;
 use crate::schemas::state;
 use crate::wide::Width;
@@ -23,7 +25,7 @@ pub unsafe extern "C" fn TdhEnumerateProviders(
     size: *mut u32,
 ) -> u32 {
     // SAFETY: the caller's promise.
-    unsafe { copy(&all(Width::Wide16), buffer.cast(), size) }
+    unsafe { copy(&all(Width::Wide16, None), buffer.cast(), size) }
 }
 
 /// [`TdhEnumerateProviders`] with characters of 32 bits.
@@ -33,7 +35,56 @@ pub unsafe extern "C" fn TdhEnumerateProviders32(
     size: *mut u32,
 ) -> u32 {
     // SAFETY: the caller's promise.
-    unsafe { copy(&all(Width::Wide32), buffer.cast(), size) }
+    unsafe { copy(&all(Width::Wide32, None), buffer.cast(), size) }
+}
+
+/// Writes the known providers of one kind of description (`DecodingSourceXMLFile`, `DecodingSourceWbem`).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TdhEnumerateProvidersForDecodingSource(
+    kind: i32,
+    buffer: *mut PROVIDER_ENUMERATION_INFO,
+    size: u32,
+    needed: *mut u32,
+) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { of_source(kind, buffer, size, needed, Width::Wide16) }
+}
+
+/// [`TdhEnumerateProvidersForDecodingSource`] with characters of 32 bits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TdhEnumerateProvidersForDecodingSource32(
+    kind: i32,
+    buffer: *mut PROVIDER_ENUMERATION_INFO,
+    size: u32,
+    needed: *mut u32,
+) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { of_source(kind, buffer, size, needed, Width::Wide32) }
+}
+
+/// # Safety
+///
+/// The pointers are null or valid.
+unsafe fn of_source(
+    kind: i32,
+    buffer: *mut PROVIDER_ENUMERATION_INFO,
+    size: u32,
+    needed: *mut u32,
+    width: Width,
+) -> u32 {
+    if needed.is_null() {
+        return ERROR_INVALID_PARAMETER;
+    }
+    let kind = match kind {
+        DecodingSourceXMLFile => 0,
+        DecodingSourceWbem => 1,
+        _ => return ERROR_NOT_SUPPORTED,
+    };
+    // SAFETY: the caller's promise.
+    unsafe {
+        needed.write_unaligned(size);
+        copy(&all(width, Some(kind)), buffer.cast(), needed)
+    }
 }
 
 /// Writes the keywords, levels, channels, tasks or opcodes of a provider.
@@ -86,7 +137,8 @@ pub unsafe extern "C" fn TdhQueryProviderFieldInformation32(
     unsafe { fields(provider, kind, Some(value), buffer.cast(), size, Width::Wide32) }
 }
 
-fn all(width: Width) -> Vec<u8> {
+/// Returns all providers, or those of one source.
+fn all(width: Width, only: Option<u32>) -> Vec<u8> {
     // Name and `SchemaSource`: 0 a manifest, 1 MOF.
     let mut found: BTreeMap<(String, [u8; 16]), u32> = BTreeMap::new();
     let mut add = |name: &str, guid: &Guid, source| {
@@ -109,6 +161,7 @@ fn all(width: Width) -> Vec<u8> {
     for provider in state.loaded() {
         add(&provider.info.name, &provider.info.guid, (provider.info.decoding == Decoding::Mof).into());
     }
+    found.retain(|_, source| only.is_none_or(|only| *source == only));
     let mut blob = Blob::new(8 + 24 * found.len(), width);
     blob.put_u32(0, found.len() as u32);
     for (((name, guid), source), at) in found.iter().zip((8..).step_by(24)) {

@@ -6,7 +6,7 @@ use etw_consumer::Trace;
 use etw_controller::{EnableBuilder, Instance, SessionBuilder};
 use openetw::session::Runtime;
 
-use crate::support::Workshop;
+use crate::support::{Workshop, has};
 
 /// Returns the text of the code block that begins with this line.
 fn code(document: &str, first_line: &str) -> String {
@@ -18,6 +18,9 @@ fn code(document: &str, first_line: &str) -> String {
 #[test]
 fn both_programs_compile_and_work() {
     let Some(data) = etw_testkit::data::data_dir() else { return };
+    if !has("gcc") || !has("g++") {
+        return;
+    }
     let document = fs::read_to_string(data.join("reference/etw-notes.md")).unwrap();
     let workshop = Workshop::new();
     let trace_path = workshop.path("trace.etl");

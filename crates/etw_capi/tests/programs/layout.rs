@@ -8,7 +8,8 @@ use windows_sys::Win32::Foundation::*;
 use windows_sys::Win32::System::Diagnostics::Etw::*;
 use windows_sys::Win32::System::Time::*;
 
-use crate::support::Workshop;
+use crate::constants::{keywords, numbers};
+use crate::support::{Workshop, available};
 
 /// Calls `$check` for each structure and its members.
 macro_rules! table {
@@ -28,20 +29,14 @@ macro_rules! table {
     };
 }
 
-/// Calls `$check` for each constant.
-macro_rules! constants {
-    ($($name:ident)*) => {
-        fn numbers() -> Vec<(&'static str, u64)> {
-            vec![$((stringify!($name), u64::from($name as u32))),*]
-        }
-    };
-}
-
 table! {
     CLASSIC_EVENT_ID { EventGuid, Type, Reserved }
     ENABLE_TRACE_PARAMETERS { Version, EnableProperty, ControlFlags, SourceId, EnableFilterDesc, FilterDescCount }
     ENABLE_TRACE_PARAMETERS_V1 { Version, EnableProperty, ControlFlags, SourceId, EnableFilterDesc }
+    ETW_BUFFER_CALLBACK_INFORMATION { TraceHandle, LogfileHeader, BuffersRead }
     ETW_BUFFER_CONTEXT { LoggerId }
+    ETW_BUFFER_HEADER { Reserved1, TimeStamp, Reserved2, ClientContext, Reserved3, FilledBytes, Reserved4 }
+    ETW_OPEN_TRACE_OPTIONS { ProcessTraceModes, EventCallback, EventCallbackContext, BufferCallback, BufferCallbackContext }
     EVENT_DATA_DESCRIPTOR { Ptr, Size }
     EVENT_DESCRIPTOR { Id, Version, Channel, Level, Opcode, Task, Keyword }
     EVENT_EXTENDED_ITEM_EVENT_KEY { Key }
@@ -86,51 +81,45 @@ table! {
     TIME_ZONE_INFORMATION { Bias, StandardName, StandardDate, StandardBias, DaylightName, DaylightDate, DaylightBias }
     TRACE_ENABLE_INFO { IsEnabled, Level, Reserved1, LoggerId, EnableProperty, Reserved2, MatchAnyKeyword, MatchAllKeyword }
     TRACE_EVENT_INFO { ProviderGuid, EventGuid, EventDescriptor, DecodingSource, ProviderNameOffset, LevelNameOffset, ChannelNameOffset, KeywordsNameOffset, TaskNameOffset, OpcodeNameOffset, EventMessageOffset, ProviderMessageOffset, BinaryXMLOffset, BinaryXMLSize, PropertyCount, TopLevelPropertyCount, EventPropertyInfoArray }
+    PROFILE_SOURCE_INFO { NextEntryOffset, Source, MinInterval, MaxInterval, Reserved, Description }
     TRACE_GUID_INFO { InstanceCount, Reserved }
     TRACE_GUID_PROPERTIES { Guid, GuidType, LoggerId, EnableLevel, EnableFlags, IsEnable }
     TRACE_GUID_REGISTRATION { Guid, RegHandle }
     TRACE_LOGFILE_HEADER { BufferSize, ProviderVersion, NumberOfProcessors, EndTime, TimerResolution, MaximumFileSize, LogFileMode, BuffersWritten, LoggerName, LogFileName, TimeZone, BootTime, PerfFreq, StartTime, ReservedFlags, BuffersLost }
+    TRACE_PERIODIC_CAPTURE_STATE_INFO { CaptureStateFrequencyInSeconds, ProviderCount, Reserved }
     TRACE_PROFILE_INTERVAL { Source, Interval }
     TRACE_PROVIDER_INFO { ProviderGuid, SchemaSource, ProviderNameOffset }
     TRACE_PROVIDER_INSTANCE_INFO { NextOffset, EnableCount, Pid, Flags }
+    TRACE_STACK_CACHING_INFO { Enabled, CacheSize, BucketCount }
     TRACE_VERSION_INFO { EtwTraceProcessingVersion, Reserved }
     UNICODE_STRING { Length, MaximumLength, Buffer }
     WNODE_HEADER { BufferSize, ProviderId, Guid, ClientContext, Flags }
 }
 
-constants! {
-    ERROR_ACCESS_DENIED ERROR_ALREADY_EXISTS ERROR_ARITHMETIC_OVERFLOW ERROR_BAD_LENGTH ERROR_BUSY ERROR_CANCELLED
-    ERROR_CTX_CLOSE_PENDING ERROR_EVT_INVALID_EVENT_DATA ERROR_FILE_NOT_FOUND ERROR_INSUFFICIENT_BUFFER
-    ERROR_INVALID_DATA ERROR_INVALID_HANDLE ERROR_INVALID_PARAMETER ERROR_MORE_DATA ERROR_NO_SYSTEM_RESOURCES
-    ERROR_NOT_ENOUGH_MEMORY ERROR_NOT_FOUND ERROR_NOT_SUPPORTED ERROR_WMI_GUID_NOT_FOUND
-    ERROR_WMI_INSTANCE_NOT_FOUND ERROR_RESOURCE_TYPE_NOT_FOUND ERROR_RESOURCE_NOT_PRESENT ERROR_MUI_FILE_NOT_FOUND
-    EVENT_TRACE_REAL_TIME_MODE EVENT_TRACE_FLAG_CSWITCH EVENT_TRACE_CONTROL_STOP PROCESS_TRACE_MODE_EVENT_RECORD
-    PROCESS_TRACE_MODE_RAW_TIMESTAMP PROCESS_TRACE_MODE_REAL_TIME EVENT_FILTER_TYPE_PAYLOAD EVENT_FILTER_TYPE_STACKWALK
-    TDH_INTYPE_UNICODECHAR TDH_INTYPE_MANIFEST_COUNTEDBINARY TDH_OUTTYPE_REDUCEDSTRING PropertyParamFixedCount
-    EventProviderSetTraits TraceSystemTraceEnableFlagsInfo TraceSampledProfileIntervalInfo WNODE_FLAG_TRACED_GUID
-    EVENT_HEADER_FLAG_CLASSIC_HEADER EVENT_HEADER_EXT_TYPE_STACK_TRACE64 EVENT_ENABLE_PROPERTY_STACK_TRACE
-    EVENTMAP_INFO_FLAG_WBEM_BITMAP DecodingSourceTlg EventOpcodeInformation WMI_ENABLE_EVENTS TRACE_LEVEL_VERBOSE
-}
-
 #[test]
 fn structures_are_those_of_windows() {
     let workshop = Workshop::new();
-    let (rows, numbers) = (rows(), numbers());
-    let mut text = "#include <stddef.h>\n#include <stdio.h>\n#include <tdh.h>\nint main(void) {\n".to_owned();
+    let (rows, numbers, keywords) = (rows(), numbers(), keywords());
+    let mut text = "#include <stddef.h>\n#include <stdio.h>\n#include <tdh.h>\n#include <evntcons.h>\n\
+        #include <evntprov.h>\n#include <wmistr.h>\nint main(void) {\n"
+        .to_owned();
     for (question, _) in &rows {
         writeln!(text, "  printf(\"{question} = %zu\\n\", (size_t){question});").unwrap();
     }
     for (name, _) in &numbers {
         writeln!(text, "  printf(\"{name} = %u\\n\", (unsigned){name});").unwrap();
     }
+    for (name, _) in &keywords {
+        writeln!(text, "  printf(\"{name} = %llu\\n\", (unsigned long long){name});").unwrap();
+    }
     text.push_str("}\n");
     let source = workshop.path("layout.c");
     fs::write(&source, text).unwrap();
     let mut expected: String =
         rows.iter().map(|(question, number)| format!("{question} = {number}\n")).collect();
-    expected.extend(numbers.iter().map(|(name, number)| format!("{name} = {number}\n")));
-    assert!(rows.len() > 300, "{} rows", rows.len());
-    for compiler in [&["gcc"][..], &["g++", "-x", "c++"], &["clang", "-fshort-wchar"]] {
+    expected.extend(numbers.iter().chain(&keywords).map(|(name, number)| format!("{name} = {number}\n")));
+    assert!(rows.len() > 300 && numbers.len() > 500, "{} and {} rows", rows.len(), numbers.len());
+    for compiler in available(&[&["gcc"], &["g++", "-x", "c++"], &["clang", "-fshort-wchar"]]) {
         let program = workshop.compile(compiler, &source);
         assert_eq!(workshop.run(&program, &[]), expected, "{compiler:?}");
     }

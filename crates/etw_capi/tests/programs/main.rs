@@ -3,7 +3,18 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod activity;
+mod arguments;
+mod constants;
+mod controller;
 mod document;
+mod fields;
+mod headers;
 mod layout;
+mod manifest;
+mod memory;
+mod messages;
+mod relog;
 mod roundtrip;
 mod support;
+mod system;

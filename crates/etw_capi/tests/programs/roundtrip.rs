@@ -1,6 +1,6 @@
 //! A program that records its own events and prints them.
 
-use crate::support::{Workshop, source};
+use crate::support::{Workshop, has, source};
 
 const EXPECTED: &str = "\
 again: 183
@@ -21,6 +21,9 @@ events: all, closed again: 6
 ";
 
 fn check(compiler: &[&str]) {
+    if !has(compiler[0]) {
+        return;
+    }
     let workshop = Workshop::new();
     let program = workshop.compile(compiler, &source("roundtrip.c"));
     let found = workshop.run(&program, &[&workshop.path("own.etl")]);
@@ -50,4 +53,11 @@ fn cpp23_with_gcc() {
 #[test]
 fn cpp20_with_clang() {
     check(&["clang++", "-std=c++20", "-x", "c++"]);
+}
+
+/// Address and undefined-behaviour sanitizers, for what the headers do.
+#[test]
+fn with_sanitizers() {
+    check(&["gcc", "-std=c11", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]);
+    check(&["g++", "-std=c++17", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-x", "c++"]);
 }

@@ -22,6 +22,12 @@ impl Workshop {
             symlink(&library, directory.path().join(name)).unwrap();
         }
         fs::create_dir(directory.path().join("run")).unwrap();
+        // The names of headers that `etw install-dev` adds.
+        let headers = directory.path().join("include");
+        fs::create_dir(&headers).unwrap();
+        for (name, text) in etw_capi::development::headers() {
+            fs::write(headers.join(name), text).unwrap();
+        }
         Workshop { directory }
     }
 
@@ -45,7 +51,7 @@ impl Workshop {
         let output = Command::new(program)
             .args(arguments)
             .args(["-g", "-O1", "-Wall", "-Wextra", "-Werror", "-I"])
-            .arg(include())
+            .arg(self.path("include"))
             .arg(source)
             .args(["-x", "none", "-L"])
             .arg(self.directory.path())
@@ -88,9 +94,19 @@ impl Workshop {
     }
 }
 
-/// The directory of the headers.
-pub(crate) fn include() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("include")
+/// Returns whether a tool is there, and says so if it is not.
+pub(crate) fn has(tool: &str) -> bool {
+    let found =
+        Command::new(tool).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    if !found {
+        eprintln!("skipped: {tool} is not installed");
+    }
+    found
+}
+
+/// Returns the compilers, each with its options, that are there.
+pub(crate) fn available<'a>(compilers: &[&'a [&'a str]]) -> Vec<&'a [&'a str]> {
+    compilers.iter().copied().filter(|compiler| has(compiler[0])).collect()
 }
 
 /// A source of the directory `tests/c`.

@@ -151,12 +151,17 @@ On exit, the daemon stops all sessions and writes their remaining events.")]
     /// Manage the schema store, which describes event payloads
     #[command(subcommand)]
     Schema(SchemaCommand),
-    /// Check an instrumentation manifest as Windows' message compiler does, and write Rust code for its events
-    #[command(after_help = "Examples:
+    /// Check an instrumentation manifest as Windows' message compiler does, and write C or Rust code for its events
+    #[command(
+        disable_help_flag = true,
+        after_help = "Examples:
   etw mc MyProvider.man
-  etw mc MyProvider.man --rust src/my_provider.rs     functions that write its events with `openetw`
+  etw mc -um MyProvider.man -h include -z MyProviderEvents   include/MyProviderEvents.h, as Windows' mc names it
+  etw mc MyProvider.man --rust src/my_provider.rs            functions that write its events with `openetw`
 
-Every error is reported with line and column; the exit status is 1 if there is one, and no code is written.")]
+Every error is reported with line and column; the exit status is 1 if there is one, and no code is written.
+Descriptions of events for those who read them are added with `etw schema add MyProvider.man`."
+    )]
     Mc(McArgs),
     /// Run logman: create, start, stop and query trace sessions (`etw logman -?`)
     #[cfg(target_os = "linux")]
@@ -183,6 +188,20 @@ Every error is reported with line and column; the exit status is 1 if there is o
     /// Run tracerpt: convert traces to CSV, XML or an event log, with a summary and a report (`etw tracerpt -?`)
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Tracerpt(ToolArgs),
+    /// Install what programs in C and C++ need: headers, libopenetw, pkg-config and CMake files
+    #[cfg(target_os = "linux")]
+    #[command(after_help = "Examples:
+  etw install-dev ~/openetw
+  sudo etw install-dev /usr/local
+  gcc hello.c $(pkg-config --cflags --libs openetw) -o hello")]
+    InstallDev {
+        /// Directory that gets `include/openetw` and `lib`.
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+        /// Directory of the built library [default: that of this program, or lib beside it].
+        #[arg(long, value_name = "DIR")]
+        libraries: Option<PathBuf>,
+    },
     /// Install links so that the tools run under their own names: `logman`, …
     #[command(after_help = "Examples:
   etw install-links ~/.local/bin
@@ -423,6 +442,39 @@ pub(crate) struct McArgs {
     /// Write Rust code with one function for each event.
     #[arg(long, short = 'o', value_name = "FILE")]
     pub(crate) rust: Option<PathBuf>,
+    /// Write a C header with macros that write the events from programs (also spelled -um).
+    #[arg(long)]
+    pub(crate) um: bool,
+    /// Directory for the header.
+    #[arg(short = 'h', value_name = "DIR", default_value = ".", requires = "um")]
+    pub(crate) header_dir: PathBuf,
+    /// Name of the header without extension [default: that of the manifest].
+    #[arg(short = 'z', value_name = "NAME", requires = "um")]
+    pub(crate) name: Option<String>,
+    /// Extension of the header.
+    #[arg(short = 'e', value_name = "EXTENSION", default_value = "h", requires = "um")]
+    pub(crate) extension: String,
+    /// Start of the macros' names.
+    #[arg(short = 'p', value_name = "PREFIX", default_value = "EventWrite", requires = "um")]
+    pub(crate) prefix: String,
+    /// Start of the events' symbols that the macros' names omit.
+    #[arg(short = 'P', value_name = "PREFIX", default_value = "", requires = "um")]
+    pub(crate) removed: String,
+    /// Accepted for build scripts of Windows; no resources are written.
+    #[arg(short = 'r', value_name = "DIR", requires = "um")]
+    pub(crate) resource_dir: Option<PathBuf>,
+    /// Print help.
+    #[arg(long, action = clap::ArgAction::Help)]
+    pub(crate) help: Option<bool>,
+}
+
+/// Returns the words of the command line. Windows' mc has an option of two letters after one dash.
+pub(crate) fn words() -> impl Iterator<Item = OsString> {
+    let mut is_mc = false;
+    std::env::args_os().enumerate().map(move |(index, word)| {
+        is_mc |= index == 1 && word == "mc";
+        if is_mc && word == "-um" { "--um".into() } else { word }
+    })
 }
 
 /// Commands of `etw schema`.

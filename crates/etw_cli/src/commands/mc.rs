@@ -1,6 +1,7 @@
-//! `etw mc`: checks manifests, and writes Rust code for their events.
+//! `etw mc`: checks manifests, and writes C and Rust code for their events.
 
 use std::io::Write;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use etw_app::output;
@@ -24,11 +25,20 @@ pub(crate) fn run(args: &McArgs) -> Result<()> {
     }
     if let Some(target) = &args.rust {
         let code = manifest::rust_code(&checked.providers);
-        for left_out in &code.left_out {
-            let manifest::LeftOut { provider, id, version, reason } = left_out;
-            output::warn(&format_args!("{provider}: no function for event {id} version {version}: {reason}"));
+        write_code(target, &code.text, &code.left_out, "function")?;
+    }
+    if args.um {
+        if args.resource_dir.is_some() {
+            output::warn(&format_args!(
+                "-r: resources are not written; `etw schema add {path}` takes their place"
+            ));
         }
-        std::fs::write(target, code.text).with_context(|| format!("cannot write '{}'", target.display()))?;
+        let names = manifest::CNames { prefix: args.prefix.clone(), removed: args.removed.clone() };
+        let header = manifest::c_header(&bytes, &checked.providers, &names);
+        let stem = args.manifest.file_stem().unwrap_or_default().to_string_lossy();
+        let name = args.name.as_deref().unwrap_or(&stem);
+        let target = args.header_dir.join(format!("{name}.{}", args.extension.trim_start_matches('.')));
+        write_code(&target, &header.text, &header.left_out, "macro")?;
     }
     let events: usize = checked.providers.iter().map(|provider| provider.events.len()).sum();
     writeln!(
@@ -37,4 +47,12 @@ pub(crate) fn run(args: &McArgs) -> Result<()> {
         checked.providers.len()
     )?;
     Ok(())
+}
+
+/// Writes code, and warns of the events that it cannot write.
+fn write_code(target: &Path, code: &str, left_out: &[manifest::LeftOut], what: &str) -> Result<()> {
+    for manifest::LeftOut { provider, id, version, reason } in left_out {
+        output::warn(&format_args!("{provider}: no {what} for event {id} version {version}: {reason}"));
+    }
+    std::fs::write(target, code).with_context(|| format!("cannot write '{}'", target.display()))
 }

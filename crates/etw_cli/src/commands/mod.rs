@@ -8,6 +8,8 @@ pub(crate) mod export;
 pub(crate) mod generate;
 pub(crate) mod index;
 pub(crate) mod info;
+#[cfg(target_os = "linux")]
+pub(crate) mod install_dev;
 pub(crate) mod mc;
 pub(crate) mod provider;
 #[cfg(target_os = "linux")]

@@ -11,6 +11,8 @@ mod generated;
 mod http;
 mod index;
 #[cfg(target_os = "linux")]
+mod install_dev;
+#[cfg(target_os = "linux")]
 mod jit;
 #[cfg(target_os = "linux")]
 mod kernel;

@@ -140,3 +140,38 @@ fn events_of_the_code_are_decoded_with_the_manifest() {
     assert_eq!(taken["EventData"], data);
     assert_eq!((system(lost, "EventID"), system(lost, "Level")), (2.into(), 16.into()));
 }
+
+#[test]
+fn the_options_of_windows_mc_name_the_header_and_its_macros() {
+    let etw = Etw::new();
+    let header = |args: &[&str], file: &str| {
+        let output = etw.run(args);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = std::fs::read_to_string(etw.path(file)).unwrap();
+        (text, String::from_utf8(output.stderr).unwrap())
+    };
+    std::fs::create_dir(etw.path("include")).unwrap();
+    let (text, warnings) = header(&["mc", "-um", MANIFEST], "readings.h");
+    assert_eq!(warnings, "");
+    for line in [
+        "#define EventRegisterExample_Readings() EventRegisterByGuidExample_Readings(READINGS)",
+        "#define READING_TAKEN_value 0x1",
+        "#define READINGS_KEYWORD_RawData 0x20",
+        "#define EventWriteMoved(Count, Position_Len_, Position) (MCGEN_EVENT_ENABLED(Moved) ? \
+         EventWriteMoved_AssumeEnabled(Count, Position_Len_, Position) : ERROR_SUCCESS)",
+    ] {
+        assert!(text.lines().any(|found| found == line), "no {line} in\n{text}");
+    }
+    let args = [
+        "mc", MANIFEST, "-um", "-h", "include", "-z", "Own", "-e", "hpp", "-p", "Write", "-P", "READING_",
+        "-r", ".",
+    ];
+    let (text, warnings) = header(&args, "include/Own.hpp");
+    assert!(
+        text.contains("\n#define WriteTAKEN(Type, SensorName,") && text.contains("WriteSensorLost()"),
+        "{text}"
+    );
+    assert!(warnings.contains("resources are not written"), "{warnings}");
+    let (status, _) = etw.fails(&["mc", MANIFEST, "-z", "Own"]);
+    assert_eq!(status, 2);
+}

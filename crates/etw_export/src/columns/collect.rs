@@ -24,7 +24,8 @@ const MAX_NAME: usize = 80;
 /// Name of the table of events without a schema.
 const UNDECODED: &str = "undecoded";
 
-/// Collects events as rows of tables, which a [`ColumnsWriter`](super::ColumnsWriter) writes.
+/// Collects events as rows of tables, which a [`ColumnsWriter`](super::ColumnsWriter) writes or [`Rows::into_batches`]
+/// returns.
 pub struct RowCollector {
     tables: Vec<TableRows>,
     /// Tables by schema address. The schemas are kept alive, so that addresses stay unique.
@@ -58,8 +59,22 @@ pub(super) struct Piece {
     pub(super) bytes: usize,
 }
 
+impl Rows {
+    /// Returns the rows of each table as a record batch, in the order of the tables' first rows.
+    pub fn into_batches(self) -> impl ExactSizeIterator<Item = RecordBatch> {
+        self.pieces.into_iter().map(|piece| piece.rows)
+    }
+}
+
+impl Default for RowCollector {
+    fn default() -> RowCollector {
+        RowCollector::new()
+    }
+}
+
 impl RowCollector {
-    pub(super) fn new() -> RowCollector {
+    /// Creates an empty collector.
+    pub fn new() -> RowCollector {
         RowCollector::with_columns(Arc::default())
     }
 

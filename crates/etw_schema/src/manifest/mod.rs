@@ -26,6 +26,7 @@
 //! assert_eq!(manifest.providers[0].events[0].descriptor.id, 7);
 //! ```
 
+mod c_header;
 mod check;
 mod document;
 mod export;
@@ -44,9 +45,10 @@ use document::Document;
 use provider::{Context, Problems};
 use strings::Strings;
 
+pub use c_header::{CHeader, CNames, c_header};
 pub use export::{write, write_all};
 pub use rust_code::{LeftOut, RustCode, rust_code};
-pub(crate) use template::default_out_type;
+pub use template::default_out_type;
 
 /// The contents of a manifest, and the problems found while reading it.
 #[derive(Debug)]

@@ -226,8 +226,14 @@ impl<'a> Builder<'a, '_> {
     }
 }
 
-/// Returns the out-type of a value without an explicit one, as the message compiler chooses it.
-pub(crate) fn default_out_type(in_type: InType) -> OutType {
+/// Returns the out-type of a value without an explicit one, as the message compiler chooses it; `NULL` for in-types that
+/// manifests do not have.
+///
+/// ```
+/// use etw_schema::{InType, OutType, manifest};
+/// assert_eq!(manifest::default_out_type(InType::GUID), OutType::GUID);
+/// ```
+pub fn default_out_type(in_type: InType) -> OutType {
     match in_type {
         InType::UNICODE_STRING
         | InType::ANSI_STRING

@@ -9,9 +9,35 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use std::sync::{Mutex, Once};
 use std::{io, ptr};
 
-thread_local! {
+/// What every event has of its thread. It is one variable, since in a shared library each costs a call.
+struct OfThread {
     /// Thread id in the low half and process id in the high half; 0 before the first call.
-    static IDS: Cell<u64> = const { Cell::new(0) };
+    ids: Cell<u64>,
+    activity: Cell<[u64; 2]>,
+}
+
+thread_local! {
+    static OF_THREAD: OfThread = const { OfThread { ids: Cell::new(0), activity: Cell::new([0; 2]) } };
+}
+
+/// Returns the thread's activity; zeros before the first call of [`replace_activity`].
+#[inline(always)]
+pub fn activity() -> [u64; 2] {
+    OF_THREAD.with(|thread| thread.activity.get())
+}
+
+/// Sets the thread's activity and returns the previous one.
+pub fn replace_activity(activity: [u64; 2]) -> [u64; 2] {
+    OF_THREAD.with(|thread| thread.activity.replace(activity))
+}
+
+#[inline(always)]
+fn ids() -> u64 {
+    OF_THREAD.with(|thread| thread.ids.get())
+}
+
+fn set_ids(ids: u64) {
+    OF_THREAD.with(|thread| thread.ids.set(ids));
 }
 
 /// Returns the thread id in the low half and the process id in the high half, in the process's own PID namespace.
@@ -20,7 +46,7 @@ thread_local! {
 /// created by a bare `clone` system call, which keeps its parent's ids.
 #[inline(always)]
 pub fn thread_and_process() -> u64 {
-    match IDS.get() {
+    match ids() {
         0 => ask(),
         ids => ids,
     }
@@ -29,7 +55,7 @@ pub fn thread_and_process() -> u64 {
 /// Returns the ids if that takes no call; `None` before the thread's first call of [`thread_and_process`].
 #[inline(always)]
 pub fn known() -> Option<u64> {
-    match IDS.get() {
+    match ids() {
         0 => None,
         ids => Some(ids),
     }
@@ -40,7 +66,7 @@ fn ask() -> u64 {
     let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     let ids = u64::from(thread) | u64::from(std::process::id()) << 32;
     if install().is_ok() {
-        IDS.set(ids);
+        set_ids(ids);
     }
     ids
 }
@@ -112,7 +138,7 @@ fn install() -> io::Result<()> {
 }
 
 extern "C" fn in_child() {
-    IDS.set(0);
+    set_ids(0);
     for slot in &FILES {
         let file = slot.swap(-1, Ordering::AcqRel);
         if file >= 0 {

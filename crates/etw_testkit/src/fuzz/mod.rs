@@ -4,6 +4,8 @@
 //! bounded by the input. `fuzz/fuzz_targets` contains a target for each name in [`TARGETS`]; tests replay the seeds of
 //! every target, and damaged versions of them, without a fuzzer.
 
+#[cfg(target_os = "linux")]
+mod capi;
 mod consumer;
 mod decoder;
 mod export;
@@ -26,6 +28,8 @@ use etw_event::{Clock, Origin, Record, Sid, Ticks};
 use crate::data::workspace_root;
 use crate::seeds::{self, Seed};
 
+#[cfg(target_os = "linux")]
+pub use capi::tdh;
 pub use consumer::{container, decoded_file, dotnet_ipc, filter, nettrace, provider_string};
 pub use decoder::{built_in, decoder, message};
 pub use export::{columns, evtx, timeline};
@@ -95,6 +99,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "store", body: store, seeds: seeds::store },
     Target { name: "symbol_path", body: symbol_path, seeds: seeds::symbol_path },
     Target { name: "symbol_server", body: symbol_server, seeds: seeds::symbol_server },
+    #[cfg(target_os = "linux")]
+    Target { name: "tdh", body: tdh, seeds: seeds::tdh },
     Target { name: "timeline", body: timeline, seeds: seeds::etl_file },
     Target { name: "tmf", body: tmf, seeds: seeds::tmf },
     Target { name: "trace_logging", body: trace_logging, seeds: seeds::trace_logging },

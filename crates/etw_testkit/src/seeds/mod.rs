@@ -9,10 +9,14 @@ use crate::pe::ResourceType;
 use crate::traces::{self, Kind, Recipe};
 use crate::{compiled_manifest, hive, pe};
 
+#[cfg(target_os = "linux")]
+mod capi;
 mod runtime;
 mod sources;
 mod symbols;
 
+#[cfg(target_os = "linux")]
+pub use capi::tdh;
 pub use runtime::*;
 pub use sources::*;
 pub use symbols::*;

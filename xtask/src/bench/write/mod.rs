@@ -1,8 +1,8 @@
 //! The write suite: the cost of an event for its writer, compared with LTTng-UST and `tracing` in the same run.
 
 pub(crate) mod instructions;
-mod lttng;
-mod ours;
+pub(crate) mod lttng;
+pub(crate) mod ours;
 mod region;
 mod tracing;
 

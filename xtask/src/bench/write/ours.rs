@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(150);
 
 /// How an event is described.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// By its id, as a manifest's events and LTTng's are.
     Id,
     /// By the names and types that it carries (TraceLogging).
@@ -52,7 +52,7 @@ pub(super) fn one(form: Form, kind: Kind, value: u64) {
 
 /// Writes events in rounds on each thread; the first round is not counted. A round fits in the session's buffers, so
 /// that no event is lost if the logger has to share a processor.
-pub(super) fn write(
+pub(crate) fn write(
     mode: Mode,
     form: Form,
     kind: Kind,

@@ -1,0 +1,56 @@
+"""Event Tracing for Windows as an open system: read, record and write traces.
+
+>>> import openetw
+>>> for event in openetw.open("trace.etl").where("pid == 4"):  # doctest: +SKIP
+...     print(event.time, event.kind, event.fields)
+>>> disk = openetw.open("trace.etl").to_pandas("disk")  # doctest: +SKIP
+
+Sessions and providers need Linux; everything else works on every system.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ._errors import (
+    ArgumentError,
+    Error,
+    FilterError,
+    ForkError,
+    SessionError,
+    TraceError,
+    TraceNotFoundError,
+)
+from ._native import Event, Events, Statistics, Table, Trace, __version__, open
+
+__all__ = [
+    "ArgumentError",
+    "Error",
+    "Event",
+    "Events",
+    "FilterError",
+    "ForkError",
+    "SessionError",
+    "Statistics",
+    "Table",
+    "Trace",
+    "TraceError",
+    "TraceNotFoundError",
+    "__version__",
+    "open",
+]
+
+if sys.platform == "linux":
+    from ._log import LogHandler
+    from ._native import Controller, Provider, Session, SessionStatus, listen
+    from ._activity import activity
+
+    __all__ += [
+        "Controller",
+        "LogHandler",
+        "Provider",
+        "Session",
+        "SessionStatus",
+        "activity",
+        "listen",
+    ]

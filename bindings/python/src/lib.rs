@@ -1,0 +1,45 @@
+//! The native part of the Python package `openetw`: traces, sessions and providers.
+//!
+//! The package's own module, `python/openetw`, re-exports what is here and adds what is simpler in Python: exceptions,
+//! `async` iteration and the handler of `logging`. Types for checkers are in `_native.pyi`.
+//!
+//! - `trace`: trace files and filters; `events`: single events in a loop.
+//! - `kinds`: events of a kind as record batches; `rows`: tables with rows and pivots; `table`: their way to Python.
+//! - `session`: sessions and controllers; `provider`: writing events.
+
+mod errors;
+mod events;
+mod kinds;
+#[cfg(target_os = "linux")]
+mod provider;
+mod rows;
+#[cfg(target_os = "linux")]
+mod session;
+mod statistics;
+mod table;
+mod trace;
+mod values;
+mod work;
+
+/// The native part of openetw.
+#[pyo3::pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::events::{Event, Events};
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use crate::provider::{Provider, create_activity, set_activity};
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use crate::session::{Controller, Session, SessionStatus, listen};
+    #[pymodule_export]
+    use crate::statistics::Statistics;
+    #[pymodule_export]
+    use crate::table::Table;
+    #[pymodule_export]
+    use crate::trace::{Trace, open};
+
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "its name in Python")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,2 +1,0 @@
-/* GUID and DEFINE_GUID. */
-#include <windows.h>

@@ -1,0 +1,109 @@
+/*
+ * OpenETW's own interface to traces, for programs and for bindings of other languages: plain C, texts in UTF-8.
+ *
+ * It has what the functions of Windows lack: filters, levels of reading, and events as JSON.
+ *
+ *     openetw_trace *trace = openetw_trace_new();
+ *     if (openetw_trace_add_file(trace, "trace.etl") != 0 || openetw_trace_read(trace, OPENETW_LAYOUTS, print, NULL) != 0) {
+ *       fprintf(stderr, "%s\n", openetw_error());
+ *     }
+ *     openetw_trace_free(trace);
+ *
+ * Functions that return int return 0, or -1 after an error; openetw_error() describes it.
+ */
+#ifndef OPENETW_H
+#define OPENETW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Files and sessions to read, and how. */
+typedef struct openetw_trace openetw_trace;
+/* An event; valid during the callback that gets it. */
+typedef struct openetw_event openetw_event;
+
+/* Levels of reading: each costs more than the one before. */
+enum openetw_level {
+  OPENETW_RECORDS = 1, /* headers and payloads */
+  OPENETW_SCHEMAS = 2, /* and names */
+  OPENETW_LAYOUTS = 3  /* and properties, and JSON */
+};
+
+/* Called for each event in the order of time; returns 0 to go on, anything else to end. */
+typedef int (*openetw_callback)(const openetw_event *event, void *context);
+
+/* The header of an event. */
+struct openetw_header {
+  int64_t time; /* 100 ns since 1601, UTC */
+  uint64_t keyword;
+  const uint8_t *payload;
+  uint32_t payload_size;
+  uint32_t process_id; /* 0xFFFFFFFF if not known */
+  uint32_t thread_id;  /* 0xFFFFFFFF if not known */
+  uint32_t source;     /* number of the file or session, in the order of adding */
+  uint16_t processor;
+  uint16_t id;
+  uint16_t task;
+  uint8_t version;
+  uint8_t channel;
+  uint8_t level;
+  uint8_t opcode;
+  uint8_t is_64_bit;
+  uint8_t reserved;
+  uint8_t provider[16]; /* as a GUID in memory on Windows */
+  uint8_t activity[16]; /* zeros if there is none */
+};
+
+/* Counts of a trace, while it is read or afterwards. */
+struct openetw_counts {
+  uint64_t records;
+  uint64_t delivered;
+  uint64_t undecoded;
+  uint64_t failed; /* payloads that do not match their schema */
+  uint64_t events_lost;
+  uint64_t buffers_lost;
+  uint64_t damaged;
+};
+
+/* The version of the library: "0.1.0". */
+const char *openetw_version(void);
+/* The error of this thread's last function that failed; never NULL. Valid until the next one fails. */
+const char *openetw_error(void);
+
+openetw_trace *openetw_trace_new(void);
+/* Frees a trace, which must not be read any more. NULL is allowed. */
+void openetw_trace_free(openetw_trace *trace);
+int openetw_trace_add_file(openetw_trace *trace, const char *path);
+int openetw_trace_add_session(openetw_trace *trace, const char *name);
+/* Adds the schemas in a manifest, .dll, .mof, .tmf or .pdb file, or in a directory of them. */
+int openetw_trace_add_schemas(openetw_trace *trace, const char *path);
+/* Delivers only events for which an expression holds: "pid == 4711 and level <= Warning" (docs/filters.md). */
+int openetw_trace_set_filter(openetw_trace *trace, const char *expression);
+/* Reads to the end of all files and sessions, until the callback ends it, or openetw_trace_stop. */
+int openetw_trace_read(openetw_trace *trace, enum openetw_level level, openetw_callback callback, void *context);
+/* Ends reading soon; from any thread. */
+void openetw_trace_stop(openetw_trace *trace);
+void openetw_trace_counts(const openetw_trace *trace, struct openetw_counts *counts);
+
+void openetw_event_header(const openetw_event *event, struct openetw_header *header);
+/* Texts are valid until the callback returns. These return NULL if there is none, or if the level of reading is too low. */
+const char *openetw_event_provider_name(const openetw_event *event);
+const char *openetw_event_name(const openetw_event *event);
+/* The event as one JSON object (docs/json.md). */
+const char *openetw_event_json(const openetw_event *event);
+/* A property as text. */
+const char *openetw_event_text(const openetw_event *event, const char *property);
+/* A property as a number; these fail if there is none, or it does not fit. */
+int openetw_event_int64(const openetw_event *event, const char *property, int64_t *value);
+int openetw_event_uint64(const openetw_event *event, const char *property, uint64_t *value);
+int openetw_event_double(const openetw_event *event, const char *property, double *value);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

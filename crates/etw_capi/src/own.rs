@@ -1,0 +1,452 @@
+//! OpenETW's own functions (`openetw.h`).
+
+// UNSAFETY: reads what callers point to, writes into their structures, and calls callbacks of C.
+#![expect(unsafe_code)]
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use etw_consumer::{EventFilter, SchemaFiles, StatisticsHandle, StopHandle, Trace};
+use etw_event::{Guid, PointerSize, Record};
+use etw_export::{JsonWriter, Options};
+use etw_schema::{Event, FromValue, Providers};
+
+use crate::schemas;
+
+/// Files and sessions to read, and how (`openetw_trace`).
+#[derive(Debug)]
+pub struct OpenTrace {
+    stop: StopHandle,
+    counts: StatisticsHandle,
+    plan: Mutex<Plan>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Plan {
+    sources: Vec<Source>,
+    schemas: Vec<Arc<Providers>>,
+    filter: Option<EventFilter>,
+}
+
+#[derive(Debug, Clone)]
+enum Source {
+    File(String),
+    Session(String),
+}
+
+/// An event (`openetw_event`), as far as it is decoded.
+#[allow(missing_debug_implementations, reason = "a view for C")]
+pub struct CEvent<'a> {
+    record: &'a Record<'a>,
+    event: Option<&'a Event<'a>>,
+    provider: Option<&'a str>,
+    name: Option<&'a str>,
+    state: &'a RefCell<State>,
+}
+
+/// The writer of a trace, and the texts that a callback got.
+struct State {
+    json: JsonWriter,
+    texts: Vec<CString>,
+}
+
+/// The header of an event (`struct openetw_header`).
+#[repr(C)]
+#[derive(Debug)]
+#[allow(missing_docs, reason = "openetw.h has them")]
+pub struct CHeader {
+    pub time: i64,
+    pub keyword: u64,
+    pub payload: *const u8,
+    pub payload_size: u32,
+    pub process_id: u32,
+    pub thread_id: u32,
+    pub source: u32,
+    pub processor: u16,
+    pub id: u16,
+    pub task: u16,
+    pub version: u8,
+    pub channel: u8,
+    pub level: u8,
+    pub opcode: u8,
+    pub is_64_bit: u8,
+    pub reserved: u8,
+    pub provider: [u8; 16],
+    pub activity: [u8; 16],
+}
+
+/// The counts of a trace (`struct openetw_counts`).
+#[repr(C)]
+#[derive(Debug)]
+#[allow(missing_docs, reason = "openetw.h has them")]
+pub struct CCounts {
+    pub records: u64,
+    pub delivered: u64,
+    pub undecoded: u64,
+    pub failed: u64,
+    pub events_lost: u64,
+    pub buffers_lost: u64,
+    pub damaged: u64,
+}
+
+/// A callback (`openetw_callback`).
+pub type Callback = Option<unsafe extern "C" fn(*const CEvent<'_>, *mut c_void) -> c_int>;
+
+thread_local! {
+    static ERROR: RefCell<CString> = RefCell::default();
+}
+
+/// Keeps the text of an error.
+fn fail(error: &dyn std::fmt::Display) -> c_int {
+    ERROR.with_borrow_mut(|place| *place = c_text(&error.to_string()));
+    -1
+}
+
+fn c_text(text: &str) -> CString {
+    CString::new(text.replace('\0', "\u{FFFD}")).unwrap_or_default()
+}
+
+/// Returns the version of the library.
+#[unsafe(no_mangle)]
+pub extern "C" fn openetw_version() -> *const c_char {
+    const VERSION: &CStr =
+        match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+            Ok(version) => version,
+            Err(_) => c"",
+        };
+    VERSION.as_ptr()
+}
+
+/// Returns the text of this thread's last error.
+#[unsafe(no_mangle)]
+pub extern "C" fn openetw_error() -> *const c_char {
+    ERROR.with_borrow(|error| error.as_ptr())
+}
+
+/// Creates a trace without sources.
+#[unsafe(no_mangle)]
+pub extern "C" fn openetw_trace_new() -> *mut OpenTrace {
+    Box::into_raw(Box::new(OpenTrace {
+        stop: StopHandle::default(),
+        counts: StatisticsHandle::default(),
+        plan: Mutex::default(),
+    }))
+}
+
+/// Frees a trace.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_trace_free(trace: *mut OpenTrace) {
+    if !trace.is_null() {
+        // SAFETY: the pointer is of `openetw_trace_new`, and nobody uses it any more.
+        drop(unsafe { Box::from_raw(trace) });
+    }
+}
+
+/// Adds a file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_trace_add_file(trace: *const OpenTrace, path: *const c_char) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { plan_with(trace, path, |plan, path| plan.add(Source::File(path))) }
+}
+
+/// Adds a session.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_trace_add_session(trace: *const OpenTrace, name: *const c_char) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { plan_with(trace, name, |plan, name| plan.add(Source::Session(name))) }
+}
+
+/// Adds files with schemas.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_trace_add_schemas(trace: *const OpenTrace, path: *const c_char) -> c_int {
+    let add = |plan: &mut Plan, path: String| {
+        let providers = SchemaFiles::read([&path]).providers;
+        if providers.is_empty() {
+            return Err(format!("{path}: no schemas can be read"));
+        }
+        plan.schemas.push(Arc::new(Providers::from_iter(providers)));
+        Ok(())
+    };
+    // SAFETY: the caller's promise.
+    unsafe { plan_with(trace, path, add) }
+}
+
+/// Sets the filter.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_trace_set_filter(
+    trace: *const OpenTrace,
+    expression: *const c_char,
+) -> c_int {
+    let set = |plan: &mut Plan, text: String| {
+        plan.filter = Some(EventFilter::default().expression(&text).map_err(|error| error.to_string())?);
+        Ok(())
+    };
+    // SAFETY: the caller's promise.
+    unsafe { plan_with(trace, expression, set) }
+}
+
+/// Reads the events of all sources.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_trace_read(
+    trace: *const OpenTrace,
+    level: c_int,
+    callback: Callback,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: the pointer is null or of `openetw_trace_new`.
+    let (Some(of), Some(callback)) = (unsafe { trace.as_ref() }, callback) else {
+        return fail(&"a pointer is null");
+    };
+    let plan = of.plan().clone();
+    let mut read = match plan.open(of) {
+        Ok(trace) => trace,
+        Err(error) => return fail(&error),
+    };
+    let state = RefCell::new(State { json: JsonWriter::new(&Options::default()), texts: Vec::new() });
+    let deliver =
+        |record: &Record<'_>, event: Option<&Event<'_>>, provider: Option<&str>, name: Option<&str>| {
+            let event = CEvent { record, event, provider, name, state: &state };
+            // SAFETY: the program gave this function for these events, which live until it returns.
+            let answer = unsafe { callback(&raw const event, context) };
+            state.borrow_mut().texts.clear();
+            if answer == 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+    let done = match level {
+        1 => read.for_each_record(|record| deliver(record, None, None, None)),
+        2 => read.for_each_schema(|event| {
+            let schema = event.schema.ok().map(|compiled| &*compiled.schema);
+            let provider = schema.map(|schema| &*schema.provider.name);
+            deliver(event.record, None, provider, schema.and_then(|schema| schema.name.as_deref()))
+        }),
+        3 => read.for_each_layout(|event| {
+            let schema = event.properties.as_ref().ok().map(|properties| properties.schema());
+            let name = schema.and_then(|schema| schema.name.as_deref());
+            deliver(event.record, Some(event), event.names().provider(), name)
+        }),
+        _ => return fail(&format_args!("no level of reading is {level}")),
+    };
+    done.map_or_else(|error| fail(&error), |()| 0)
+}
+
+/// Ends reading.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_trace_stop(trace: *const OpenTrace) {
+    // SAFETY: the pointer is null or of `openetw_trace_new`.
+    if let Some(trace) = unsafe { trace.as_ref() } {
+        trace.stop.stop();
+    }
+}
+
+/// Writes the counts.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_trace_counts(trace: *const OpenTrace, counts: *mut CCounts) {
+    // SAFETY: the pointers are null or valid.
+    if let (Some(trace), Some(counts)) = unsafe { (trace.as_ref(), counts.as_mut()) } {
+        let now = trace.counts.read();
+        *counts = CCounts {
+            records: now.records,
+            delivered: now.delivered,
+            undecoded: now.undecoded,
+            failed: now.failed,
+            events_lost: now.events_lost,
+            buffers_lost: now.buffers_lost,
+            damaged: now.damaged,
+        };
+    }
+}
+
+/// Writes the header of an event.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_event_header(event: *const CEvent<'_>, header: *mut CHeader) {
+    // SAFETY: the pointers are null or valid.
+    let (Some(event), false) = (unsafe { event.as_ref() }, header.is_null()) else { return };
+    let (record, descriptor) = (event.record, event.record.descriptor());
+    let payload = record.payload();
+    let found = CHeader {
+        time: record.time().0,
+        keyword: descriptor.keyword.0,
+        payload: payload.as_ptr(),
+        payload_size: u32::try_from(payload.len()).unwrap_or(u32::MAX),
+        process_id: record.process_id().unwrap_or(u32::MAX),
+        thread_id: record.thread_id().unwrap_or(u32::MAX),
+        source: record.origin().source,
+        processor: record.processor(),
+        id: descriptor.id,
+        task: descriptor.task,
+        version: descriptor.version,
+        channel: descriptor.channel,
+        level: descriptor.level.0,
+        opcode: descriptor.opcode.0,
+        is_64_bit: (record.pointer_size() == PointerSize::Eight).into(),
+        reserved: 0,
+        provider: record.provider_id().to_bytes(),
+        activity: record.activity_id().unwrap_or(Guid::ZERO).to_bytes(),
+    };
+    // SAFETY: the pointer is to a header.
+    unsafe { header.write_unaligned(found) };
+}
+
+/// Returns the provider's name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_event_provider_name(event: *const CEvent<'_>) -> *const c_char {
+    // SAFETY: the pointer is null or valid.
+    unsafe { text_of(event, |event| event.provider.filter(|name| !name.is_empty()).map(c_text)) }
+}
+
+/// Returns the event's name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_event_name(event: *const CEvent<'_>) -> *const c_char {
+    // SAFETY: the pointer is null or valid.
+    unsafe { text_of(event, |event| event.name.map(c_text)) }
+}
+
+/// Returns the event as JSON.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_event_json(event: *const CEvent<'_>) -> *const c_char {
+    let json = |event: &CEvent<'_>| {
+        let mut out = Vec::new();
+        event.state.borrow_mut().json.put(&mut out, event.event?);
+        // JSON has no zeros.
+        CString::new(out).ok()
+    };
+    // SAFETY: the pointer is null or valid.
+    unsafe { text_of(event, json) }
+}
+
+/// Returns a property as text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_event_text(
+    event: *const CEvent<'_>,
+    property: *const c_char,
+) -> *const c_char {
+    // SAFETY: the pointers are null or valid.
+    unsafe {
+        let Some(property) = text(property) else { return std::ptr::null() };
+        text_of(event, |event| {
+            let found = event.event?.properties.as_ref().ok()?.find(&property)?;
+            Some(c_text(&found.text().to_string()))
+        })
+    }
+}
+
+macro_rules! numbers {
+    ($($name:ident: $type:ty;)*) => {
+        $(
+            /// Writes a property as a number.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name(
+                event: *const CEvent<'_>,
+                property: *const c_char,
+                value: *mut $type,
+            ) -> c_int {
+                // SAFETY: the caller's promise.
+                unsafe { number(event, property, value) }
+            }
+        )*
+    };
+}
+
+numbers! {
+    openetw_event_int64: i64;
+    openetw_event_uint64: u64;
+    openetw_event_double: f64;
+}
+
+/// # Safety
+///
+/// The pointers are null or valid.
+unsafe fn number<T: for<'a> FromValue<'a>>(
+    event: *const CEvent<'_>,
+    property: *const c_char,
+    value: *mut T,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let (Some(event), Some(property)) = (unsafe { (event.as_ref(), text(property)) }) else {
+        return fail(&"a pointer is null");
+    };
+    let Some(Ok(properties)) = event.event.map(|event| event.properties.as_ref()) else {
+        return fail(&"the event is not decoded");
+    };
+    match properties.get::<T>(&property) {
+        Ok(_) if value.is_null() => fail(&"a pointer is null"),
+        Ok(found) => {
+            // SAFETY: the caller's promise.
+            unsafe { value.write_unaligned(found) };
+            0
+        }
+        Err(error) => fail(&error),
+    }
+}
+
+/// Returns a text that lives until the callback returns.
+///
+/// # Safety
+///
+/// The pointer is null or valid.
+unsafe fn text_of(
+    event: *const CEvent<'_>,
+    make: impl FnOnce(&CEvent<'_>) -> Option<CString>,
+) -> *const c_char {
+    // SAFETY: the caller's promise.
+    let Some(event) = (unsafe { event.as_ref() }) else { return std::ptr::null() };
+    let Some(text) = make(event) else { return std::ptr::null() };
+    let pointer = text.as_ptr();
+    event.state.borrow_mut().texts.push(text);
+    pointer
+}
+
+/// # Safety
+///
+/// The pointer is null, or to a text with a zero.
+unsafe fn text(text: *const c_char) -> Option<String> {
+    // SAFETY: the caller's promise.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+}
+
+/// # Safety
+///
+/// The pointers are null or valid.
+unsafe fn plan_with(
+    trace: *const OpenTrace,
+    argument: *const c_char,
+    change: impl FnOnce(&mut Plan, String) -> Result<(), String>,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { (trace.as_ref(), text(argument)) } {
+        (Some(trace), Some(argument)) => {
+            change(&mut trace.plan(), argument).map_or_else(|error| fail(&error), |()| 0)
+        }
+        _ => fail(&"a pointer is null"),
+    }
+}
+
+impl OpenTrace {
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Plan {
+    fn add(&mut self, source: Source) -> Result<(), String> {
+        self.sources.push(source);
+        Ok(())
+    }
+
+    fn open(&self, of: &OpenTrace) -> Result<Trace, etw_consumer::TraceError> {
+        let mut schemas = schemas::schemas();
+        self.schemas.iter().for_each(|providers| schemas.add(providers.clone()));
+        let mut builder = Trace::builder().schemas(&schemas);
+        for source in &self.sources {
+            builder = match source {
+                Source::File(path) => builder.file(path),
+                Source::Session(name) => builder.session(name),
+            };
+        }
+        if let Some(filter) = &self.filter {
+            builder = builder.filter(filter);
+        }
+        builder.stop_handle(&of.stop).statistics_handle(&of.counts).open()
+    }
+}

@@ -1,0 +1,15 @@
+//! What programs that use ETW need of Windows besides (`openetw_system.h`): threads and events, Ctrl-C, GUIDs and text.
+
+mod command_line;
+mod console;
+mod locale;
+mod modules;
+mod objects;
+mod text;
+
+pub use command_line::*;
+pub use console::*;
+pub use locale::*;
+pub use modules::*;
+pub use objects::*;
+pub use text::*;

@@ -1,0 +1,156 @@
+/* What programs use of Windows besides ETW. C and C++, both kinds of wchar_t. Prints what is different. */
+#include <windows.h>
+#include <conio.h>
+#include <strsafe.h>
+#include <tchar.h>
+#include <wchar.h>
+#include "expect.h"
+
+#ifdef __cplusplus
+#define REF(value) (value)
+#else
+#define REF(value) (&(value))
+#endif
+
+static HANDLE event;
+static volatile LONG count;
+
+static DWORD WINAPI work(LPVOID parameter) {
+  InterlockedExchangeAdd(&count, *(LONG *)parameter);
+  SetEvent(event);
+  return 7;
+}
+
+/* Text of WCHAR as UTF-8, in one of four places. */
+static const char *narrow(const WCHAR *text) {
+  static char places[4][512];
+  static int next;
+  char *to = places[next++ % 4];
+  if (WideCharToMultiByte(CP_UTF8, 0, text, -1, to, sizeof places[0], NULL, NULL) == 0) {
+    return "?";
+  }
+  return to;
+}
+
+static void texts(void) {
+  WCHAR wide[64], other[64];
+  char small[8], text[64];
+  EXPECT(MultiByteToWideChar(CP_UTF8, 0, "w\xC3\xA4\xF0\x9F\x98\x80", -1, wide, 64), sizeof(WCHAR) == 2 ? 5 : 4);
+  EXPECT_TEXT(narrow(wide), "w\xC3\xA4\xF0\x9F\x98\x80");
+  EXPECT(MultiByteToWideChar(CP_UTF8, 0, "longer", -1, wide, 3), 0);
+  EXPECT(GetLastError(), ERROR_INSUFFICIENT_BUFFER);
+  EXPECT(StringCchPrintf(other, 64, L"%s %S %hs %-4d|%04X %I64u %lu %ws %c", L"a", "b", "c", 5, 0xAB,
+                         (UINT64)12345678901, (ULONG)6, L"d", L'e'),
+         S_OK);
+  EXPECT_TEXT(narrow(other), "a b c 5   |00AB 12345678901 6 d e");
+  EXPECT(StringCchCopy(wide, 4, L"abcdef"), STRSAFE_E_INSUFFICIENT_BUFFER);
+  EXPECT_TEXT(narrow(wide), "abc");
+  EXPECT(StringCbCatW(wide, 6 * sizeof(WCHAR), L"de"), S_OK);
+  EXPECT_TEXT(narrow(wide), "abcde");
+  EXPECT(wcslen(wide), 5);
+  EXPECT(wcscmp(wide, L"abcde"), 0);
+  EXPECT(wcschr(wide, L'c') - wide, 2);
+  EXPECT(_wcsicmp(wide, L"ABCDE"), 0);
+  EXPECT(_wcsnicmp(wide, L"ABX", 2), 0);
+  EXPECT(wcstoul(L"0x1F", NULL, 16), 31);
+  EXPECT(_wtoi(L" -12"), (unsigned long long)-12);
+  EXPECT(wcscpy_s(wide, 4, L"abcd"), ERANGE);
+  EXPECT(wcsncpy_s(wide, 4, L"abcd", _TRUNCATE), STRUNCATE);
+  EXPECT_TEXT(narrow(wide), "abc");
+  EXPECT(swprintf_s(wide, 64, L"%s/%u", L"x", 3u), 3);
+  EXPECT_TEXT(narrow(wide), "x/3");
+  EXPECT(swprintf(wide, 64, L"[%5s|%-5s|%.2s]", L"ab", L"cd", L"efg"), 16);
+  EXPECT_TEXT(narrow(wide), "[   ab|cd   |ef]");
+  EXPECT(strcpy_s(small, sizeof small, "1234567"), 0);
+  EXPECT(strcat_s(small, sizeof small, "8"), ERANGE);
+  EXPECT(sprintf_s(text, sizeof text, "%d", 12), 2);
+  EXPECT(_stricmp("Text", "tEXT"), 0);
+  wprintf(L"%s, %S and %d\n", L"w\u00e4de", "narrow", 3);
+  _tprintf(TEXT("%s\n"), TEXT("either"));
+}
+
+static void guids(void) {
+  GUID guid, same;
+  WCHAR text[39];
+  EXPECT(CoCreateGuid(&guid), S_OK);
+  EXPECT(StringFromGUID2(REF(guid), text, 39), 39);
+  EXPECT(StringFromGUID2(REF(guid), text, 38), 0);
+  EXPECT(StringFromGUID2(REF(guid), text, 39), 39);
+  EXPECT(CLSIDFromString(text, &same), S_OK);
+  EXPECT(memcmp(&guid, &same, sizeof guid), 0);
+  EXPECT(FAILED(CLSIDFromString(L"nothing", &same)), 1);
+}
+
+static void threads(void) {
+  LONG add = 3;
+  DWORD id = 0, code = 0;
+  HANDLE both[2];
+  event = CreateEvent(NULL, TRUE, FALSE, NULL);
+  EXPECT(event != NULL, 1);
+  EXPECT(WaitForSingleObject(event, 1), WAIT_TIMEOUT);
+  both[0] = event;
+  both[1] = CreateThread(NULL, 0, work, &add, 0, &id);
+  EXPECT(both[1] != NULL && id != 0, 1);
+  EXPECT(WaitForMultipleObjects(2, both, TRUE, 10000), WAIT_OBJECT_0);
+  EXPECT(GetExitCodeThread(both[1], &code), TRUE);
+  EXPECT(code, 7);
+  EXPECT(count, 3);
+  EXPECT(ResetEvent(event), TRUE);
+  EXPECT(WaitForSingleObject(event, 0), WAIT_TIMEOUT);
+  EXPECT(CloseHandle(both[1]), TRUE);
+  EXPECT(CloseHandle(event), TRUE);
+  EXPECT(CloseHandle(event), FALSE);
+  EXPECT(WaitForSingleObject(event, 0), WAIT_FAILED);
+  CRITICAL_SECTION section;
+  InitializeCriticalSection(&section);
+  EnterCriticalSection(&section);
+  EnterCriticalSection(&section);
+  LeaveCriticalSection(&section);
+  LeaveCriticalSection(&section);
+  DeleteCriticalSection(&section);
+  EXPECT(InterlockedIncrement(&count), 4);
+  EXPECT(InterlockedCompareExchange(&count, 9, 4), 4);
+  EXPECT(InterlockedExchange(&count, 1), 9);
+}
+
+static void messages(void) {
+  LPWSTR allocated = NULL;
+  WCHAR text[64];
+  SYSTEMTIME when = {2020, 2, 6, 29, 12, 30, 15, 250};
+  FILETIME time;
+  EXPECT(FormatMessage(FORMAT_MESSAGE_ALLOCATE_BUFFER | FORMAT_MESSAGE_FROM_SYSTEM, NULL, ERROR_ACCESS_DENIED, 0,
+                       (LPWSTR)&allocated, 0, NULL) > 10,
+         1);
+  EXPECT(allocated != NULL, 1);
+  LocalFree(allocated);
+  DWORD_PTR inserts[] = {(DWORD_PTR)L"one", (DWORD_PTR)L"two"};
+  EXPECT(FormatMessage(FORMAT_MESSAGE_FROM_STRING | FORMAT_MESSAGE_ARGUMENT_ARRAY, L"%2 before %1", 0, 0, text, 64,
+                       (va_list *)inserts),
+         14);
+  EXPECT_TEXT(narrow(text), "two before one");
+  EXPECT(GetDateFormatW(LOCALE_INVARIANT, 0, &when, L"yyyy'-'MM'-'dd", text, 64), 11);
+  EXPECT_TEXT(narrow(text), "2020-02-29");
+  EXPECT(SystemTimeToFileTime(&when, &time), TRUE);
+  EXPECT(FileTimeToSystemTime(&time, &when), TRUE);
+  EXPECT(when.wMilliseconds, 250);
+}
+
+static void libraries(void) {
+  HMODULE tdh = LoadLibrary(TEXT("tdh.dll"));
+  EXPECT(tdh != NULL, 1);
+  EXPECT(GetProcAddress(tdh, "TdhGetEventInformation") != NULL, 1);
+  EXPECT(GetProcAddress(tdh, "TdhNothing") == NULL, 1);
+  EXPECT(LoadLibrary(TEXT("nothing.dll")) == NULL, 1);
+  EXPECT(FreeLibrary(tdh), TRUE);
+}
+
+int _tmain(int argc, TCHAR *argv[]) {
+  EXPECT(argc, 2);
+  EXPECT_TEXT(narrow(argv[1]), "w\xC3\xA4" "de");
+  texts();
+  guids();
+  threads();
+  messages();
+  libraries();
+  return failures != 0;
+}

@@ -1,0 +1,15 @@
+//! Wrong arguments.
+
+use crate::support::{Workshop, available, source};
+
+#[test]
+fn wrong_arguments_give_the_documented_codes() {
+    let workshop = Workshop::new();
+    for compiler in
+        available(&[&["gcc", "-std=c11"], &["clang", "-fshort-wchar"], &["g++", "-w", "-x", "c++"]])
+    {
+        let program = workshop.compile(compiler, &source("arguments.c"));
+        let output = workshop.run_any(&program, &[]);
+        assert_eq!((String::from_utf8_lossy(&output.stdout).as_ref(), output.status.code()), ("", Some(0)));
+    }
+}
