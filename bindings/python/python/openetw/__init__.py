@@ -11,6 +11,8 @@ Sessions and providers need Linux; everything else works on every system.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ._errors import (
     ArgumentError,
@@ -54,3 +56,13 @@ if sys.platform == "linux":
         "activity",
         "listen",
     ]
+elif not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name in ("Controller", "LogHandler", "Provider", "Session", "SessionStatus", "activity", "listen"):
+            raise AttributeError(f"openetw.{name} needs Linux; on other systems, openetw reads traces")
+        raise AttributeError(f"module 'openetw' has no attribute {name!r}")
+
+
+# For `match` and for libraries that ask.
+Mapping.register(Event)
