@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
-use arrow_cast::cast;
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use openetw::export::RowCollector;
 use openetw::schema::EventSchema;
 use openetw::{Event, StopHandle, Trace};
 
+use crate::convert::{common_type, convert};
 use crate::errors::Failure;
 
 /// Number of rows of a batch.
@@ -217,24 +217,11 @@ fn merge_versions(batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>, ArrowEr
 fn with_schema(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let columns = schema.fields().iter().map(|field| -> Result<ArrayRef, ArrowError> {
         match batch.column_by_name(field.name()) {
-            Some(column) if column.data_type() == field.data_type() => Ok(column.clone()),
-            Some(column) => cast(column, field.data_type()),
+            Some(column) => convert(column, field.data_type()),
             None => Ok(new_null_array(field.data_type(), batch.num_rows())),
         }
     });
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(schema.clone(), columns, &options)
-}
-
-/// Returns a type for the values of both. Values without one, such as structs and numbers, become text.
-fn common_type(one: &DataType, other: &DataType) -> DataType {
-    let is_unsigned = |of: &DataType| of.is_unsigned_integer();
-    match (one, other) {
-        (one, other) if one == other => one.clone(),
-        (one, other) if is_unsigned(one) && is_unsigned(other) => DataType::UInt64,
-        (one, other) if one.is_integer() && other.is_integer() => DataType::Int64,
-        (one, other) if one.is_numeric() && other.is_numeric() => DataType::Float64,
-        _ => DataType::Utf8,
-    }
 }

@@ -4,12 +4,14 @@
 //! `async` iteration and the handler of `logging`. Types for checkers are in `_native.pyi`.
 //!
 //! - `trace`: trace files and filters; `events`: single events in a loop.
-//! - `kinds`: events of a kind as record batches; `rows`: tables with rows and pivots; `table`: their way to Python.
+//! - `kinds`: events of a kind as record batches; `rows`: tables with rows and pivots; `table`: their way to Python;
+//!   `convert`: columns of other types.
 //! - `session`: sessions and controllers; `provider`: writing events.
 //! - `work`: native work that Ctrl-C ends; `fork`: what the child of a fork may not use.
 
 #![forbid(unsafe_code)]
 
+mod convert;
 mod errors;
 mod events;
 mod fork;

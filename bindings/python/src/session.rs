@@ -357,7 +357,7 @@ fn joined(names: &Bound<'_, PyAny>) -> PyResult<String> {
 }
 
 fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
-    py.import("warnings")?.call_method1("warn", (text, py.get_type::<PyRuntimeWarning>(), 2)).map(drop)
+    py.import("warnings")?.call_method1("warn", (text, py.get_type::<PyRuntimeWarning>())).map(drop)
 }
 
 #[pymethods]

@@ -151,3 +151,30 @@ def test_reprs(shop):
     assert repr(event).endswith("Example.Shop/Order n=7 worker=Bob price=1.75 items=[tea]>") or "n=7" in repr(event)
     assert "311" not in repr(trace.table(KIND)) and "300 rows" in repr(trace.table(KIND))
     assert repr(trace.statistics).startswith("Statistics(records=")
+
+
+def test_damaged_traces_never_crash(shop, tmp_path):
+    """Bytes of a trace are changed at random; everything is read that can be read."""
+    import random
+
+    whole, chance, opened = shop.read_bytes(), random.Random(7), 0
+    used = len(whole.rstrip(b"\xff\0"))
+    for round in range(60):
+        data = bytearray(whole)
+        for _ in range(chance.choice((1, 3, 30))):
+            place = chance.randrange(used)
+            data[place : place + 4] = chance.choice((b"\xff\xff\xff\xff", b"\0\0\0\0", chance.randbytes(4)))
+        path = tmp_path / "damaged.etl"
+        path.write_bytes(data)
+        try:
+            trace = openetw.open(path, index=False)
+        except openetw.TraceError:
+            continue
+        opened += 1
+        for event in trace:
+            assert event.fields is not None and repr(event) and event.to_json()
+            event.time, event.stack, event.message, event.error, event.activity_id
+        trace.tables()
+        if round % 10 == 0:
+            trace.table("events")
+    assert opened > 5
