@@ -64,5 +64,6 @@ elif not TYPE_CHECKING:
         raise AttributeError(f"module 'openetw' has no attribute {name!r}")
 
 
-# For `match` and for libraries that ask.
-Mapping.register(Event)
+if not TYPE_CHECKING:
+    # For `match`, and for libraries that ask.
+    Mapping.register(Event)
