@@ -73,8 +73,7 @@ fn build(tools: &Path, is_release: bool) -> Result<PathBuf> {
     maturin.current_dir(package()).env("CARGO_TARGET_DIR", std::path::absolute(target_dir())?);
     maturin.env("RUSTC_WORKSPACE_WRAPPER", clippy()?).env("CLIPPY_ARGS", CLIPPY_ARGS);
     shell::run(&mut maturin)?;
-    let built: Vec<PathBuf> =
-        fs::read_dir(&wheels)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    let built: Vec<PathBuf> = fs::read_dir(&wheels)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
     match built.as_slice() {
         [wheel] => Ok(wheel.clone()),
         others => bail!("{} wheels in {}, not one", others.len(), wheels.display()),

@@ -8,8 +8,10 @@ use arrow_array::types::{
     Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampNanosecondType, UInt8Type,
     UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, Decimal128Array, Float64Array, Int64Array, StringArray, UInt64Array};
-use arrow_schema::{ArrowError, DataType};
+use arrow_array::{
+    Array, ArrayRef, Decimal128Array, Float64Array, Int64Array, ListArray, StringArray, UInt64Array,
+};
+use arrow_schema::{ArrowError, DataType, Field};
 use openetw::FileTime;
 
 /// The digits of all unsigned numbers of 64 bits.
@@ -29,6 +31,10 @@ pub(crate) fn common_type(one: &DataType, other: &DataType) -> DataType {
             false => DataType::Int64,
         },
         (one, other) if one.is_numeric() && other.is_numeric() => DataType::Float64,
+        (DataType::List(one), DataType::List(other)) => {
+            let element = common_type(one.data_type(), other.data_type());
+            DataType::List(Arc::new(Field::new(one.name(), element, true)))
+        }
         _ => DataType::Utf8,
     }
 }
@@ -51,6 +57,12 @@ pub(crate) fn convert(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Arrow
             Arc::new(values.with_precision_and_scale(*digits, *scale)?)
         }
         DataType::Float64 => Arc::new(rows.map(|row| float(array, row)).collect::<Float64Array>()),
+        DataType::List(element) => {
+            let lists = array.as_list::<i32>();
+            let elements = convert(lists.values(), element.data_type())?;
+            let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
+            Arc::new(ListArray::try_new(element.clone(), offsets, elements, nulls)?)
+        }
         _ => texts(array),
     })
 }

@@ -5,8 +5,12 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_array::cast::AsArray;
+use arrow_array::types::TimestampNanosecondType;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
+use arrow_select::take::take_record_batch;
 use openetw::export::RowCollector;
 use openetw::schema::EventSchema;
 use openetw::{Event, StopHandle, Trace};
@@ -125,11 +129,11 @@ fn read(
                 tables.len() - 1
             })
         });
-        if let Some((_, rows, batches)) = tables.get_mut(number) {
-            if let Err(error) = add(rows, batches, event) {
-                failed = Err(error);
-                return ControlFlow::Break(());
-            }
+        if let Some((_, rows, batches)) = tables.get_mut(number)
+            && let Err(error) = add(rows, batches, event)
+        {
+            failed = Err(error);
+            return ControlFlow::Break(());
         }
         flow(stop)
     })?;
@@ -183,7 +187,8 @@ impl Kinds {
     }
 }
 
-/// Gives batches of several versions of an event one schema: the fields of all, each of a type that holds all values.
+/// Gives batches of several versions of an event one schema: the fields of all, each of a type that holds all values. The
+/// rows are in the order of time.
 fn merge_versions(batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>, ArrowError> {
     let Some(first) = batches.first() else { return Ok(batches) };
     if batches.iter().all(|batch| batch.schema_ref().fields() == first.schema_ref().fields()) {
@@ -211,7 +216,19 @@ fn merge_versions(batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>, ArrowEr
         }
     }
     let schema = Arc::new(Schema::new_with_metadata(fields, first.schema_ref().metadata().clone()));
-    batches.iter().map(|batch| with_schema(batch, &schema)).collect()
+    let batches = batches.iter().map(|batch| with_schema(batch, &schema)).collect::<Result<Vec<_>, _>>()?;
+    Ok(vec![in_order_of_time(&concat_batches(&schema, &batches)?)?])
+}
+
+/// Sorts rows by time; those of one time stay in their order.
+fn in_order_of_time(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let times = batch.column_by_name("Time");
+    let Some(times) = times.and_then(|times| times.as_primitive_opt::<TimestampNanosecondType>()) else {
+        return Ok(batch.clone());
+    };
+    let mut rows: Vec<u64> = (0..batch.num_rows() as u64).collect();
+    rows.sort_by_key(|row| times.value(*row as usize));
+    take_record_batch(batch, &UInt64Array::from(rows))
 }
 
 fn with_schema(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {

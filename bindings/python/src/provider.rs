@@ -243,7 +243,10 @@ fn add(builder: EventBuilder, name: &str, value: &Bound<'_, PyAny>, depth: usize
 
 /// Adds an array, whose elements have one type.
 fn add_elements(builder: EventBuilder, name: &str, values: &Bound<'_, PyAny>) -> PyResult<EventBuilder> {
-    if let Ok(truths) = values.extract::<Vec<bool>>() {
+    // An empty one is of numbers, which go with most other types when rows become columns.
+    if values.is_truthy()?
+        && let Ok(truths) = values.extract::<Vec<bool>>()
+    {
         return Ok(builder.add(name, fields::bool32_slice::FIELD, &fields::bool32_slice::value(&truths)));
     }
     if let Ok(numbers) = values.extract::<Vec<i64>>() {

@@ -464,6 +464,7 @@ impl Session {
         })
     }
 
+    /// Name of the session.
     #[getter]
     fn name(&self) -> &str {
         &self.name
