@@ -55,11 +55,18 @@ def test_columns(shop):
     table = trace.to_arrow(KIND, ["n", "worker", "price"], where="n >= 100")
     assert table.num_rows == 200 and table["n"].to_pylist() == list(range(100, 300))
     assert trace.where("worker == 'Ada'").table(KIND).num_rows == 150
-    assert sum(len(table) for table in trace.tables().values()) == 312
+    # Events without and with elements of a list have two schemas.
+    whole = trace.to_arrow(KIND)
+    assert whole["n"].to_pylist() == list(range(300))
+    assert whole["items"].to_pylist()[:4] == [[], ["tea"], ["tea", "tea"], []]
+    assert sum(len(table) for table in trace.tables().values()) == len(list(trace))
     events = trace.to_arrow("events", ["time", "kind"])
     assert events["kind"].to_pylist().count(KIND) == 300
-    pivot = trace.pivot("events", ["kind"], ["count(time)"]).to_arrow().to_pylist()
-    assert pivot[0] == {"kind": KIND, "rows": 300, "count(time)": 300}
+    pivot = trace.pivot("events", ["kind.event"], ["count(time)"]).to_arrow().to_pylist()
+    assert pivot[0] == {"kind.event": "Order", "rows": 300, "count(time)": 300}
+    # Of a reference to rows, each row is a group; the two schemas of the event are rows.
+    pivot = trace.pivot("events", ["kind"]).to_arrow().to_pylist()
+    assert [row["rows"] for row in pivot if row["kind"] == KIND] == [200, 100]
     polars = pytest.importorskip("polars")
     frame = trace.to_polars(KIND)
     assert frame.filter(polars.col("worker") == "Bob")["price"].sum() == sum(n / 4 for n in range(1, 300, 2))
