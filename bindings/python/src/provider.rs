@@ -122,7 +122,7 @@ impl Provider {
     }
 
     fn __repr__(&self) -> String {
-        format!("<openetw.Provider '{}' {{{}}}>", self.provider.name(), self.provider.guid())
+        format!("<openetw.Provider '{}' {}>", self.provider.name(), self.provider.guid())
     }
 }
 

@@ -18,6 +18,7 @@ use pyo3::types::{PyDateTime, PyDict, PyList};
 
 use crate::errors::{Failure, OrRaise, code};
 use crate::events::{Events, seconds};
+use crate::values::OneOrMore;
 use crate::{fork, provider, values};
 
 impl From<ControllerError> for Failure {
@@ -348,14 +349,6 @@ fn millis(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 
-/// Returns names that are given as a text (`A+B`) or a list as a text.
-fn joined(names: &Bound<'_, PyAny>) -> PyResult<String> {
-    match names.extract::<String>() {
-        Ok(text) => Ok(text),
-        Err(_) => Ok(names.extract::<Vec<String>>()?.join("+")),
-    }
-}
-
 fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
     py.import("warnings")?.call_method1("warn", (text, py.get_type::<PyRuntimeWarning>())).map(drop)
 }
@@ -372,8 +365,8 @@ impl Session {
     fn new(
         py: Python<'_>,
         name: &str,
-        providers: Option<Vec<String>>,
-        kernel: Option<&Bound<'_, PyAny>>,
+        providers: Option<OneOrMore<String>>,
+        kernel: Option<OneOrMore<String>>,
         file: Option<PathBuf>,
         real_time: Option<bool>,
         mode: Option<&str>,
@@ -384,7 +377,7 @@ impl Session {
         clock: &str,
         flush_timer: Option<f64>,
         stacks: bool,
-        kernel_stacks: Option<&Bound<'_, PyAny>>,
+        kernel_stacks: Option<OneOrMore<String>>,
         sample_interval: Option<f64>,
         detached: bool,
     ) -> PyResult<Session> {
@@ -434,7 +427,7 @@ impl Session {
             session = session.flush_timer_millis(millis(timer));
         }
         if let Some(flags) = kernel {
-            let text = joined(flags)?;
+            let text = Vec::from(flags).join("+");
             let selection = EnableFlags::parse(&text).map_err(Failure::argument)?;
             if !selection.left_out.is_empty() {
                 let reasons: Vec<String> = selection.left_out.iter().map(ToString::to_string).collect();
@@ -443,7 +436,7 @@ impl Session {
             session = session.enable_flags(selection.flags.0);
         }
         if let Some(events) = kernel_stacks {
-            let walks = StackWalks::parse(&joined(events)?).map_err(Failure::argument)?;
+            let walks = StackWalks::parse(&Vec::from(events).join("+")).map_err(Failure::argument)?;
             session = session.stack_tracing(walks.hook_ids());
         }
         if let Some(interval) = seconds(sample_interval, "sample_interval")? {
@@ -452,7 +445,7 @@ impl Session {
             }
             session = session.sample_interval(u32::try_from(interval.as_nanos() / 100).unwrap_or(u32::MAX));
         }
-        let providers = providers.unwrap_or_default();
+        let providers = providers.map(Vec::from).unwrap_or_default();
         let providers = providers.iter().map(|text| enabling(text, stacks));
         Ok(Session {
             name: name.to_owned(),
@@ -580,7 +573,7 @@ impl Session {
         timeout: Option<f64>,
         duration: Option<f64>,
         process_names: bool,
-        schemas: Option<Vec<PathBuf>>,
+        schemas: Option<OneOrMore<PathBuf>>,
     ) -> PyResult<Events> {
         self.link()?.check()?;
         listen(py, vec![self.name.clone()], r#where, timeout, duration, process_names, schemas)
@@ -615,7 +608,7 @@ pub(crate) fn listen(
     timeout: Option<f64>,
     duration: Option<f64>,
     process_names: bool,
-    schemas: Option<Vec<PathBuf>>,
+    schemas: Option<OneOrMore<PathBuf>>,
 ) -> PyResult<Events> {
     let (timeout, duration) = (seconds(timeout, "timeout")?, seconds(duration, "duration")?);
     let mut filter = EventFilter::default();
@@ -625,7 +618,7 @@ pub(crate) fn listen(
     let mut builder = TraceBuilder::default().process_names(process_names).filter(&filter);
     if let Some(paths) = schemas {
         let mut schemas = Schemas::new();
-        schemas.add_files(&paths);
+        schemas.add_files(Vec::from(paths));
         builder = builder.schemas(&schemas);
     }
     let directory = Instance::default_of_user();

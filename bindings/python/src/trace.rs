@@ -17,6 +17,7 @@ use crate::events::Events;
 use crate::rows::{Batches, Reader, Selection};
 use crate::statistics::Statistics;
 use crate::table::Table;
+use crate::values::OneOrMore;
 use crate::work::{SLICE, end_if_stopped, interruptible};
 use crate::{fork, kinds, values};
 
@@ -72,8 +73,8 @@ enum Place {
 pub(crate) fn open(
     py: Python<'_>,
     paths: Vec<PathBuf>,
-    schemas: Option<Vec<PathBuf>>,
-    symbols: Option<Vec<String>>,
+    schemas: Option<OneOrMore<PathBuf>>,
+    symbols: Option<OneOrMore<String>>,
     process_names: bool,
     index: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Trace> {
@@ -89,7 +90,7 @@ pub(crate) fn open(
     let opened = py.detach(|| -> Result<_, Failure> {
         let builder = TraceBuilder::default().process_names(process_names).statistics_handle(&counts);
         let builder = match schemas {
-            Some(paths) => builder.schemas(&added(&paths)?),
+            Some(paths) => builder.schemas(&added(&Vec::from(paths))?),
             None => builder,
         };
         let builder = paths.iter().fold(builder, TraceBuilder::file);
@@ -99,7 +100,7 @@ pub(crate) fn open(
         Ok((builder, names, trace.start_time(), end))
     });
     let (builder, names, start, end) = opened.or_raise()?;
-    let symbols = symbols.unwrap_or_default();
+    let symbols = symbols.map(Vec::from).unwrap_or_default();
     symbolizer(&symbols).or_raise()?;
     Ok(Trace {
         files: paths,
@@ -386,10 +387,11 @@ impl Trace {
         &self,
         py: Python<'_>,
         name: &str,
-        columns: Option<Vec<String>>,
+        columns: Option<OneOrMore<String>>,
         r#where: Option<&str>,
         raw: bool,
     ) -> PyResult<Table> {
+        let columns = columns.map(Vec::from);
         if name.contains('/') {
             let stop = StopHandle::default();
             return interruptible(py, &stop, || {
@@ -429,14 +431,15 @@ impl Trace {
         &self,
         py: Python<'_>,
         name: &str,
-        by: Vec<String>,
-        values: Option<Vec<String>>,
+        by: OneOrMore<String>,
+        values: Option<OneOrMore<String>>,
         r#where: Option<&str>,
         sort: Option<&str>,
         top: Option<usize>,
         raw: bool,
     ) -> PyResult<Table> {
-        let (values, selection) = (values.unwrap_or_default(), self.selection(r#where).or_raise()?);
+        let (by, values) = (Vec::from(by), values.map(Vec::from).unwrap_or_default());
+        let selection = self.selection(r#where).or_raise()?;
         self.rows(py, name, raw, |reader, table| reader.pivot(table, &by, &values, sort, top, &selection))
     }
 

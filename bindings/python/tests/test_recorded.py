@@ -65,7 +65,8 @@ def test_columns(shop):
     pivot = trace.pivot("events", ["kind.event"], ["count(time)"]).to_arrow().to_pylist()
     assert pivot[0] == {"kind.event": "Order", "rows": 300, "count(time)": 300}
     # Of a reference to rows, each row is a group; the two schemas of the event are rows.
-    pivot = trace.pivot("events", ["kind"]).to_arrow().to_pylist()
+    assert trace.to_arrow(KIND, "n").column_names == ["n"]
+    pivot = trace.pivot("events", "kind").to_arrow().to_pylist()
     assert [row["rows"] for row in pivot if row["kind"] == KIND] == [200, 100]
     polars = pytest.importorskip("polars")
     frame = trace.to_polars(KIND)

@@ -198,7 +198,7 @@ def test_controller(name, tmp_path):
 
 
 def test_controller_dumps(name, tmp_path):
-    with openetw.Provider(name) as provider, openetw.Session(name, providers=[name], ring=1024):
+    with openetw.Provider(name) as provider, openetw.Session(name, providers=name, ring=1024):
         provider.write("Tick", n=5)
         openetw.Controller().dump(name, tmp_path / "a.etl")
     assert [event["n"] for event in openetw.open(tmp_path / "a.etl").provider(name)] == [5]
@@ -371,7 +371,7 @@ def test_slow_loops_lose_events_but_count_them(name):
         (lambda name: openetw.Session(name, sample_interval=5), openetw.ArgumentError),
         (lambda name: openetw.Session(name, nothing=1), TypeError),
         (lambda name: openetw.Session(name, providers=[":::::"]), openetw.ArgumentError),
-        (lambda name: openetw.Session(name, providers="A"), (TypeError, openetw.ArgumentError)),
+        (lambda name: openetw.Session(name, providers=7), TypeError),
         (lambda name: openetw.Session(name, flush_timer=-1), openetw.ArgumentError),
         (lambda name: openetw.Session("").start(), openetw.SessionError),
         (lambda name: openetw.Session(name, buffer_size=3).start(), openetw.SessionError),

@@ -1,11 +1,18 @@
 """Event Tracing for Windows as an open system: read, record and write traces.
 
->>> import openetw
->>> for event in openetw.open("trace.etl").where("pid == 4"):  # doctest: +SKIP
-...     print(event.time, event.kind, event.fields)
->>> disk = openetw.open("trace.etl").to_pandas("disk")  # doctest: +SKIP
+    import openetw
 
-Sessions and providers need Linux; everything else works on every system.
+    for event in openetw.open("trace.etl").where("pid == 4"):
+        print(event.time, event.kind, event.fields)
+    disk = openetw.open("trace.etl").to_pandas("disk")
+
+- ``open`` returns a ``Trace``: filters, events in a loop, tables, pivots; as Arrow, pandas and polars.
+- ``Session`` records events of providers and the kernel, to a file or for a loop; ``Controller`` and ``listen`` are for
+  sessions of other programs.
+- ``Provider`` writes events, ``LogHandler`` those of ``logging``, and ``activity`` relates them.
+
+Sessions and providers need Linux; everything else works on every system. All exceptions are ``Error``, and have the code
+that Windows would return.
 """
 
 from __future__ import annotations
@@ -65,5 +72,7 @@ elif not TYPE_CHECKING:
 
 
 if not TYPE_CHECKING:
+    if sys.platform == "linux":
+        LogHandler.__module__ = activity.__module__ = "openetw"
     # For `match`, and for libraries that ask.
     Mapping.register(Event)

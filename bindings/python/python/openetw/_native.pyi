@@ -9,13 +9,15 @@ from uuid import UUID
 _Path = Union[str, os.PathLike[str]]
 _Time = Union[float, str, datetime]
 _T = TypeVar("_T")
+_Names = Union[str, Sequence[str]]
+_Paths = Union[_Path, Sequence[_Path]]
 
 __version__: str
 
 def open(
     *paths: _Path,
-    schemas: Optional[Sequence[_Path]] = None,
-    symbols: Optional[Sequence[str]] = None,
+    schemas: Optional[_Paths] = None,
+    symbols: Optional[_Names] = None,
     process_names: bool = False,
     index: Union[None, bool, _Path] = None,
 ) -> Trace:
@@ -76,7 +78,7 @@ class Trace:
     def table(
         self,
         name: str,
-        columns: Optional[Sequence[str]] = None,
+        columns: Optional[_Names] = None,
         where: Optional[str] = None,
         *,
         raw: bool = False,
@@ -91,8 +93,8 @@ class Trace:
     def pivot(
         self,
         name: str,
-        by: Sequence[str],
-        values: Optional[Sequence[str]] = None,
+        by: _Names,
+        values: Optional[_Names] = None,
         where: Optional[str] = None,
         *,
         sort: Optional[str] = None,
@@ -108,7 +110,7 @@ class Trace:
     def to_arrow(
         self,
         name: str,
-        columns: Optional[Sequence[str]] = None,
+        columns: Optional[_Names] = None,
         where: Optional[str] = None,
         *,
         raw: bool = False,
@@ -117,7 +119,7 @@ class Trace:
     def to_pandas(
         self,
         name: str,
-        columns: Optional[Sequence[str]] = None,
+        columns: Optional[_Names] = None,
         where: Optional[str] = None,
         *,
         raw: bool = False,
@@ -126,7 +128,7 @@ class Trace:
     def to_polars(
         self,
         name: str,
-        columns: Optional[Sequence[str]] = None,
+        columns: Optional[_Names] = None,
         where: Optional[str] = None,
         *,
         raw: bool = False,
@@ -386,8 +388,8 @@ if sys.platform == "linux":
             cls,
             name: str,
             *,
-            providers: Optional[Sequence[str]] = None,
-            kernel: Union[None, str, Sequence[str]] = None,
+            providers: Optional[_Names] = None,
+            kernel: Optional[_Names] = None,
             file: Optional[_Path] = None,
             real_time: Optional[bool] = None,
             mode: Optional[Literal["sequential", "circular", "append", "new_file"]] = None,
@@ -398,7 +400,7 @@ if sys.platform == "linux":
             clock: Literal["qpc", "system", "cycles"] = "qpc",
             flush_timer: Optional[float] = None,
             stacks: bool = False,
-            kernel_stacks: Union[None, str, Sequence[str]] = None,
+            kernel_stacks: Optional[_Names] = None,
             sample_interval: Optional[float] = None,
             detached: bool = False,
         ) -> Session: ...
@@ -433,7 +435,7 @@ if sys.platform == "linux":
             timeout: Optional[float] = None,
             duration: Optional[float] = None,
             process_names: bool = False,
-            schemas: Optional[Sequence[_Path]] = None,
+            schemas: Optional[_Paths] = None,
         ) -> Events:
             """Reads the events of a real-time session while it runs, from this call on.
 
@@ -447,7 +449,7 @@ if sys.platform == "linux":
         timeout: Optional[float] = None,
         duration: Optional[float] = None,
         process_names: bool = False,
-        schemas: Optional[Sequence[_Path]] = None,
+        schemas: Optional[_Paths] = None,
     ) -> Events:
         """Reads the events of running real-time sessions, whoever started them, together in time order.
 
