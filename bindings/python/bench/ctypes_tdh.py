@@ -59,7 +59,7 @@ class PropertyInfo(ctypes.Structure):
 class EventInfo(ctypes.Structure):
     _fields_ = [
         ("provider", c_ubyte * 16), ("event", c_ubyte * 16), ("descriptor", EventDescriptor), ("source", c_uint32),
-        ("names", c_uint32 * 9), ("event_name", c_uint32), ("attributes", c_uint32), ("property_count", c_uint32),
+        ("names", c_uint32 * 10), ("event_name", c_uint32), ("attributes", c_uint32), ("property_count", c_uint32),
         ("top_level_count", c_uint32), ("tags", c_uint32), ("properties", PropertyInfo * 1),
     ]  # fmt: skip
 
@@ -72,12 +72,12 @@ Callback = ctypes.CFUNCTYPE(None, POINTER(EventRecord))
 
 
 def library():
-    """Loads ``libopenetw.so``: the one of $OPENETW_LIBRARY, or one that was built in the checkout."""
+    """Loads ``libopenetw.so``: the one of $OPENETW_LIBRARY, or one that was built in the checkout (``libetw_capi.so``)."""
     path = os.environ.get("OPENETW_LIBRARY")
     if not path:
         root = pathlib.Path(__file__).parents[3]
         target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or root / "target")
-        built = [target / profile / "libopenetw.so" for profile in ("release", "debug")]
+        built = [target / profile / "libetw_capi.so" for profile in ("release", "debug")]
         path = next((str(path) for path in built if path.exists()), None)
     if not path:
         raise FileNotFoundError("no libopenetw.so: cargo build --release --package etw_capi")
