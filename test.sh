@@ -22,6 +22,7 @@ need_peers
 need_symbol_tools
 need_browser
 need_node
+need_python
 need_package_tools
 
 # A build from nothing gains no time from incremental compilation, and it doubles what a build takes on disk.

@@ -140,6 +140,20 @@ need_peers() {
     has_peers || die "the independent readers are installed but do not load"
 }
 
+# What builds and tests the Python package, in a Python environment below target/.
+need_python() {
+    venv=${CARGO_TARGET_DIR:-target}/python/venv
+    wanted=bindings/python/tests/requirements.txt
+    if cmp -s "$wanted" "$venv/requirements.txt"; then return; fi
+    if ! python3 -c 'import venv, ensurepip' >/dev/null 2>&1; then apt_install python3 python3-venv; fi
+    say "Installing the tools for the Python package ($wanted) with pip into $venv"
+    python3 -m venv --clear "$venv"
+    "$venv/bin/python" -m pip install -q -r "$wanted" >&2
+    # The first use of pyright downloads its program from npm.
+    "$venv/bin/pyright" --version >&2
+    cp "$wanted" "$venv/requirements.txt"
+}
+
 # What builds programs for Windows and reads their symbols, and what downloads symbol files.
 need_symbol_tools() {
     packages=

@@ -19,6 +19,7 @@ mod peers;
 mod process;
 #[cfg(target_os = "linux")]
 mod profiles;
+mod python;
 mod random;
 mod schemas;
 mod shell;
@@ -66,6 +67,8 @@ enum Chore {
     Coverage,
     /// Build and type-check the page of `etw view`, or check that the committed one is what its source gives.
     Ui(ui::Options),
+    /// Build the Python package, and run its checks and tests.
+    Python(python::Options),
     /// Write docs/tables.md from the declarations of the tables.
     Tables,
     /// Write or check docs/wpa-tables.md: which tables and columns of published profiles of Windows Performance Analyzer
@@ -106,6 +109,7 @@ fn main() -> ExitCode {
         Chore::Peers(options) => peers::run(&options),
         Chore::Coverage => coverage::write(),
         Chore::Ui(options) => ui::run(&options),
+        Chore::Python(options) => python::run(&options),
         Chore::Tables => tables::write(),
         #[cfg(target_os = "linux")]
         Chore::WpaTables(options) => wpa_tables::run(&options),

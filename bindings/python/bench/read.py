@@ -1,10 +1,10 @@
-"""Measures reading a trace with openetw, etl-parser and dissect.etl in one run, and prints a table.
+"""Measures reading a trace with openetw, etl-parser, dissect.etl and code like pywintrace in one run, and prints a table.
 
-    pip install etl-parser dissect.etl pyarrow
-    python bench/read.py trace.etl [--copies 10] [--rounds 3] [--json]
+    pip install '.[bench]' && cargo build --release --package etw_capi
+    python bench/read.py trace.etl [--copies 10] [--rounds 3] [--seconds 10] [--json]
 
 Each measurement is the best of the rounds, which take turns. ``CPU`` is the processor time of the whole process per event,
-so it counts the thread that reads beside the Python loop. The peers are stopped after ten seconds.
+so it counts the thread that reads beside the Python loop. The peers are stopped after ``--seconds``.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def arrow(paths):
     return sum(len(table) for table in openetw.open(*paths).tables().values())
 
 
-def dissect(paths, limit=10.0):
+def dissect(paths, limit):
     """dissect.etl: a Python loop that looks at no field."""
     from dissect.etl import ETL
 
@@ -57,7 +57,7 @@ def dissect(paths, limit=10.0):
     return count
 
 
-def etl_parser(paths, limit=10.0):
+def etl_parser(paths, limit):
     """etl-parser: records as they are, without payloads."""
     from etl.etl import ChunkParser, build_from_stream
 
@@ -75,7 +75,15 @@ def etl_parser(paths, limit=10.0):
     return count
 
 
-MEASURES = [loop, loop_header, loop_fields, arrow, dissect, etl_parser]
+def pywintrace(paths, limit):
+    """What pywintrace does, in libopenetw: all fields of all events as texts in dictionaries."""
+    from ctypes_tdh import Reader
+
+    return sum(Reader(path, lambda fields: None, limit).count for path in paths)
+
+
+OURS = [loop, loop_header, loop_fields, arrow]
+PEERS = [dissect, etl_parser, pywintrace]
 
 
 def main():
@@ -83,16 +91,18 @@ def main():
     parser.add_argument("file")
     parser.add_argument("--copies", type=int, default=1, help="read the file as several; the peers read it once")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=10.0, help="time after which a peer is stopped")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     best = {}
     for _ in range(args.rounds):
-        for measure in MEASURES:
-            is_peer = measure in (dissect, etl_parser)
-            paths = [args.file] * (1 if is_peer else args.copies)
+        for measure in OURS + PEERS:
             wall, cpu = time.perf_counter(), time.process_time()
             try:
-                events = measure(paths)
+                if measure in PEERS:
+                    events = measure([args.file], args.seconds)
+                else:
+                    events = measure([args.file] * args.copies)
             except Exception as error:  # noqa: BLE001 - a peer may be missing or fail on a file
                 print(f"{measure.__name__}: {type(error).__name__}: {error}", file=sys.stderr)
                 continue

@@ -1,6 +1,5 @@
 //! Events in a Python loop. A thread reads and filters them; their fields are decoded when Python asks for them.
 
-use std::process;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,20 +13,20 @@ use openetw::{
 };
 use pyo3::exceptions::{PyKeyError, PyTimeoutError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDateTime, PyDict, PyInt, PyList};
+use pyo3::types::{PyBytes, PyDateTime, PyDict, PyInt, PyList, PyString};
 
 use crate::errors::{Failure, OrRaise, code};
+use crate::fork;
 use crate::kinds::kind_name;
 use crate::statistics::Statistics;
 use crate::values;
+use crate::work::SLICE;
 
 /// Number of events in the first batch. Later ones are twice as large, up to the maximum.
 const FIRST_BATCH: usize = 16;
 const MAX_BATCH: usize = 4096;
 /// Number of batches that the reading thread may be ahead.
 const AHEAD: usize = 8;
-/// Time after which a waiting thread looks for Ctrl-C.
-const SLICE: Duration = Duration::from_millis(50);
 
 /// What an event needs to be decoded later.
 struct Held {
@@ -65,8 +64,8 @@ pub(crate) struct Events {
     counts: StatisticsHandle,
     timeout: Option<Duration>,
     until: Option<Instant>,
-    /// The process that reads. The thread does not exist in the child of a fork.
-    pid: u32,
+    /// The process that reads. The thread does not exist in the child of a fork, and the locks may be taken there.
+    process: u32,
 }
 
 enum Message {
@@ -150,20 +149,19 @@ impl Events {
             counts,
             timeout,
             until: duration.and_then(|duration| Instant::now().checked_add(duration)),
-            pid: process::id(),
+            process: fork::process(),
         })
     }
 
-    fn take(&self) -> Option<Event> {
-        lock(&self.batch).next().map(|held| Event { held })
+    /// Returns an event that has arrived.
+    fn take(&self) -> PyResult<Option<Event>> {
+        fork::check(self.process, "this iterator")?;
+        Ok(lock(&self.batch).next().map(|held| Event { held }))
     }
 
     /// Waits for events, without holding the GIL.
     fn wait(&self, py: Python<'_>, timeout: Duration) -> PyResult<Waited> {
-        if process::id() != self.pid {
-            let text = "events cannot be read in the child of a fork; open the trace there";
-            return Err(Failure::new("ForkError", code::BUSY, text).into());
-        }
+        fork::check(self.process, "this iterator")?;
         let timeout = match self.until {
             Some(until) => timeout.min(until.saturating_duration_since(Instant::now())),
             None => timeout,
@@ -209,7 +207,7 @@ impl Events {
 
     /// Returns the next event; `None` at the end.
     fn next_before(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<Option<Event>> {
-        if let Some(event) = self.take() {
+        if let Some(event) = self.take()? {
             return Ok(Some(event));
         }
         let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -217,7 +215,7 @@ impl Events {
             let left = until.map_or(SLICE, |until| until.saturating_duration_since(Instant::now()));
             match self.wait(py, left.min(SLICE))? {
                 Waited::Events => {
-                    if let Some(event) = self.take() {
+                    if let Some(event) = self.take()? {
                         return Ok(Some(event));
                     }
                 }
@@ -248,7 +246,7 @@ impl Events {
     }
 
     /// Returns an event that has arrived already, or ``None``.
-    fn _take(&self) -> Option<Event> {
+    fn _take(&self) -> PyResult<Option<Event>> {
         self.take()
     }
 
@@ -271,11 +269,11 @@ impl Events {
     /// Ends reading. Events that have arrived already are dropped.
     fn close(&self, py: Python<'_>) {
         self.stop.stop();
-        if process::id() == self.pid {
+        if self.process == fork::process() {
             // A thread that waits keeps the lock for a slice at most.
             py.detach(|| *lock(&self.receiver) = None);
+            *lock(&self.batch) = Vec::new().into_iter();
         }
-        *lock(&self.batch) = Vec::new().into_iter();
     }
 
     /// Counts of what was read so far.
@@ -310,7 +308,9 @@ pub(crate) fn seconds(seconds: Option<f64>, what: &str) -> PyResult<Option<Durat
     seconds.map(duration).transpose().or_raise()
 }
 
-/// An event. Its fields are those of its payload (``event["ImageName"]``); they are decoded when they are read.
+/// An event: a mapping of the fields of its payload, and attributes of its header.
+///
+/// Fields are decoded when they are read (``event["ImageName"]``). An event can be kept and used in any thread.
 #[pyclass(frozen, mapping, freelist = 64, module = "openetw")]
 pub(crate) struct Event {
     held: Held,
@@ -353,10 +353,12 @@ impl Event {
 
 #[pymethods]
 impl Event {
+    /// Returns the value of a field; ``event["Struct.Member"]`` returns a member of a structure.
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         self.find(py, name)?.ok_or_else(|| PyKeyError::new_err(name.to_owned()))
     }
 
+    /// Returns the value of a field, or ``default`` without it.
     #[pyo3(signature = (name, default=None))]
     fn get<'py>(
         &self,
@@ -367,8 +369,15 @@ impl Event {
         Ok(self.find(py, name)?.or(default))
     }
 
-    fn __contains__(&self, name: &str) -> bool {
-        self.with(|event| event.find_path(name).is_some())
+    fn __contains__(&self, name: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(name) = name.cast::<PyString>() else { return Ok(false) };
+        let name = name.to_cow()?;
+        Ok(self.with(|event| event.find_path(&name).is_some()))
+    }
+
+    /// An event is true, also without fields: ``while event := events.next():`` goes on to the end.
+    fn __bool__(&self) -> bool {
+        true
     }
 
     fn __len__(&self) -> usize {
@@ -379,6 +388,7 @@ impl Event {
         self.keys(py)?.call_method0("__iter__")
     }
 
+    /// Names of the fields, in the order of the payload.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.with(|event| {
             let names = event.properties.iter().flat_map(|properties| properties.iter());
@@ -386,10 +396,12 @@ impl Event {
         })
     }
 
+    /// Values of the fields, in the order of the payload.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         Ok(self.fields(py)?.values())
     }
 
+    /// Names and values of the fields, in the order of the payload.
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         Ok(self.fields(py)?.items())
     }
@@ -427,6 +439,7 @@ impl Event {
         self.names(|names| names.provider().map(str::to_owned))
     }
 
+    /// GUID of the provider, or of the class of a classic event.
     #[getter]
     fn provider_id<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         values::uuid(py, self.record().provider_id())
@@ -444,51 +457,61 @@ impl Event {
         self.with(kind_name)
     }
 
+    /// Number of the event in its provider; 0 for classic and TraceLogging events.
     #[getter]
     fn id(&self) -> u16 {
         self.record().descriptor().id
     }
 
+    /// Version of the event.
     #[getter]
     fn version(&self) -> u8 {
         self.record().descriptor().version
     }
 
+    /// Channel, which event logs sort events by; 11 for TraceLogging events.
     #[getter]
     fn channel(&self) -> u8 {
         self.record().descriptor().channel
     }
 
+    /// Severity: 1 critical, 2 error, 3 warning, 4 information, 5 verbose; 0 for events that are always logged.
     #[getter]
     fn level(&self) -> u8 {
         self.record().descriptor().level.0
     }
 
+    /// What the event says of its task, such as 1 for its start and 2 for its end; the type of classic events.
     #[getter]
     fn opcode(&self) -> u8 {
         self.record().descriptor().opcode.0
     }
 
+    /// Task of the provider that the event belongs to.
     #[getter]
     fn task(&self) -> u16 {
         self.record().descriptor().task
     }
 
+    /// Groups of events that this one belongs to, as bits.
     #[getter]
     fn keyword(&self) -> u64 {
         self.record().descriptor().keyword.0
     }
 
+    /// Process that logged the event; ``None`` if its header does not say.
     #[getter]
     fn pid(&self) -> Option<u32> {
         self.record().process_id()
     }
 
+    /// Thread that logged the event; ``None`` if its header does not say.
     #[getter]
     fn tid(&self) -> Option<u32> {
         self.record().thread_id()
     }
 
+    /// Processor that the event was logged on.
     #[getter]
     fn processor(&self) -> u16 {
         self.record().processor()
@@ -500,11 +523,13 @@ impl Event {
         self.held.process.as_deref()
     }
 
+    /// Activity that the event belongs to.
     #[getter]
     fn activity_id<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.record().activity_id().map(|id| values::uuid(py, id)).transpose()
     }
 
+    /// Activity that the event's activity came from.
     #[getter]
     fn related_activity_id<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.record().related_activity_id().map(|id| values::uuid(py, id)).transpose()

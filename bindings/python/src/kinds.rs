@@ -5,13 +5,17 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
-use arrow_cast::cast;
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_array::cast::AsArray;
+use arrow_array::types::TimestampNanosecondType;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
+use arrow_select::take::take_record_batch;
 use openetw::export::RowCollector;
 use openetw::schema::EventSchema;
 use openetw::{Event, StopHandle, Trace};
 
+use crate::convert::{common_type, convert};
 use crate::errors::Failure;
 
 /// Number of rows of a batch.
@@ -125,11 +129,11 @@ fn read(
                 tables.len() - 1
             })
         });
-        if let Some((_, rows, batches)) = tables.get_mut(number) {
-            if let Err(error) = add(rows, batches, event) {
-                failed = Err(error);
-                return ControlFlow::Break(());
-            }
+        if let Some((_, rows, batches)) = tables.get_mut(number)
+            && let Err(error) = add(rows, batches, event)
+        {
+            failed = Err(error);
+            return ControlFlow::Break(());
         }
         flow(stop)
     })?;
@@ -183,7 +187,8 @@ impl Kinds {
     }
 }
 
-/// Gives batches of several versions of an event one schema: the fields of all, each of a type that holds all values.
+/// Gives batches of several versions of an event one schema: the fields of all, each of a type that holds all values. The
+/// rows are in the order of time.
 fn merge_versions(batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>, ArrowError> {
     let Some(first) = batches.first() else { return Ok(batches) };
     if batches.iter().all(|batch| batch.schema_ref().fields() == first.schema_ref().fields()) {
@@ -211,30 +216,29 @@ fn merge_versions(batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>, ArrowEr
         }
     }
     let schema = Arc::new(Schema::new_with_metadata(fields, first.schema_ref().metadata().clone()));
-    batches.iter().map(|batch| with_schema(batch, &schema)).collect()
+    let batches = batches.iter().map(|batch| with_schema(batch, &schema)).collect::<Result<Vec<_>, _>>()?;
+    Ok(vec![in_order_of_time(&concat_batches(&schema, &batches)?)?])
+}
+
+/// Sorts rows by time; those of one time stay in their order.
+fn in_order_of_time(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let times = batch.column_by_name("Time");
+    let Some(times) = times.and_then(|times| times.as_primitive_opt::<TimestampNanosecondType>()) else {
+        return Ok(batch.clone());
+    };
+    let mut rows: Vec<u64> = (0..batch.num_rows() as u64).collect();
+    rows.sort_by_key(|row| times.value(*row as usize));
+    take_record_batch(batch, &UInt64Array::from(rows))
 }
 
 fn with_schema(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let columns = schema.fields().iter().map(|field| -> Result<ArrayRef, ArrowError> {
         match batch.column_by_name(field.name()) {
-            Some(column) if column.data_type() == field.data_type() => Ok(column.clone()),
-            Some(column) => cast(column, field.data_type()),
+            Some(column) => convert(column, field.data_type()),
             None => Ok(new_null_array(field.data_type(), batch.num_rows())),
         }
     });
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(schema.clone(), columns, &options)
-}
-
-/// Returns a type for the values of both. Values without one, such as structs and numbers, become text.
-fn common_type(one: &DataType, other: &DataType) -> DataType {
-    let is_unsigned = |of: &DataType| of.is_unsigned_integer();
-    match (one, other) {
-        (one, other) if one == other => one.clone(),
-        (one, other) if is_unsigned(one) && is_unsigned(other) => DataType::UInt64,
-        (one, other) if one.is_integer() && other.is_integer() => DataType::Int64,
-        (one, other) if one.is_numeric() && other.is_numeric() => DataType::Float64,
-        _ => DataType::Utf8,
-    }
 }

@@ -4,11 +4,17 @@
 //! `async` iteration and the handler of `logging`. Types for checkers are in `_native.pyi`.
 //!
 //! - `trace`: trace files and filters; `events`: single events in a loop.
-//! - `kinds`: events of a kind as record batches; `rows`: tables with rows and pivots; `table`: their way to Python.
+//! - `kinds`: events of a kind as record batches; `rows`: tables with rows and pivots; `table`: their way to Python;
+//!   `convert`: columns of other types.
 //! - `session`: sessions and controllers; `provider`: writing events.
+//! - `work`: native work that Ctrl-C ends; `fork`: what the child of a fork may not use.
 
+#![forbid(unsafe_code)]
+
+mod convert;
 mod errors;
 mod events;
+mod fork;
 mod kinds;
 #[cfg(target_os = "linux")]
 mod provider;
@@ -24,6 +30,8 @@ mod work;
 /// The native part of openetw.
 #[pyo3::pymodule]
 mod _native {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use crate::events::{Event, Events};
     #[cfg(target_os = "linux")]
@@ -42,4 +50,9 @@ mod _native {
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "its name in Python")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::fork::watch(module)
+    }
 }

@@ -17,7 +17,10 @@ use crate::values;
 /// Limit of structures in structures.
 const MAX_DEPTH: usize = 8;
 
-/// A source of events. It is registered until ``close``, or the end of a ``with`` statement.
+/// A source of events, registered until ``close``, or the end of a ``with`` statement.
+///
+/// Sessions enable it by its name, or by ``guid``, which is derived from the name unless it is given. ``group`` is the GUID
+/// of a group of providers, which sessions can enable together.
 #[pyclass(frozen, module = "openetw")]
 pub(crate) struct Provider {
     provider: &'static openetw::provider::Provider,
@@ -41,10 +44,12 @@ impl Provider {
         let provider = openetw::provider::Provider::create(name, guid, group);
         py.detach(|| provider.register());
         lock().push(provider.guid());
-        wait_for_provider(py, provider.guid())?;
-        Ok(Provider { provider, is_open: AtomicBool::new(true) })
+        let provider = Provider { provider, is_open: AtomicBool::new(true) };
+        wait_for_provider(py, provider.provider.guid())?;
+        Ok(provider)
     }
 
+    /// Name of the provider.
     #[getter]
     fn name(&self) -> &str {
         self.provider.name()
@@ -62,8 +67,11 @@ impl Provider {
         self.provider.provider_enabled(Level(level), Keyword(keyword))
     }
 
-    /// Writes an event. Its fields are the keyword arguments, and those of ``fields``. Returns whether all sessions that
-    /// want it have received it; false if none does.
+    /// Writes an event: ``provider.write("Event", level=4, x=1, s="a")``.
+    ///
+    /// Its fields are those of ``fields``, and then the other keyword arguments. Values are ``str``, ``int``, ``float``,
+    /// ``bool``, ``bytes``, ``datetime``, ``uuid.UUID``, ``dict`` (a structure), or lists of numbers, truth values or texts.
+    /// Returns whether all sessions that want the event have received it; false if none does.
     #[pyo3(signature = (
         event, /, *, level=4, keyword=0, opcode=0, task=0, activity=None, related=None, fields=None, **more
     ))]
@@ -99,7 +107,9 @@ impl Provider {
 
     /// Unregisters the provider.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.unregister());
+        if self.forget() {
+            py.detach(|| self.provider.unregister());
+        }
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -112,17 +122,20 @@ impl Provider {
     }
 
     fn __repr__(&self) -> String {
-        format!("<openetw.Provider '{}' {{{}}}>", self.provider.name(), self.provider.guid())
+        format!("<openetw.Provider '{}' {}>", self.provider.name(), self.provider.guid())
     }
 }
 
 impl Drop for Provider {
     fn drop(&mut self) {
-        self.unregister();
+        if self.forget() {
+            self.provider.unregister();
+        }
     }
 }
 
-/// The providers that are registered, each as often as it is.
+/// The providers that are registered, each as often as it is. The lock is taken with the GIL only, so that it is free in
+/// the child of a fork.
 static REGISTERED: Mutex<Vec<Guid>> = Mutex::new(Vec::new());
 
 fn lock() -> MutexGuard<'static, Vec<Guid>> {
@@ -134,10 +147,10 @@ pub(crate) fn registered() -> Vec<Guid> {
     lock().clone()
 }
 
-/// Waits until the providers of this process know which sessions have enabled them. A thread of theirs reads what hosts
-/// send; registering reads it up to the host's reply.
-pub(crate) fn catch_up() {
-    if !lock().is_empty() {
+/// Waits until the providers of this process, if it has any, know which sessions have enabled them. A thread of theirs
+/// reads what hosts send; registering reads it up to the host's reply.
+pub(crate) fn catch_up(own: &[Guid]) {
+    if !own.is_empty() {
         let any = openetw::provider::Provider::create("OpenETW.Python", None, None);
         any.register();
         any.unregister();
@@ -145,15 +158,16 @@ pub(crate) fn catch_up() {
 }
 
 impl Provider {
-    fn unregister(&self) {
-        if self.is_open.swap(false, Ordering::AcqRel) {
+    /// Returns whether the provider was registered until now.
+    fn forget(&self) -> bool {
+        let was_open = self.is_open.swap(false, Ordering::AcqRel);
+        if was_open {
             let mut registered = lock();
             if let Some(place) = registered.iter().position(|guid| *guid == self.provider.guid()) {
                 registered.swap_remove(place);
             }
-            drop(registered);
-            self.provider.unregister();
         }
+        was_open
     }
 }
 
@@ -229,7 +243,10 @@ fn add(builder: EventBuilder, name: &str, value: &Bound<'_, PyAny>, depth: usize
 
 /// Adds an array, whose elements have one type.
 fn add_elements(builder: EventBuilder, name: &str, values: &Bound<'_, PyAny>) -> PyResult<EventBuilder> {
-    if let Ok(truths) = values.extract::<Vec<bool>>() {
+    // An empty one is of numbers, which go with most other types when rows become columns.
+    if values.is_truthy()?
+        && let Ok(truths) = values.extract::<Vec<bool>>()
+    {
         return Ok(builder.add(name, fields::bool32_slice::FIELD, &fields::bool32_slice::value(&truths)));
     }
     if let Ok(numbers) = values.extract::<Vec<i64>>() {

@@ -21,6 +21,7 @@ use openetw::tables::{
 };
 use openetw::{FileTime, TimePoint};
 
+use crate::convert::texts;
 use crate::errors::Failure;
 
 /// The rows of a table.
@@ -191,8 +192,7 @@ impl<'i> Reader<'i> {
             self.index.table(table).ok_or_else(|| Failure::argument(format_args!("no table '{table}'")))?;
         let mut parts = Vec::new();
         for name in columns {
-            let texts = self.whole(table, &path(source, name)?)?;
-            parts.push(arrow_cast::cast(&texts, &arrow_schema::DataType::Utf8)?);
+            parts.push(texts(&self.whole(table, &path(source, name)?)?));
         }
         let addresses = match table {
             "frames" => Some(self.whole(table, &path(source, "address")?)?),

@@ -1,22 +1,25 @@
 //! Sessions: starting and controlling them, and reading their events while they run.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
 use std::time::Duration;
-use std::{process, thread};
 
-use openetw::kernel::EnableFlags;
+use openetw::kernel::{EnableFlags, StackWalks};
 use openetw::session::{
     Controller as Connection, ControllerError, EnableBuilder, ErrorKind, Instance, LogFileMode, Runtime,
     RuntimeError, SessionBuilder, SessionClock, SessionState, SessionStatus as Native, SessionUpdate,
 };
 use openetw::{EventFilter, Guid, ProviderSpec, Schemas, StatisticsHandle, TraceBuilder};
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDateTime, PyDict, PyList};
 
 use crate::errors::{Failure, OrRaise, code};
 use crate::events::{Events, seconds};
-use crate::{provider, values};
+use crate::values::OneOrMore;
+use crate::{fork, provider, values};
 
 impl From<ControllerError> for Failure {
     fn from(error: ControllerError) -> Failure {
@@ -46,26 +49,61 @@ impl From<RuntimeError> for Failure {
     }
 }
 
-/// The connection that the sessions of this process share, and the process that made it. The host may be in this
-/// process, and must not end before its last session does.
-static SHARED: Mutex<(u32, Weak<Mutex<Runtime>>)> = Mutex::new((0, Weak::new()));
+/// The connection that the sessions of this process share. The host may be in this process, and must not end before its
+/// last session does. The lock is taken with the GIL only, so that it is free in the child of a fork.
+static SHARED: Mutex<Shared> = Mutex::new(Shared::Nothing);
+
+enum Shared {
+    Nothing,
+    /// A thread of this process connects.
+    Connecting(u32),
+    Connected(u32, Weak<Mutex<Runtime>>),
+}
+
+fn shared() -> MutexGuard<'static, Shared> {
+    SHARED.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A use of the connection.
 struct Link {
     runtime: Arc<Mutex<Runtime>>,
-    pid: u32,
+    process: u32,
 }
 
 impl Link {
-    fn new() -> Result<Link, Failure> {
-        let pid = process::id();
-        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(runtime) = shared.1.upgrade().filter(|_| shared.0 == pid) {
-            return Ok(Link { runtime, pid });
+    fn new(py: Python<'_>) -> PyResult<Link> {
+        let process = fork::process();
+        loop {
+            if let Some(link) = Link::existing() {
+                return Ok(link);
+            }
+            {
+                let mut shared = shared();
+                if !matches!(*shared, Shared::Connecting(other) if other == process) {
+                    *shared = Shared::Connecting(process);
+                    break;
+                }
+            }
+            py.detach(|| thread::sleep(POLL));
+            py.check_signals()?;
         }
-        let runtime = Arc::new(Mutex::new(Runtime::connect_or_host()?));
-        *shared = (pid, Arc::downgrade(&runtime));
-        Ok(Link { runtime, pid })
+        let connected = py.detach(|| Runtime::connect_or_host().map(|runtime| Arc::new(Mutex::new(runtime))));
+        *shared() = match &connected {
+            Ok(runtime) => Shared::Connected(process, Arc::downgrade(runtime)),
+            Err(_) => Shared::Nothing,
+        };
+        let runtime = connected.or_raise()?;
+        Ok(Link { runtime, process })
+    }
+
+    /// Returns a use of the connection if there is one.
+    fn existing() -> Option<Link> {
+        match &*shared() {
+            Shared::Connected(process, runtime) if *process == fork::process() => {
+                Some(Link { runtime: runtime.upgrade()?, process: *process })
+            }
+            _ => None,
+        }
     }
 
     /// Makes a request, without the GIL.
@@ -82,18 +120,26 @@ impl Link {
         asked.or_raise()
     }
 
+    /// Makes a request, and returns after the providers of this process know what it has changed.
+    fn ask_and_notify<T: Send>(
+        &self,
+        py: Python<'_>,
+        request: impl FnOnce(&mut Connection) -> Result<T, ControllerError> + Send,
+    ) -> PyResult<T> {
+        let own = provider::registered();
+        self.ask(py, |controller| {
+            let result = request(controller);
+            provider::catch_up(&own);
+            result
+        })
+    }
+
     fn check(&self) -> PyResult<()> {
-        match self.is_own() {
-            true => Ok(()),
-            false => {
-                Err(Failure::new("ForkError", code::BUSY, "the session belongs to the parent of a fork")
-                    .into())
-            }
-        }
+        fork::check(self.process, "the session")
     }
 
     fn is_own(&self) -> bool {
-        self.pid == process::id()
+        self.process == fork::process()
     }
 }
 
@@ -106,10 +152,13 @@ impl Drop for Link {
     }
 }
 
+/// Time after which the state of the host or of another thread is looked at again.
+const POLL: Duration = Duration::from_millis(5);
+
 /// Waits until the host knows providers of this process, for at most a second. Providers notice a new host on a thread of
 /// their own, and events that are written before that are in no session.
 fn wait_for(controller: &mut Connection, providers: &[Guid]) -> Result<(), ControllerError> {
-    let pid = process::id();
+    let pid = fork::process();
     for _ in 0..200 {
         if providers.is_empty() {
             break;
@@ -119,25 +168,15 @@ fn wait_for(controller: &mut Connection, providers: &[Guid]) -> Result<(), Contr
         if providers.iter().all(is_known) {
             break;
         }
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(POLL);
     }
     Ok(())
 }
 
-/// Returns a result after this process's providers know what it has changed.
-fn caught_up<T>(result: Result<T, ControllerError>) -> Result<T, ControllerError> {
-    provider::catch_up();
-    result
-}
-
 /// Waits until the host of this process's sessions knows a provider, if there are sessions.
 pub(crate) fn wait_for_provider(py: Python<'_>, guid: Guid) -> PyResult<()> {
-    let pid = process::id();
-    let shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-    let runtime = shared.1.upgrade().filter(|_| shared.0 == pid);
-    drop(shared);
-    match runtime {
-        Some(runtime) => Link { runtime, pid }.ask(py, |controller| caught_up(wait_for(controller, &[guid]))),
+    match Link::existing() {
+        Some(link) => link.ask_and_notify(py, |controller| wait_for(controller, &[guid])),
         None => Ok(()),
     }
 }
@@ -148,11 +187,13 @@ pub(crate) struct SessionStatus(Native);
 
 #[pymethods]
 impl SessionStatus {
+    /// Name of the session.
     #[getter]
     fn name(&self) -> &str {
         &self.0.properties.logger_name
     }
 
+    /// Number of the session while it runs.
     #[getter]
     fn logger_id(&self) -> u16 {
         self.0.logger_id
@@ -174,11 +215,13 @@ impl SessionStatus {
         Some(self.0.properties.log_file_name.as_str()).filter(|name| !name.is_empty())
     }
 
+    /// When the session was started, in UTC.
     #[getter]
     fn start<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDateTime>>> {
         values::datetime(py, self.0.start_time)
     }
 
+    /// Events written to buffers.
     #[getter]
     fn events_written(&self) -> u64 {
         self.0.events_written
@@ -196,16 +239,19 @@ impl SessionStatus {
         self.0.real_time_events_lost
     }
 
+    /// Buffers that were written to the file or delivered.
     #[getter]
     fn buffers_written(&self) -> u64 {
         self.0.buffers_written
     }
 
+    /// Bytes in the file.
     #[getter]
     fn bytes_written(&self) -> u64 {
         self.0.bytes_written
     }
 
+    /// Number of buffers.
     #[getter]
     fn buffers(&self) -> u32 {
         self.0.number_of_buffers
@@ -217,6 +263,7 @@ impl SessionStatus {
         self.0.owner_pid
     }
 
+    /// Number of programs that read the session.
     #[getter]
     fn consumers(&self) -> u32 {
         self.0.consumers
@@ -228,6 +275,7 @@ impl SessionStatus {
         self.0.processes
     }
 
+    /// Number of providers that the session has enabled.
     #[getter]
     fn enabled_providers(&self) -> u32 {
         self.0.enabled_providers
@@ -252,12 +300,23 @@ impl SessionStatus {
     }
 }
 
-/// A session that this program starts and stops. Use it in a ``with`` statement.
+/// A session that this program starts and stops, best with a ``with`` statement.
+///
+/// ``providers`` are enabled as ``"Name:Level:Ids:Keywords"``, with ``stacks`` of each event; ``kernel`` are flags of the
+/// kernel's events, with ``kernel_stacks`` of some and a ``sample_interval`` in seconds. ``file`` is written,
+/// ``real_time`` lets ``events`` read (the default without file and ring), ``ring`` keeps that many KiB in memory for
+/// ``dump``. ``mode`` is ``"sequential"``, ``"circular"``, ``"append"`` or ``"new_file"``, ``maximum_file_size`` is in
+/// MiB, ``buffer_size`` in KiB, ``buffers`` a minimum and a maximum, ``flush_timer`` in seconds.
+///
+/// The session ends with the object or the process. With ``detached``, a session at a host of another process goes on
+/// until somebody stops it.
 #[pyclass(frozen, module = "openetw")]
 pub(crate) struct Session {
     name: String,
     properties: SessionBuilder,
     providers: Vec<EnableBuilder>,
+    /// Whether the session goes on without this object.
+    is_detached: bool,
     link: Mutex<Option<Arc<Link>>>,
     /// The status with which it stopped.
     last: Mutex<Option<Native>>,
@@ -277,18 +336,37 @@ fn spec(text: &str) -> PyResult<ProviderSpec> {
     text.parse::<ProviderSpec>().or_raise()
 }
 
+/// Returns how a session enables a provider.
+fn enabling(text: &str, stacks: bool) -> PyResult<EnableBuilder> {
+    let enable = EnableBuilder::new(spec(text)?);
+    Ok(if stacks { enable.stacks() } else { enable })
+}
+
+/// Intervals of the sampled profile.
+const SAMPLE_INTERVALS: RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_secs(1);
+
+fn millis(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
+}
+
+fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
+    py.import("warnings")?.call_method1("warn", (text, py.get_type::<PyRuntimeWarning>())).map(drop)
+}
+
 #[pymethods]
 impl Session {
     #[new]
     #[pyo3(signature = (
         name, *, providers=None, kernel=None, file=None, real_time=None, mode=None, maximum_file_size=None,
-        ring=None, buffer_size=None, buffers=None, clock="qpc", flush_timer=None
+        ring=None, buffer_size=None, buffers=None, clock="qpc", flush_timer=None, stacks=false, kernel_stacks=None,
+        sample_interval=None, detached=false
     ))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
+        py: Python<'_>,
         name: &str,
-        providers: Option<Vec<String>>,
-        kernel: Option<&Bound<'_, PyAny>>,
+        providers: Option<OneOrMore<String>>,
+        kernel: Option<OneOrMore<String>>,
         file: Option<PathBuf>,
         real_time: Option<bool>,
         mode: Option<&str>,
@@ -298,8 +376,15 @@ impl Session {
         buffers: Option<(u32, u32)>,
         clock: &str,
         flush_timer: Option<f64>,
+        stacks: bool,
+        kernel_stacks: Option<OneOrMore<String>>,
+        sample_interval: Option<f64>,
+        detached: bool,
     ) -> PyResult<Session> {
-        let mut session = SessionBuilder::new(name).leased();
+        let mut session = SessionBuilder::new(name);
+        if !detached {
+            session = session.leased();
+        }
         if let Some(kib) = buffer_size {
             session = session.buffer_size_kib(kib);
         }
@@ -339,61 +424,76 @@ impl Session {
             }
         });
         if let Some(timer) = seconds(flush_timer, "flush_timer")? {
-            session = session.flush_timer_millis(u32::try_from(timer.as_millis()).unwrap_or(u32::MAX));
+            session = session.flush_timer_millis(millis(timer));
         }
         if let Some(flags) = kernel {
-            let text = match flags.extract::<String>() {
-                Ok(text) => text,
-                Err(_) => flags.extract::<Vec<String>>()?.join("+"),
-            };
+            let text = Vec::from(flags).join("+");
             let selection = EnableFlags::parse(&text).map_err(Failure::argument)?;
+            if !selection.left_out.is_empty() {
+                let reasons: Vec<String> = selection.left_out.iter().map(ToString::to_string).collect();
+                warn(py, &format!("left out of kernel='{text}': {}", reasons.join("; ")))?;
+            }
             session = session.enable_flags(selection.flags.0);
         }
-        let providers = providers.unwrap_or_default();
-        let providers = providers.iter().map(|text| Ok(EnableBuilder::new(spec(text)?)));
+        if let Some(events) = kernel_stacks {
+            let walks = StackWalks::parse(&Vec::from(events).join("+")).map_err(Failure::argument)?;
+            session = session.stack_tracing(walks.hook_ids());
+        }
+        if let Some(interval) = seconds(sample_interval, "sample_interval")? {
+            if !SAMPLE_INTERVALS.contains(&interval) {
+                return Err(Failure::argument("sample_interval is between 0.0001 and 1 second").into());
+            }
+            session = session.sample_interval(u32::try_from(interval.as_nanos() / 100).unwrap_or(u32::MAX));
+        }
+        let providers = providers.map(Vec::from).unwrap_or_default();
+        let providers = providers.iter().map(|text| enabling(text, stacks));
         Ok(Session {
             name: name.to_owned(),
             properties: session,
             providers: providers.collect::<PyResult<_>>()?,
+            is_detached: detached,
             link: Mutex::default(),
             last: Mutex::default(),
         })
     }
 
+    /// Name of the session.
     #[getter]
     fn name(&self) -> &str {
         &self.name
     }
 
-    /// Starts the session: at the running host, or in this process if there is none.
+    /// Starts the session: at the running host, or in this process if there is none. Returns its status.
+    ///
+    /// Raises ``SessionError`` with code 183 if a session of this name runs, and 5 if the rights are missing.
     fn start(&self, py: Python<'_>) -> PyResult<SessionStatus> {
         if self.link.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
             let text = format!("session '{}' is running already", self.name);
             return Err(Failure::new("SessionError", code::ALREADY_EXISTS, text).into());
         }
-        let link = py.detach(Link::new).or_raise()?;
+        let link = Link::new(py)?;
         let (properties, providers, name) = (self.properties.clone(), &self.providers, &self.name);
-        let status = link.ask(py, |controller| {
+        let own = provider::registered();
+        let status = link.ask_and_notify(py, |controller| {
             let status = properties.start(controller)?;
-            wait_for(controller, &provider::registered())?;
+            wait_for(controller, &own)?;
             let enabled = providers.iter().try_for_each(|provider| controller.enable(name, provider));
             if let Err(error) = enabled {
                 // The first error is the one that says what is wrong.
                 let _ = controller.stop(name);
                 return Err(error);
             }
-            provider::catch_up();
             Ok(status)
         })?;
         *self.link.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(link));
         Ok(SessionStatus(status))
     }
 
-    /// Stops the session and returns its final status. Does nothing if it has been stopped.
+    /// Stops the session and returns its final status; ``None`` if it was never started or somebody else stopped it.
     fn stop(&self, py: Python<'_>) -> PyResult<Option<SessionStatus>> {
         let link = self.link.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(link) = link {
-            let status = link.ask(py, |controller| match caught_up(controller.stop(&self.name)) {
+            let status = link.ask_and_notify(py, |controller| match controller.stop(&self.name) {
                 // Something else stopped it.
                 Err(error) if error.kind() == Some(ErrorKind::NotFound) => Ok(None),
                 stopped => stopped.map(Some),
@@ -434,16 +534,14 @@ impl Session {
     /// Enables a provider, ``Name:Level:Ids:Keywords``, also in processes that register it later.
     #[pyo3(signature = (provider, *, stacks=false))]
     fn enable(&self, py: Python<'_>, provider: &str, stacks: bool) -> PyResult<()> {
-        let mut enable = EnableBuilder::new(spec(provider)?);
-        if stacks {
-            enable = enable.stacks();
-        }
-        self.link()?.ask(py, |controller| caught_up(controller.enable(&self.name, &enable)))
+        let enable = enabling(provider, stacks)?;
+        self.link()?.ask_and_notify(py, |controller| controller.enable(&self.name, &enable))
     }
 
+    /// Disables a provider, named as for ``enable``.
     fn disable(&self, py: Python<'_>, provider: &str) -> PyResult<()> {
         let guid = spec(provider)?.provider.guid();
-        self.link()?.ask(py, |controller| caught_up(controller.disable(&self.name, guid)))
+        self.link()?.ask_and_notify(py, |controller| controller.disable(&self.name, guid))
     }
 
     /// Requests a provider to write its state to this session.
@@ -453,7 +551,7 @@ impl Session {
         self.link()?.ask(py, |controller| controller.capture_state(&self.name, guid, level, any))
     }
 
-    /// Delivers everything that was written so far.
+    /// Delivers everything that was written so far, to the file and to readers.
     fn flush(&self, py: Python<'_>) -> PyResult<SessionStatus> {
         self.link()?.ask(py, |controller| controller.flush(&self.name)).map(SessionStatus)
     }
@@ -463,7 +561,10 @@ impl Session {
         self.link()?.ask(py, |controller| controller.dump(&self.name, &path)).map(SessionStatus)
     }
 
-    /// Reads the events while the session runs. Events that were written before this call are not read.
+    /// Reads the events of a real-time session while it runs, from this call on.
+    ///
+    /// ``where`` is a filter expression. The iterator raises ``TimeoutError`` if no event comes for ``timeout`` seconds, and
+    /// can then be continued; it ends after ``duration`` seconds, or with the session. ``async for`` works too.
     #[pyo3(signature = (*, r#where=None, timeout=None, duration=None, process_names=false, schemas=None))]
     fn events(
         &self,
@@ -472,21 +573,22 @@ impl Session {
         timeout: Option<f64>,
         duration: Option<f64>,
         process_names: bool,
-        schemas: Option<Vec<PathBuf>>,
+        schemas: Option<OneOrMore<PathBuf>>,
     ) -> PyResult<Events> {
         self.link()?.check()?;
         listen(py, vec![self.name.clone()], r#where, timeout, duration, process_names, schemas)
     }
 
     fn __repr__(&self) -> String {
-        format!("<openetw.Session '{}'>", self.name)
+        let state = if self.link().is_ok() { "started" } else { "not started" };
+        format!("<openetw.Session '{}' {state}>", self.name)
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
         let link = self.link.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(link) = link.filter(|link| link.is_own()) {
+        if let Some(link) = link.filter(|link| link.is_own() && !self.is_detached) {
             let mut runtime = link.runtime.lock().unwrap_or_else(PoisonError::into_inner);
             // Nobody is left to tell of an error.
             let _ = runtime.controller().stop(&self.name);
@@ -494,7 +596,9 @@ impl Drop for Session {
     }
 }
 
-/// Reads the events of running real-time sessions, whoever started them.
+/// Reads the events of running real-time sessions, whoever started them, together in time order.
+///
+/// The arguments are those of ``Session.events``.
 #[pyfunction]
 #[pyo3(signature = (*sessions, r#where=None, timeout=None, duration=None, process_names=false, schemas=None))]
 pub(crate) fn listen(
@@ -504,7 +608,7 @@ pub(crate) fn listen(
     timeout: Option<f64>,
     duration: Option<f64>,
     process_names: bool,
-    schemas: Option<Vec<PathBuf>>,
+    schemas: Option<OneOrMore<PathBuf>>,
 ) -> PyResult<Events> {
     let (timeout, duration) = (seconds(timeout, "timeout")?, seconds(duration, "duration")?);
     let mut filter = EventFilter::default();
@@ -514,7 +618,7 @@ pub(crate) fn listen(
     let mut builder = TraceBuilder::default().process_names(process_names).filter(&filter);
     if let Some(paths) = schemas {
         let mut schemas = Schemas::new();
-        schemas.add_files(&paths);
+        schemas.add_files(Vec::from(paths));
         builder = builder.schemas(&schemas);
     }
     let directory = Instance::default_of_user();
@@ -523,7 +627,7 @@ pub(crate) fn listen(
     Events::start(py, builder, StatisticsHandle::default(), timeout, duration)
 }
 
-/// Controls sessions, whoever started them.
+/// Controls all sessions of this user's host, whoever started them.
 #[pyclass(frozen, module = "openetw")]
 pub(crate) struct Controller(Link);
 
@@ -531,7 +635,7 @@ pub(crate) struct Controller(Link);
 impl Controller {
     #[new]
     fn new(py: Python<'_>) -> PyResult<Controller> {
-        Ok(Controller(py.detach(Link::new).or_raise()?))
+        Ok(Controller(Link::new(py)?))
     }
 
     /// Returns all sessions that this user may see.
@@ -540,33 +644,47 @@ impl Controller {
         Ok(sessions.into_iter().map(SessionStatus).collect())
     }
 
+    /// Returns the status of a session. Raises ``SessionError`` with code 4201 if there is none of this name.
     fn query(&self, py: Python<'_>, session: &str) -> PyResult<SessionStatus> {
         self.0.ask(py, |controller| controller.query(session)).map(SessionStatus)
     }
 
+    /// Stops a session and returns its final status.
     fn stop(&self, py: Python<'_>, session: &str) -> PyResult<SessionStatus> {
         self.0.ask(py, |controller| controller.stop(session)).map(SessionStatus)
     }
 
+    /// Delivers everything that a session has, to its file and to readers.
     fn flush(&self, py: Python<'_>, session: &str) -> PyResult<SessionStatus> {
         self.0.ask(py, |controller| controller.flush(session)).map(SessionStatus)
     }
 
+    /// Enables a provider, ``Name:Level:Ids:Keywords``, in a session.
     #[pyo3(signature = (session, provider, *, stacks=false))]
     fn enable(&self, py: Python<'_>, session: &str, provider: &str, stacks: bool) -> PyResult<()> {
-        let mut enable = EnableBuilder::new(spec(provider)?);
-        if stacks {
-            enable = enable.stacks();
-        }
-        self.0.ask(py, |controller| caught_up(controller.enable(session, &enable)))
+        let enable = enabling(provider, stacks)?;
+        self.0.ask_and_notify(py, |controller| controller.enable(session, &enable))
     }
 
+    /// Disables a provider in a session.
     fn disable(&self, py: Python<'_>, session: &str, provider: &str) -> PyResult<()> {
         let guid = spec(provider)?.provider.guid();
-        self.0.ask(py, |controller| caught_up(controller.disable(session, guid)))
+        self.0.ask_and_notify(py, |controller| controller.disable(session, guid))
     }
 
-    /// Changes a running session; what is not given stays.
+    /// Requests a provider to write its state to a session.
+    fn capture_state(&self, py: Python<'_>, session: &str, provider: &str) -> PyResult<()> {
+        let spec = spec(provider)?;
+        let (guid, level, any) = (spec.provider.guid(), spec.level, openetw::Keyword(spec.any.mask));
+        self.0.ask(py, |controller| controller.capture_state(session, guid, level, any))
+    }
+
+    /// Writes what a session in memory has to a file; the session goes on.
+    fn dump(&self, py: Python<'_>, session: &str, path: PathBuf) -> PyResult<SessionStatus> {
+        self.0.ask(py, |controller| controller.dump(session, &path)).map(SessionStatus)
+    }
+
+    /// Changes a running session; what is not given stays. ``file`` continues it in another file.
     #[pyo3(signature = (session, *, maximum_buffers=None, flush_timer=None, file=None, real_time=None))]
     fn update(
         &self,
@@ -582,7 +700,7 @@ impl Controller {
             |path: PathBuf| std::path::absolute(&path).unwrap_or(path).to_string_lossy().into_owned();
         let update = SessionUpdate {
             maximum_buffers,
-            flush_timer_millis: timer.map(|timer| u32::try_from(timer.as_millis()).unwrap_or(u32::MAX)),
+            flush_timer_millis: timer.map(millis),
             log_file_name: file.map(absolute),
             real_time,
             ..SessionUpdate::default()

@@ -14,7 +14,9 @@ pub(crate) struct Statistics {
     undecoded: u64,
     /// Events whose payload does not match their schema.
     failed: u64,
+    /// Events that were lost while they were recorded or delivered.
     events_lost: u64,
+    /// Buffers that were lost with their events.
     buffers_lost: u64,
     /// Damaged places in the files.
     damaged: u64,

@@ -52,16 +52,19 @@ impl Table {
         &self.name
     }
 
+    /// Number of rows.
     #[getter]
     fn num_rows(&self) -> usize {
         self.rows()
     }
 
+    /// Number of columns.
     #[getter]
     fn num_columns(&self) -> usize {
         self.schema.fields().len()
     }
 
+    /// Names of the columns.
     #[getter]
     fn column_names(&self) -> Vec<&str> {
         self.schema.fields().iter().map(|field| field.name().as_str()).collect()

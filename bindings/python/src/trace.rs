@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 use arrow_array::RecordBatch;
 use openetw::analysis::StackNames;
@@ -16,11 +17,14 @@ use crate::events::Events;
 use crate::rows::{Batches, Reader, Selection};
 use crate::statistics::Statistics;
 use crate::table::Table;
-use crate::work::{end_if_stopped, interruptible};
-use crate::{kinds, values};
+use crate::values::OneOrMore;
+use crate::work::{SLICE, end_if_stopped, interruptible};
+use crate::{fork, kinds, values};
 
-/// Trace files, read together in time order. ``where``, ``provider``, ``between`` and ``limit`` return a trace with fewer
-/// events; nothing is read until it is iterated over or made a table.
+/// Trace files, read together in time order.
+///
+/// ``where``, ``provider``, ``between`` and ``limit`` return a trace with fewer events. Nothing is read until it is
+/// iterated over or made a table; each loop reads the files again.
 #[pyclass(frozen, module = "openetw")]
 pub(crate) struct Trace {
     files: Vec<PathBuf>,
@@ -33,7 +37,17 @@ pub(crate) struct Trace {
     end: FileTime,
     counts: StatisticsHandle,
     /// The tables of the files, which do not depend on the filter.
-    tables: Arc<Mutex<Option<Arc<TraceIndex>>>>,
+    tables: Arc<Mutex<Tables>>,
+}
+
+/// The tables of the files. Their lock is taken with the GIL only, so that it is free in the child of a fork.
+#[derive(Default)]
+enum Tables {
+    #[default]
+    Nothing,
+    /// A thread of this process makes them.
+    InWork(u32),
+    Made(Arc<TraceIndex>),
 }
 
 /// Where the tables of the files are kept.
@@ -47,13 +61,20 @@ enum Place {
 }
 
 /// Opens trace files, to be read together in time order.
+///
+/// ``schemas`` are manifests, MOF, TMF and PDB files, and directories of them. ``symbols`` are symbol paths, searched
+/// before ``_NT_SYMBOL_PATH``. ``process_names`` adds the names of processes to events. ``index`` says where the tables
+/// with rows are kept: by default in memory unless there is an index; with ``True`` or a directory in an index; with
+/// ``False`` always in memory.
+///
+/// Raises ``TraceNotFoundError``, ``TraceError``, or ``ArgumentError`` for a wrong schema file or symbol path.
 #[pyfunction]
 #[pyo3(signature = (*paths, schemas=None, symbols=None, process_names=false, index=None))]
 pub(crate) fn open(
     py: Python<'_>,
     paths: Vec<PathBuf>,
-    schemas: Option<Vec<PathBuf>>,
-    symbols: Option<Vec<String>>,
+    schemas: Option<OneOrMore<PathBuf>>,
+    symbols: Option<OneOrMore<String>>,
     process_names: bool,
     index: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Trace> {
@@ -69,7 +90,7 @@ pub(crate) fn open(
     let opened = py.detach(|| -> Result<_, Failure> {
         let builder = TraceBuilder::default().process_names(process_names).statistics_handle(&counts);
         let builder = match schemas {
-            Some(paths) => builder.schemas(&added(&paths)?),
+            Some(paths) => builder.schemas(&added(&Vec::from(paths))?),
             None => builder,
         };
         let builder = paths.iter().fold(builder, TraceBuilder::file);
@@ -79,7 +100,7 @@ pub(crate) fn open(
         Ok((builder, names, trace.start_time(), end))
     });
     let (builder, names, start, end) = opened.or_raise()?;
-    let symbols = symbols.unwrap_or_default();
+    let symbols = symbols.map(Vec::from).unwrap_or_default();
     symbolizer(&symbols).or_raise()?;
     Ok(Trace {
         files: paths,
@@ -158,11 +179,26 @@ impl Trace {
     }
 
     /// Returns the tables of the files, which are made on the first call.
-    fn index(&self, stop: &StopHandle) -> Result<Arc<TraceIndex>, Failure> {
-        let mut made = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(index) = &*made {
-            return Ok(index.clone());
+    fn index(&self, py: Python<'_>, stop: &StopHandle) -> PyResult<Arc<TraceIndex>> {
+        let lock = || self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match &mut *lock() {
+                Tables::Made(index) => return Ok(index.clone()),
+                Tables::InWork(process) if *process == fork::process() => {}
+                tables => {
+                    *tables = Tables::InWork(fork::process());
+                    break;
+                }
+            }
+            py.detach(|| thread::sleep(SLICE));
+            py.check_signals()?;
         }
+        let made = interruptible(py, stop, || self.make_index(stop).map(Arc::new));
+        *lock() = made.as_ref().map_or(Tables::Nothing, |index| Tables::Made(index.clone()));
+        made
+    }
+
+    fn make_index(&self, stop: &StopHandle) -> Result<TraceIndex, Failure> {
         let symbolizer = symbolizer(&self.symbols)?;
         let mut progress = |_: FileTime| end_if_stopped(stop);
         let directory = match &self.place {
@@ -178,20 +214,17 @@ impl Trace {
         let in_memory = |progress: &mut dyn FnMut(FileTime)| -> Result<TraceIndex, Failure> {
             Ok(TraceIndex::in_memory(&mut open()?, &symbolizer, progress)?)
         };
-        let index = match (&self.place, place) {
+        match (&self.place, place) {
             (Place::Index(_), Ok(place)) => {
-                TraceIndex::open_or_build(&place, open, &symbolizer, &mut progress, &mut |_| ())?
+                TraceIndex::open_or_build(&place, open, &symbolizer, &mut progress, &mut |_| ())
             }
-            (Place::Index(_), Err(error)) => return Err(error.into()),
+            (Place::Index(_), Err(error)) => Err(error.into()),
             (Place::Found, Ok(place)) => match place.open(&mut Vec::new()) {
-                Some(index) => index,
-                None => in_memory(&mut progress)?,
+                Some(index) => Ok(index),
+                None => in_memory(&mut progress),
             },
-            (Place::Memory, _) | (Place::Found, Err(_)) => in_memory(&mut progress)?,
-        };
-        let index = Arc::new(index);
-        *made = Some(index.clone());
-        Ok(index)
+            (Place::Memory, _) | (Place::Found, Err(_)) => in_memory(&mut progress),
+        }
     }
 
     /// Returns the rows of tables that count: those in the range of time that meet a condition on columns.
@@ -207,23 +240,26 @@ impl Trace {
     /// Reads a table with rows.
     fn rows(
         &self,
+        py: Python<'_>,
         name: &str,
-        stop: &StopHandle,
         raw: bool,
-        read: impl for<'i> FnOnce(&mut Reader<'i>, RowTable<'i>) -> Result<Batches, Failure>,
-    ) -> Result<Table, Failure> {
+        read: impl for<'i> FnOnce(&mut Reader<'i>, RowTable<'i>) -> Result<Batches, Failure> + Send,
+    ) -> PyResult<Table> {
         if !row_tables().any(|table| table.name == name) {
             let known: Vec<&str> = row_tables().map(|table| &*table.name).collect();
             let known = known.join(", ");
             let text = format!("no table '{name}'; there are: {known}, and PROVIDER/EVENT of the trace");
-            return Err(Failure::argument(text));
+            return Err(Failure::argument(text).into());
         }
-        let index = self.index(stop)?;
-        let table = index.index().table(name);
-        let table =
-            table.ok_or_else(|| Failure::argument(format_args!("the index has no table '{name}'")))?;
-        let (schema, batches) = read(&mut Reader::new(index.index(), raw), table)?;
-        Ok(Table::new(name, schema, batches))
+        let stop = StopHandle::default();
+        let index = self.index(py, &stop)?;
+        interruptible(py, &stop, || {
+            let table = index.index().table(name);
+            let table =
+                table.ok_or_else(|| Failure::argument(format_args!("the index has no table '{name}'")))?;
+            let (schema, batches) = read(&mut Reader::new(index.index(), raw), table)?;
+            Ok(Table::new(name, schema, batches))
+        })
     }
 
     fn kind(&self, name: &str, condition: Option<&str>, stop: &StopHandle) -> Result<Table, Failure> {
@@ -281,19 +317,26 @@ impl Trace {
         self.counts.read().into()
     }
 
-    /// Keeps the events that meet a filter expression.
+    /// Keeps the events that meet a filter expression, such as ``"pid == 4 and level <= Warning"``.
+    ///
+    /// Columns of the header and fields of the payload are named alike. Several calls keep what meets all of them. Raises
+    /// ``FilterError`` for a wrong expression.
     fn r#where(&self, expression: &str) -> PyResult<Trace> {
         Ok(self.with(self.filter.clone().expression(expression).or_raise()?))
     }
 
-    /// Keeps the events of providers, ``Name:Level:Ids:Keywords``. Those of several providers are kept together.
+    /// Keeps the events of providers, each as ``"Name:Level:Ids:Keywords"``, of which all but the name may be missing.
+    ///
+    /// Events of any of these providers, and of those of earlier calls, are kept.
     #[pyo3(signature = (*specs))]
     fn provider(&self, specs: Vec<String>) -> PyResult<Trace> {
         let filter = specs.iter().try_fold(self.filter.clone(), |filter, spec| filter.provider(spec));
         Ok(self.with(filter.or_raise()?))
     }
 
-    /// Keeps the events from ``start`` to before ``end``: seconds from the start of the trace, texts or datetimes.
+    /// Keeps the events from ``start`` to before ``end``.
+    ///
+    /// Times are seconds from the start of the trace, texts (``"2026-01-02T03:04:05Z"``) or ``datetime`` with a time zone.
     #[pyo3(signature = (start=None, end=None))]
     fn between(&self, start: Option<&Bound<'_, PyAny>>, end: Option<&Bound<'_, PyAny>>) -> PyResult<Trace> {
         let mut filter = self.filter.clone();
@@ -307,7 +350,7 @@ impl Trace {
         Ok(self.with(filter))
     }
 
-    /// Keeps the first events.
+    /// Keeps the first ``events`` events.
     fn limit(&self, events: u64) -> Trace {
         let mut filter = self.filter.clone();
         filter.limit = Some(events);
@@ -323,7 +366,7 @@ impl Trace {
         Events::start(py, builder, self.counts.clone(), None, None)
     }
 
-    /// Returns the number of events of each kind.
+    /// Returns the number of events of each kind, ``{"Provider/Event": 12}``, in the order of their first events.
     fn kinds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stop = StopHandle::default();
         let counts = interruptible(py, &stop, || {
@@ -335,28 +378,32 @@ impl Trace {
         Ok(kinds)
     }
 
-    /// Returns a table with rows, or the events of a kind, ``Provider/Event``.
+    /// Returns a table with rows (``"disk"``), or the events of a kind (``"Provider/Event"``, ``"Provider/12"``).
+    ///
+    /// ``columns`` selects and orders columns; those of tables with rows may be paths (``"thread.process.name"``). ``where``
+    /// keeps the rows that meet an expression. With ``raw``, references to rows and frames stay numbers of rows.
     #[pyo3(signature = (name, columns=None, r#where=None, *, raw=false))]
     fn table(
         &self,
         py: Python<'_>,
         name: &str,
-        columns: Option<Vec<String>>,
+        columns: Option<OneOrMore<String>>,
         r#where: Option<&str>,
         raw: bool,
     ) -> PyResult<Table> {
-        let stop = StopHandle::default();
-        interruptible(py, &stop, || {
-            if name.contains('/') {
+        let columns = columns.map(Vec::from);
+        if name.contains('/') {
+            let stop = StopHandle::default();
+            return interruptible(py, &stop, || {
                 let table = self.kind(name, r#where, &stop)?;
-                return match columns {
+                match columns {
                     Some(columns) => table.select(&columns),
                     None => Ok(table),
-                };
-            }
-            let selection = self.selection(r#where)?;
-            self.rows(name, &stop, raw, |reader, table| reader.read(table, columns.as_deref(), &selection))
-        })
+                }
+            });
+        }
+        let selection = self.selection(r#where).or_raise()?;
+        self.rows(py, name, raw, |reader, table| reader.read(table, columns.as_deref(), &selection))
     }
 
     /// Returns the events of all kinds as tables, in one pass.
@@ -373,32 +420,30 @@ impl Trace {
         Ok(tables)
     }
 
-    /// Groups the rows of a table by columns, and computes values such as ``sum(size)`` or ``p95(duration)`` of each
-    /// group. Sorted by the first value, or by ``sort``.
+    /// Groups the rows of a table by the columns ``by``, and computes ``values`` of each group.
+    ///
+    /// Values are ``"sum(size)"``, ``min``, ``max``, ``mean``, ``count``, ``unique`` and percentiles (``"p95(duration)"``).
+    /// The column ``rows`` counts the rows of each group. Groups are sorted by the first value, largest first, or by
+    /// ``sort``: a value, ``"rows"``, or a column of ``by``, smallest first. ``top`` keeps the first groups.
     #[pyo3(signature = (name, by, values=None, r#where=None, *, sort=None, top=None, raw=false))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn pivot(
         &self,
         py: Python<'_>,
         name: &str,
-        by: Vec<String>,
-        values: Option<Vec<String>>,
+        by: OneOrMore<String>,
+        values: Option<OneOrMore<String>>,
         r#where: Option<&str>,
         sort: Option<&str>,
         top: Option<usize>,
         raw: bool,
     ) -> PyResult<Table> {
-        let stop = StopHandle::default();
-        let values = values.unwrap_or_default();
-        interruptible(py, &stop, || {
-            let selection = self.selection(r#where)?;
-            self.rows(name, &stop, raw, |reader, table| {
-                reader.pivot(table, &by, &values, sort, top, &selection)
-            })
-        })
+        let (by, values) = (Vec::from(by), values.map(Vec::from).unwrap_or_default());
+        let selection = self.selection(r#where).or_raise()?;
+        self.rows(py, name, raw, |reader, table| reader.pivot(table, &by, &values, sort, top, &selection))
     }
 
-    /// Returns a table or kind of events as a ``pyarrow.Table``; see ``table``.
+    /// Returns a table or kind of events as a ``pyarrow.Table``. The arguments are those of ``table``.
     #[pyo3(signature = (*args, **options))]
     fn to_arrow<'py>(
         slf: &Bound<'py, Self>,
@@ -408,7 +453,7 @@ impl Trace {
         slf.call_method("table", args, options)?.call_method0("to_arrow")
     }
 
-    /// Returns a table or kind of events as a ``pandas.DataFrame``; see ``table``.
+    /// Returns a table or kind of events as a ``pandas.DataFrame``. The arguments are those of ``table``.
     #[pyo3(signature = (*args, **options))]
     fn to_pandas<'py>(
         slf: &Bound<'py, Self>,
@@ -418,7 +463,7 @@ impl Trace {
         slf.call_method("table", args, options)?.call_method0("to_pandas")
     }
 
-    /// Returns a table or kind of events as a ``polars.DataFrame``; see ``table``.
+    /// Returns a table or kind of events as a ``polars.DataFrame``. The arguments are those of ``table``.
     #[pyo3(signature = (*args, **options))]
     fn to_polars<'py>(
         slf: &Bound<'py, Self>,

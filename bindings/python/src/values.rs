@@ -107,3 +107,19 @@ fn civil(days: i64) -> (i64, u8, u8) {
     let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
     (year_of_era + era * 400 + i64::from(month <= 2), month as u8, day as u8)
 }
+
+/// An argument that is one value or a list of them.
+#[derive(FromPyObject)]
+pub(crate) enum OneOrMore<T> {
+    One(T),
+    More(Vec<T>),
+}
+
+impl<T> From<OneOrMore<T>> for Vec<T> {
+    fn from(values: OneOrMore<T>) -> Vec<T> {
+        match values {
+            OneOrMore::One(value) => vec![value],
+            OneOrMore::More(values) => values,
+        }
+    }
+}

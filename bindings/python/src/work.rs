@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use crate::errors::{Failure, OrRaise};
 
 /// Time after which Ctrl-C is looked for.
-const SLICE: Duration = Duration::from_millis(50);
+pub(crate) const SLICE: Duration = Duration::from_millis(50);
 
 /// Does work on another thread, without the GIL. Ctrl-C requests its stop, and then raises `KeyboardInterrupt`.
 pub(crate) fn interruptible<T: Send>(

@@ -44,3 +44,22 @@ def name():
     if sys.platform != "linux":
         pytest.skip("sessions need Linux")
     return f"OpenETW.PyTest.{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(scope="session")
+def shop(tmp_path_factory):
+    """A trace of a provider `Example.Shop`, recorded here: 300 orders of two workers, and 10 warnings."""
+    if sys.platform != "linux":
+        pytest.skip("sessions need Linux")
+    import openetw
+
+    file = tmp_path_factory.mktemp("recorded") / "shop.etl"
+    with openetw.Provider("Example.Shop") as shop:
+        with openetw.Session("OpenETW.PyTest.Shop", providers=["Example.Shop"], file=file) as session:
+            for n in range(300):
+                assert shop.write("Order", n=n, worker="AdaBob"[n % 2 * 3 :][:3], price=n / 4, items=["tea"] * (n % 3))
+            for n in range(10):
+                assert shop.write("Warning", level=3, n=n)
+            assert shop.write("Nothing")
+    assert session.stop().events_written == 311
+    return file

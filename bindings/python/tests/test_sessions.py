@@ -92,6 +92,72 @@ def test_async_iteration(name):
     assert asyncio.run(read()) == list(range(10))
 
 
+def test_other_tasks_run_while_events_wait(name):
+    async def read():
+        ticks = 0
+
+        async def tick():
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0)
+
+        with openetw.Provider(name) as provider, openetw.Session(name, providers=[name]) as session:
+            with session.events(timeout=10) as events:
+                for n in range(5000):
+                    provider.write("Tick", n=n)
+                session.flush()
+                ticking, found = asyncio.create_task(tick()), 0
+                async for _ in events:
+                    found += 1
+                    if found == 5000:
+                        break
+                ticking.cancel()
+        return ticks
+
+    assert asyncio.run(read()) >= 5000 // 256
+
+
+def test_cancelled_tasks_lose_no_event(name):
+    async def read():
+        found = []
+        with openetw.Provider(name) as provider, openetw.Session(name, providers=[name]) as session:
+            with session.events(timeout=10) as events:
+
+                async def take():
+                    async for event in events:
+                        found.append(event["n"])
+
+                for n in range(0, 20, 2):
+                    task = asyncio.create_task(take())
+                    provider.write("Tick", n=n)
+                    await asyncio.sleep(0.01 * (n % 3))
+                    task.cancel()
+                    provider.write("Tick", n=n + 1)
+                    with pytest.raises(asyncio.CancelledError):
+                        await task
+                session.flush()
+                task = asyncio.create_task(take())
+                while len(found) < 20 and not task.done():
+                    await asyncio.sleep(0.01)
+                task.cancel()
+        return found
+
+    assert asyncio.run(asyncio.wait_for(read(), 30)) == list(range(20))
+
+
+def test_async_iteration_ends_and_raises(name):
+    async def read():
+        with openetw.Session(name, providers=[name]) as session:
+            async for _ in session.events(duration=0.2):
+                pass
+            with pytest.raises(TimeoutError):
+                async for _ in session.events(timeout=0.2):
+                    pass
+
+    asyncio.run(asyncio.wait_for(read(), 30))
+
+
 def test_files_and_rings(name, tmp_path):
     file, dump = tmp_path / "a.etl", tmp_path / "b.etl"
     with openetw.Provider(name) as provider:
@@ -106,7 +172,7 @@ def test_files_and_rings(name, tmp_path):
         assert [event["n"] for event in openetw.open(dump).provider(name)] == [3]
 
 
-def test_controller(name):
+def test_controller(name, tmp_path):
     with openetw.Session(name) as session:
         control = openetw.Controller()
         assert name in [status.name for status in control.sessions()]
@@ -117,12 +183,67 @@ def test_controller(name):
             control.disable(name, name)
             assert not provider.enabled()
         assert control.update(name, flush_timer=2.0).name == name
+        assert control.update(name, file=tmp_path / "a.etl").file == str(tmp_path / "a.etl")
+        control.enable(name, name)
+        with openetw.Provider(name) as provider:
+            assert provider.write("Tick")
+        control.capture_state(name, name)
+        assert control.flush(name).events_written == 1
         assert control.query(name).pid == os.getpid()
         assert control.stop(name).state == "stopped"
         with pytest.raises(openetw.SessionError) as caught:
             control.query(name)
         assert caught.value.code == 4201
         assert session.stop() is None
+
+
+def test_controller_dumps(name, tmp_path):
+    with openetw.Provider(name) as provider, openetw.Session(name, providers=name, ring=1024):
+        provider.write("Tick", n=5)
+        openetw.Controller().dump(name, tmp_path / "a.etl")
+    assert [event["n"] for event in openetw.open(tmp_path / "a.etl").provider(name)] == [5]
+
+
+def test_detached_sessions_go_on(name, tmp_path):
+    """The host is another process, as a daemon would be."""
+    code = (
+        "import openetw, sys\n"
+        "with openetw.Session(sys.argv[1] + '.Host'):\n"
+        "    print('ready', flush=True); sys.stdin.read()\n"
+    )
+    environment = {**os.environ, "OPENETW_RUNTIME_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", code, name]
+    host = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert host.stdout.readline() == "ready\n"
+        code = (
+            "import openetw, sys\n"
+            "for name in sys.argv[1:]:\n"
+            "    session = openetw.Session(name, detached=name.endswith('.Detached'))\n"
+            "    session.start()\n"
+            "    del session\n"
+            "print(sorted(status.name for status in openetw.Controller().sessions()))\n"
+        )
+        command = [sys.executable, "-c", code, name, name + ".Detached"]
+        run = lambda: subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+        assert run().stdout == f"{[name + '.Detached', name + '.Host']}\n"
+        assert "openetw.SessionError" in run().stderr
+    finally:
+        host.stdin.close()
+        assert host.wait(timeout=20) == 0
+
+
+def test_a_program_that_ends_leaves_a_whole_file(name, tmp_path):
+    code = (
+        "import openetw, sys\n"
+        "session = openetw.Session(sys.argv[1], providers=[sys.argv[1]], file=sys.argv[2])\n"
+        "session.start()\n"
+        "provider = openetw.Provider(sys.argv[1])\n"
+        "for n in range(100): provider.write('Tick', n=n)\n"
+    )
+    file = tmp_path / "a.etl"
+    subprocess.run([sys.executable, "-c", code, name, file], check=True, timeout=60)
+    assert [event["n"] for event in openetw.open(file).provider(name)] == list(range(100))
 
 
 def test_providers_and_hosts_that_come_and_go(name):
@@ -163,7 +284,26 @@ def test_logging(name):
             log.exception("failed")
         event = next(events)
         assert event.level == 2 and "ZeroDivisionError" in event["exception"]
-    handler.provider.close()
+    log.removeHandler(handler)
+    handler.close()
+    with openetw.Session(name, providers=[name]):
+        assert not handler.provider.enabled()
+        provider = openetw.Provider(name)
+        openetw.LogHandler(provider).close()
+        assert provider.enabled()
+
+
+def test_logging_by_a_dictionary(name):
+    import logging.config
+
+    handlers = {"etw": {"class": "openetw.LogHandler", "provider": name, "level": "WARNING"}}
+    loggers = {name: {"handlers": ["etw"], "level": "DEBUG", "propagate": False}}
+    logging.config.dictConfig({"version": 1, "disable_existing_loggers": False, "handlers": handlers, "loggers": loggers})
+    with openetw.Session(name, providers=[name]) as session, session.events(timeout=10) as events:
+        logging.getLogger(name).info("left out")
+        logging.getLogger(name).critical("kept")
+        event = next(events)
+        assert (event.level, event["message"]) == (1, "kept")
 
 
 def test_activities(name):
@@ -227,8 +367,11 @@ def test_slow_loops_lose_events_but_count_them(name):
         (lambda name: openetw.Session(name, clock="sun"), openetw.ArgumentError),
         (lambda name: openetw.Session(name, kernel="NOTHING"), openetw.ArgumentError),
         (lambda name: openetw.Session(name, kernel=7), TypeError),
+        (lambda name: openetw.Session(name, kernel_stacks="NOTHING"), openetw.ArgumentError),
+        (lambda name: openetw.Session(name, sample_interval=5), openetw.ArgumentError),
+        (lambda name: openetw.Session(name, nothing=1), TypeError),
         (lambda name: openetw.Session(name, providers=[":::::"]), openetw.ArgumentError),
-        (lambda name: openetw.Session(name, providers="A"), (TypeError, openetw.ArgumentError)),
+        (lambda name: openetw.Session(name, providers=7), TypeError),
         (lambda name: openetw.Session(name, flush_timer=-1), openetw.ArgumentError),
         (lambda name: openetw.Session("").start(), openetw.SessionError),
         (lambda name: openetw.Session(name, buffer_size=3).start(), openetw.SessionError),
@@ -297,6 +440,30 @@ def test_providers_work_in_the_child_of_a_fork(name):
             event = next(events)
             assert event["n"] == 5 and event.pid == child
         assert session.status().state == "running"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="kernel events need root")
+def test_kernel_session_in_a_file(name, tmp_path):
+    file = tmp_path / "kernel.etl"
+    options = {"kernel": "PROC_THREAD+LOADER+CSWITCH+PROFILE", "kernel_stacks": ["CSwitch", "Profile"]}
+    try:
+        with openetw.Session(name, file=file, sample_interval=0.001, **options) as session:
+            missing = session.status().missing
+            end = time.monotonic() + 0.3
+            while time.monotonic() < end:
+                pass
+    except openetw.SessionError as error:
+        pytest.skip(str(error))
+    if missing:
+        pytest.skip(str(missing))
+    trace = openetw.open(file, process_names=True)
+    kinds = trace.kinds()
+    assert kinds["Thread/CSwitch"] > 0 and kinds["StackWalk/Stack"] > 0
+    if "PerfInfo/SampleProfile" not in kinds:
+        pytest.skip("this machine has no samples")
+    pytest.importorskip("pyarrow")
+    rows = trace.pivot("cpu_sampled", ["process"], ["sum(weight)"]).to_arrow().to_pylist()
+    assert any("python" in (row["process"] or "") for row in rows), rows
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="kernel events need root")

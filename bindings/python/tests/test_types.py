@@ -17,3 +17,9 @@ def test_types(checker):
         command += ["openetw._native", "--allowlist", str(allowed), "--ignore-unused-allowlist", "--ignore-disjoint-bases"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_stubs_have_the_docs_of_the_module():
+    command = [sys.executable, "tools/stub_docs.py", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

@@ -1,16 +1,25 @@
 """Event Tracing for Windows as an open system: read, record and write traces.
 
->>> import openetw
->>> for event in openetw.open("trace.etl").where("pid == 4"):  # doctest: +SKIP
-...     print(event.time, event.kind, event.fields)
->>> disk = openetw.open("trace.etl").to_pandas("disk")  # doctest: +SKIP
+    import openetw
 
-Sessions and providers need Linux; everything else works on every system.
+    for event in openetw.open("trace.etl").where("pid == 4"):
+        print(event.time, event.kind, event.fields)
+    disk = openetw.open("trace.etl").to_pandas("disk")
+
+- ``open`` returns a ``Trace``: filters, events in a loop, tables, pivots; as Arrow, pandas and polars.
+- ``Session`` records events of providers and the kernel, to a file or for a loop; ``Controller`` and ``listen`` are for
+  sessions of other programs.
+- ``Provider`` writes events, ``LogHandler`` those of ``logging``, and ``activity`` relates them.
+
+Sessions and providers need Linux; everything else works on every system. All exceptions are ``Error``, and have the code
+that Windows would return.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ._errors import (
     ArgumentError,
@@ -54,3 +63,16 @@ if sys.platform == "linux":
         "activity",
         "listen",
     ]
+elif not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name in ("Controller", "LogHandler", "Provider", "Session", "SessionStatus", "activity", "listen"):
+            raise AttributeError(f"openetw.{name} needs Linux; on other systems, openetw reads traces")
+        raise AttributeError(f"module 'openetw' has no attribute {name!r}")
+
+
+if not TYPE_CHECKING:
+    if sys.platform == "linux":
+        LogHandler.__module__ = activity.__module__ = "openetw"
+    # For `match`, and for libraries that ask.
+    Mapping.register(Event)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 
 class Error(Exception):
     """Base of all exceptions of the package.
@@ -28,6 +30,10 @@ class TraceError(Error):
 class TraceNotFoundError(TraceError, FileNotFoundError):
     """The file of a trace does not exist."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.errno = errno.ENOENT
+
 
 class SessionError(Error):
     """A session cannot be started, changed or read."""
@@ -35,3 +41,8 @@ class SessionError(Error):
 
 class ForkError(Error, RuntimeError):
     """An object that belongs to the parent of a fork was used in the child."""
+
+
+# Tracebacks name the classes as programs do.
+for _class in (Error, ArgumentError, FilterError, TraceError, TraceNotFoundError, SessionError, ForkError):
+    _class.__module__ = "openetw"

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # What a machine did
 #
-# Each `# %%` is a cell: editors and Jupytext run this file as a notebook.
-# Run as a program, it writes the plot to a file: `python notebook.py trace.etl plot.png`.
+# Each `# %%` is a cell: editors and Jupytext open this file as a notebook.
+# Run as a program, it writes the plot to a file: `python cpu_by_process.py trace.etl plot.png`.
+# The trace needs the sampled profile: of Windows (`wpr -start CPU`), or `etw record -k PROC_THREAD+LOADER+PROFILE`.
 
 # %%
 import sys
