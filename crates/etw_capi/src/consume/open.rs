@@ -10,6 +10,7 @@ use etw_consumer::{InputError, SessionError, StopHandle, Trace, TraceError};
 use windows_sys::Win32::System::Diagnostics::Etw::{EVENT_TRACE_LOGFILEA, EVENT_TRACE_LOGFILEW};
 
 use super::logfile::Logfile;
+use super::process;
 use crate::error::{
     ERROR_BAD_PATHNAME, ERROR_CTX_CLOSE_PENDING, ERROR_FILE_NOT_FOUND, ERROR_INVALID_DATA,
     ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER, ERROR_SUCCESS, ERROR_WMI_INSTANCE_NOT_FOUND, SetLastError,
@@ -100,7 +101,11 @@ unsafe fn try_open(logfile: *mut EVENT_TRACE_LOGFILEW, width: Width) -> Result<u
     // SAFETY: the caller's promise.
     let read = unsafe { Logfile::read(place, width) }?;
     let stop = StopHandle::default();
-    let trace = read.add_to(Logfile::builder()).stop_handle(&stop).open();
+    let mut builder = Logfile::builder().stop_handle(&stop);
+    if read.buffer_callback.is_some() {
+        builder = builder.on_idle(process::idle);
+    }
+    let trace = read.add_to(builder).open();
     let trace = trace.map_err(|error| code_of(&error))?;
     let header = trace.headers().first().ok_or(ERROR_INVALID_DATA)?;
     read.describe(place, header, is_kernel(header));

@@ -95,7 +95,7 @@ fn read_all(
 ) -> Result<(), u32> {
     // A live session keeps its place in the stream, so its trace is used as it was opened.
     let mut joined = None;
-    let needs_new = open.len() > 1 || start.is_some() || end.is_some() || has_buffer_callback(open);
+    let needs_new = open.len() > 1 || start.is_some() || end.is_some();
     if needs_new {
         let mut builder = Logfile::builder().stop_handle(&open.first().ok_or(ERROR_INVALID_PARAMETER)?.stop);
         if let Some(start) = start {
@@ -145,7 +145,7 @@ fn has_buffer_callback(open: &[Arc<Open>]) -> bool {
 }
 
 /// Called when everything that sessions have sent is delivered.
-fn idle() {
+pub(super) fn idle() {
     let active = ACTIVE.with_borrow(Clone::clone);
     // A callback that processes another trace has this one borrowed.
     if let Some(active) = active

@@ -1,4 +1,5 @@
-//! Programs in C and C++, compiled with the compilers of this machine against the headers and the library, and run.
+//! Programs in C and C++, compiled with the compilers of this machine against the headers and the library, and run; and the
+//! Tcl package.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "tests")]
@@ -11,3 +12,4 @@ mod layout;
 mod manifest;
 mod roundtrip;
 mod support;
+mod tcl;
