@@ -65,7 +65,11 @@ apply {{} {
     }
     set copy [file join $package libopenetw.so.0]
     file delete $copy
-    file copy $library $copy
+    if {[file type $library] eq "link"} {
+        file link -symbolic $copy [file dirname [file normalize [file join $library x]]]
+    } else {
+        file copy $library $copy
+    }
     set compiler [expr {[info exists ::env(CC)] && $::env(CC) ne "" ? $::env(CC) : "cc"}]
     apply $run {*}$compiler -shared -fPIC -O2 -std=gnu11 -Wall -Wextra -fvisibility=hidden -DUSE_TCL_STUBS=1 \
         -I[file join $root crates etw_capi include] {*}$include [file join $here src twapi_etw.c] \

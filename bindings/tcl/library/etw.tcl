@@ -287,6 +287,11 @@ proc ::twapi::etw_start_kernel_trace {classes args} {
 
 # -1 as flags enables all 64 keywords.
 proc ::twapi::etw_enable_provider {trace provider flags level} {
+    if {![string is entier -strict $flags]} {
+        _wrong "expected integer but got \"$flags\""
+    }
+    # The same 64 bits as a signed number, which is what Tcl 9 accepts.
+    set flags [expr {(($flags & 0xFFFFFFFFFFFFFFFF) ^ 0x8000000000000000) - 0x8000000000000000}]
     native::enable_trace $trace [_etw_provider $provider] 1 [_etw_level $level] $flags
 }
 

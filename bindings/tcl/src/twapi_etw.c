@@ -54,7 +54,7 @@ static int fail(Tcl_Interp *interp, const char *what, ULONG code) {
   char number[16];
   snprintf(number, sizeof number, "%u", code);
   Tcl_SetErrorCode(interp, "TWAPI_WIN32", number, text, (char *)NULL);
-  Tcl_SetObjResult(interp, Tcl_ObjPrintf("%s: %s (error %u)", what, text, code));
+  Tcl_SetObjResult(interp, Tcl_ObjPrintf("%s: %s (error %s)", what, text, number));
   return TCL_ERROR;
 }
 
@@ -131,8 +131,9 @@ static const char *text_of(Tcl_Interp *interp, Tcl_Obj *obj, Tcl_DString *out) {
 static int number_of(Tcl_Interp *interp, Tcl_Obj *obj, Tcl_WideInt low, Tcl_WideInt high, Tcl_WideInt *out) {
   if (Tcl_GetWideIntFromObj(interp, obj, out) != TCL_OK) return TCL_ERROR;
   if (*out >= low && *out <= high) return TCL_OK;
-  Tcl_SetObjResult(interp, Tcl_ObjPrintf("%s is not a number from %" TCL_LL_MODIFIER "d to %" TCL_LL_MODIFIER "d",
-                                         Tcl_GetString(obj), low, high));
+  char range[64];
+  snprintf(range, sizeof range, "%lld to %lld", (long long)low, (long long)high);
+  Tcl_SetObjResult(interp, Tcl_ObjPrintf("%s is not a number from %s", Tcl_GetString(obj), range));
   return TCL_ERROR;
 }
 
@@ -158,8 +159,10 @@ static int guid_of(Tcl_Interp *interp, Tcl_Obj *obj, GUID *out) {
 
 static Tcl_Obj *obj_of_guid(const GUID *guid) {
   const UCHAR *d = guid->Data4;
-  return Tcl_ObjPrintf("{%08X-%04X-%04X-%02X%02X-%02X%02X%02X%02X%02X%02X}", guid->Data1, guid->Data2, guid->Data3, d[0],
-                       d[1], d[2], d[3], d[4], d[5], d[6], d[7]);
+  char text[40];
+  int len = snprintf(text, sizeof text, "{%08X-%04X-%04X-%02X%02X-%02X%02X%02X%02X%02X%02X}", guid->Data1, guid->Data2,
+                     guid->Data3, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7]);
+  return Tcl_NewStringObj(text, len);
 }
 
 static bool is_zero(const GUID *guid) {
@@ -611,6 +614,7 @@ typedef struct {
   Tcl_Interp *interp;
   Tcl_Obj *callback; /* NULL if buffers are collected in `buffers` */
   Tcl_Obj *buffers;
+  Tcl_Obj *events; /* of all that is read, in the order of time, since the last buffer */
   int result; /* of the callback that ended it */
   bool is_ended;
 } Run;
@@ -624,7 +628,6 @@ typedef struct Consumer {
   Tcl_ThreadId thread;
   ULONG resolution; /* units of 100 ns of the processor times */
   Run *run;
-  Tcl_Obj *events; /* since the last buffer */
   TRACE_EVENT_INFO *info;
   ULONG info_size;
 } Consumer;
@@ -688,11 +691,14 @@ static Tcl_Obj *sid_of(const EVENT_RECORD *record) {
     if (item->ExtType != EVENT_HEADER_EXT_TYPE_SID || item->DataSize < 8 || item->DataSize < 8 + 4 * sid[1]) continue;
     uint64_t authority = 0;
     for (int byte = 2; byte < 8; byte++) authority = authority << 8 | sid[byte];
-    Tcl_Obj *text = Tcl_ObjPrintf("S-%u-%" TCL_LL_MODIFIER "u", sid[0], (Tcl_WideUInt)authority);
+    char number[32];
+    snprintf(number, sizeof number, "S-%u-%llu", sid[0], (unsigned long long)authority);
+    Tcl_Obj *text = Tcl_NewStringObj(number, -1);
     for (int part = 0; part < sid[1]; part++) {
       uint32_t value;
       memcpy(&value, sid + 8 + 4 * part, sizeof value);
-      Tcl_AppendPrintfToObj(text, "-%u", value);
+      snprintf(number, sizeof number, "-%u", value);
+      Tcl_AppendToObj(text, number, -1);
     }
     return text;
   }
@@ -717,6 +723,8 @@ static void WINAPI on_event(PEVENT_RECORD record) {
   uint64_t user = has_times ? (uint64_t)header->UserTime * consumer->resolution : 0;
   uint64_t kernel = has_times ? (uint64_t)header->KernelTime * consumer->resolution : 0;
   if (header->Flags & EVENT_HEADER_FLAG_PRIVATE_SESSION) user = header->ProcessorTime * consumer->resolution;
+  char keywords[24];
+  snprintf(keywords, sizeof keywords, "0x%llx", (unsigned long long)descriptor->Keyword);
   const GUID *event_guid = has_guid ? &info->EventGuid : is_class ? &header->ProviderId : NULL;
   Tcl_Obj *values[] = {
       wide(descriptor->Id),
@@ -725,7 +733,7 @@ static void WINAPI on_event(PEVENT_RECORD record) {
       wide(descriptor->Level),
       wide(descriptor->Opcode),
       wide(descriptor->Task),
-      Tcl_ObjPrintf("0x%" TCL_LL_MODIFIER "x", (Tcl_WideUInt)descriptor->Keyword),
+      Tcl_NewStringObj(keywords, -1),
       Tcl_NewWideIntObj(header->TimeStamp.QuadPart),
       Tcl_NewWideIntObj(header->ThreadId == UINT32_MAX ? -1 : (Tcl_WideInt)header->ThreadId),
       Tcl_NewWideIntObj(header->ProcessId == UINT32_MAX ? -1 : (Tcl_WideInt)header->ProcessId),
@@ -743,7 +751,7 @@ static void WINAPI on_event(PEVENT_RECORD record) {
       obj_of_wide(info ? TEI_EVENT_MESSAGE(info) : NULL),
       sid_of(record),
   };
-  Tcl_ListObjAppendElement(NULL, consumer->events, Tcl_NewListObj(sizeof values / sizeof *values, values));
+  Tcl_ListObjAppendElement(NULL, consumer->run->events, Tcl_NewListObj(sizeof values / sizeof *values, values));
 }
 
 /* Passes the events since the last call to the script. Returns FALSE to end processing. */
@@ -752,7 +760,7 @@ static ULONG WINAPI on_buffer(PEVENT_TRACE_LOGFILEA logfile) {
   Run *run = consumer->run;
   if (!run || run->is_ended) return FALSE;
   Tcl_Size count = 0;
-  Tcl_ListObjLength(NULL, consumer->events, &count);
+  Tcl_ListObjLength(NULL, run->events, &count);
   if (count == 0) return TRUE;
   Tcl_Obj *buffer = Tcl_NewListObj(0, NULL);
   put(buffer, "logfile", obj_of_text(logfile->LogFileName));
@@ -763,9 +771,9 @@ static ULONG WINAPI on_buffer(PEVENT_TRACE_LOGFILEA logfile) {
   put(buffer, "filled", wide(logfile->Filled));
   put(buffer, "events_lost", wide(logfile->EventsLost));
   put(buffer, "kernel_trace", wide(logfile->IsKernelTrace));
-  Tcl_Obj *events = consumer->events;
-  consumer->events = Tcl_NewListObj(0, NULL);
-  Tcl_IncrRefCount(consumer->events);
+  Tcl_Obj *events = run->events;
+  run->events = Tcl_NewListObj(0, NULL);
+  Tcl_IncrRefCount(run->events);
   if (!run->callback) {
     Tcl_ListObjAppendElement(NULL, run->buffers, buffer);
     Tcl_ListObjAppendElement(NULL, run->buffers, events);
@@ -779,7 +787,8 @@ static ULONG WINAPI on_buffer(PEVENT_TRACE_LOGFILEA logfile) {
   Tcl_DecrRefCount(events);
   int result = Tcl_EvalObjEx(run->interp, call, TCL_EVAL_GLOBAL | TCL_EVAL_DIRECT);
   Tcl_DecrRefCount(call);
-  if (result == TCL_ERROR) Tcl_AddErrorInfo(run->interp, "\n    (callback for events)");
+  if (result == TCL_ERROR)
+    Tcl_AppendObjToErrorInfo(run->interp, Tcl_NewStringObj("\n    (callback for events)", -1));
   bool goes_on = result != TCL_ERROR && result != TCL_BREAK;
   if (goes_on) {
     Tcl_ResetResult(run->interp);
@@ -885,21 +894,18 @@ static int process_trace_command(void *data, Tcl_Interp *interp, int objc, Tcl_O
     for (Tcl_Size other = 0; other < at; other++)
       if (open[other] == open[at]) return fail_own(interp, "a handle is there twice");
   }
-  Run run = {.interp = interp, .callback = words ? objv[2] : NULL, .buffers = Tcl_NewListObj(0, NULL), .result = TCL_OK};
+  Run run = {.interp = interp, .callback = words ? objv[2] : NULL, .result = TCL_OK};
+  run.buffers = Tcl_NewListObj(0, NULL);
+  run.events = Tcl_NewListObj(0, NULL);
   Tcl_IncrRefCount(run.buffers);
+  Tcl_IncrRefCount(run.events);
   Tcl_IncrRefCount(objv[2]);
-  for (Tcl_Size at = 0; at < count; at++) {
-    open[at]->run = &run;
-    open[at]->events = Tcl_NewListObj(0, NULL);
-    Tcl_IncrRefCount(open[at]->events);
-  }
+  for (Tcl_Size at = 0; at < count; at++) open[at]->run = &run;
   Tcl_Preserve(interp);
   ULONG code = ProcessTrace(handles, (ULONG)count, has_start ? &start : NULL, has_end ? &end : NULL);
   bool is_closed = false;
   for (Tcl_Size at = 0; at < count; at++) {
     open[at]->run = NULL;
-    Tcl_DecrRefCount(open[at]->events);
-    open[at]->events = NULL;
     is_closed |= open[at]->is_closed;
     if (open[at]->is_closed) free_consumer(open[at]);
   }
@@ -910,6 +916,7 @@ static int process_trace_command(void *data, Tcl_Interp *interp, int objc, Tcl_O
     if (code != SUCCESS && !is_ended) result = fail(interp, "processing events", code);
   }
   Tcl_DecrRefCount(run.buffers);
+  Tcl_DecrRefCount(run.events);
   Tcl_DecrRefCount(objv[2]);
   Tcl_Release(interp);
   return result;
