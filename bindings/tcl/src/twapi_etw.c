@@ -623,7 +623,6 @@ typedef struct {
 typedef struct Consumer {
   struct Consumer *next;
   TRACEHANDLE handle;
-  bool is_live;
   bool is_closed; /* while it is processed */
   Tcl_ThreadId thread;
   ULONG resolution; /* units of 100 ns of the processor times */
@@ -820,7 +819,6 @@ static int open_trace_command(void *data, Tcl_Interp *interp, int objc, Tcl_Obj 
   logfile.BufferCallback = on_buffer;
   logfile.Context = consumer;
   consumer->handle = OpenTraceA(&logfile);
-  consumer->is_live = is_live;
   consumer->thread = Tcl_GetCurrentThread();
   consumer->resolution = logfile.LogfileHeader.TimerResolution;
   if (consumer->handle == INVALID_PROCESSTRACE_HANDLE) {
