@@ -10,6 +10,7 @@
 #include <openetw.h>
 #include <tdh.h>
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -192,7 +193,7 @@ typedef struct Provider {
   atomic_uint flags;
 } Provider;
 
-TCL_DECLARE_MUTEX(provider_mutex)
+static pthread_mutex_t provider_mutex = PTHREAD_MUTEX_INITIALIZER;
 static Provider *providers;
 
 static ULONG WINAPI on_control(WMIDPREQUESTCODE code, PVOID context, ULONG *size, PVOID buffer) {
@@ -222,10 +223,10 @@ static int register_command(void *data, Tcl_Interp *interp, int objc, Tcl_Obj *c
     free(provider);
     return fail(interp, "registering a provider", code);
   }
-  Tcl_MutexLock(&provider_mutex);
+  pthread_mutex_lock(&provider_mutex);
   provider->next = providers;
   providers = provider;
-  Tcl_MutexUnlock(&provider_mutex);
+  pthread_mutex_unlock(&provider_mutex);
   Tcl_SetObjResult(interp, wide(provider->handle));
   return TCL_OK;
 }
@@ -236,12 +237,12 @@ static int unregister_command(void *data, Tcl_Interp *interp, int objc, Tcl_Obj 
   Tcl_WideInt handle;
   if (objc != 2) return Tcl_WrongNumArgs(interp, 1, objv, "handle"), TCL_ERROR;
   if (Tcl_GetWideIntFromObj(interp, objv[1], &handle) != TCL_OK) return TCL_ERROR;
-  Tcl_MutexLock(&provider_mutex);
+  pthread_mutex_lock(&provider_mutex);
   Provider **place = &providers;
   while (*place && (*place)->handle != (TRACEHANDLE)handle) place = &(*place)->next;
   Provider *provider = *place;
   if (provider) *place = provider->next;
-  Tcl_MutexUnlock(&provider_mutex);
+  pthread_mutex_unlock(&provider_mutex);
   if (!provider) return fail(interp, "unregistering a provider", 6);
   ULONG code = UnregisterTraceGuids(provider->handle);
   free(provider);
@@ -257,7 +258,7 @@ static int provider_state_command(void *data, Tcl_Interp *interp, int objc, Tcl_
   bool is_found = objc == 1, is_enabled = false;
   int level = 0;
   unsigned flags = 0;
-  Tcl_MutexLock(&provider_mutex);
+  pthread_mutex_lock(&provider_mutex);
   for (Provider *provider = providers; provider; provider = provider->next) {
     if (objc == 2 && provider->handle != (TRACEHANDLE)handle) continue;
     is_found = true;
@@ -266,7 +267,7 @@ static int provider_state_command(void *data, Tcl_Interp *interp, int objc, Tcl_
     if (atomic_load(&provider->level) > level) level = atomic_load(&provider->level);
     flags |= atomic_load(&provider->flags);
   }
-  Tcl_MutexUnlock(&provider_mutex);
+  pthread_mutex_unlock(&provider_mutex);
   if (!is_found) return fail(interp, "the state of a provider", 6);
   Tcl_Obj *state[] = {Tcl_NewBooleanObj(is_enabled), Tcl_NewIntObj(level), wide(flags)};
   Tcl_SetObjResult(interp, Tcl_NewListObj(3, state));
@@ -290,13 +291,13 @@ static int trace_event_command(void *data, Tcl_Interp *interp, int objc, Tcl_Obj
   } event;
   memset(&event, 0, sizeof event);
   bool is_found = false;
-  Tcl_MutexLock(&provider_mutex);
+  pthread_mutex_lock(&provider_mutex);
   for (Provider *provider = providers; provider && !is_found; provider = provider->next) {
     if (provider->handle != (TRACEHANDLE)handle) continue;
     is_found = true;
     event.header.Guid = provider->class_guid;
   }
-  Tcl_MutexUnlock(&provider_mutex);
+  pthread_mutex_unlock(&provider_mutex);
   if (!is_found) return fail(interp, "writing an event", 6);
   event.header.Size = sizeof event;
   event.header.Flags = WNODE_FLAG_TRACED_GUID | WNODE_FLAG_USE_MOF_PTR;
@@ -439,14 +440,14 @@ static int query_all_traces_command(void *data, Tcl_Interp *interp, int objc, Tc
 /* Remembers how often the callbacks of this process's providers ran, or returns whether each has run since. */
 static bool providers_were_told(const GUID *guid, bool is_start) {
   bool told = true;
-  Tcl_MutexLock(&provider_mutex);
+  pthread_mutex_lock(&provider_mutex);
   for (Provider *provider = providers; provider; provider = provider->next) {
     if (memcmp(&provider->guid, guid, sizeof *guid) != 0) continue;
     unsigned calls = atomic_load(&provider->calls);
     if (is_start) provider->calls_before = calls;
     told &= calls != provider->calls_before;
   }
-  Tcl_MutexUnlock(&provider_mutex);
+  pthread_mutex_unlock(&provider_mutex);
   return told;
 }
 
@@ -631,24 +632,24 @@ typedef struct Consumer {
   ULONG info_size;
 } Consumer;
 
-TCL_DECLARE_MUTEX(consumer_mutex)
+static pthread_mutex_t consumer_mutex = PTHREAD_MUTEX_INITIALIZER;
 static Consumer *consumers;
 
 /* Returns a consumer of this thread. */
 static Consumer *find_consumer(TRACEHANDLE handle) {
-  Tcl_MutexLock(&consumer_mutex);
+  pthread_mutex_lock(&consumer_mutex);
   Consumer *found = consumers;
   while (found && (found->handle != handle || found->thread != Tcl_GetCurrentThread())) found = found->next;
-  Tcl_MutexUnlock(&consumer_mutex);
+  pthread_mutex_unlock(&consumer_mutex);
   return found;
 }
 
 static void free_consumer(Consumer *consumer) {
-  Tcl_MutexLock(&consumer_mutex);
+  pthread_mutex_lock(&consumer_mutex);
   Consumer **place = &consumers;
   while (*place && *place != consumer) place = &(*place)->next;
   if (*place) *place = consumer->next;
-  Tcl_MutexUnlock(&consumer_mutex);
+  pthread_mutex_unlock(&consumer_mutex);
   free(consumer->info);
   free(consumer);
 }
@@ -832,10 +833,10 @@ static int open_trace_command(void *data, Tcl_Interp *interp, int objc, Tcl_Obj 
     return TCL_ERROR;
   }
   Tcl_DStringFree(&name);
-  Tcl_MutexLock(&consumer_mutex);
+  pthread_mutex_lock(&consumer_mutex);
   consumer->next = consumers;
   consumers = consumer;
-  Tcl_MutexUnlock(&consumer_mutex);
+  pthread_mutex_unlock(&consumer_mutex);
   Tcl_SetObjResult(interp, wide(consumer->handle));
   return TCL_OK;
 }

@@ -86,7 +86,10 @@ fn run_with_input(command: &mut Command, input: String) -> Option<(bool, String)
     // A program that ends early reads nothing.
     let writer = std::thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
     let text = Arc::new(Mutex::new(Vec::new()));
-    fn collect(mut from: impl Read + Send + 'static, to: &Arc<Mutex<Vec<u8>>>) -> std::thread::JoinHandle<()> {
+    fn collect(
+        mut from: impl Read + Send + 'static,
+        to: &Arc<Mutex<Vec<u8>>>,
+    ) -> std::thread::JoinHandle<()> {
         let to = to.clone();
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
@@ -160,7 +163,8 @@ fn session_of(lines: &[String]) {
     let port = address.rsplit(':').next().unwrap().to_owned();
     let page = format!("http://{address}/");
     let of_the_internet = ["http://www.example.com", "http://www.google.com"];
-    let local = |line: &String| of_the_internet.iter().fold(line.clone(), |line, other| line.replace(other, &page));
+    let local =
+        |line: &String| of_the_internet.iter().fold(line.clone(), |line, other| line.replace(other, &page));
     let lines: Vec<String> = lines.iter().map(local).collect();
     assert!(lines.iter().any(|line| line.contains(&address)), "{lines:?}");
     let Some(shown) = shell.type_lines(&lines) else { return };
@@ -185,37 +189,42 @@ fn session_of(lines: &[String]) {
     }
 
     let text = fs::read_to_string(shell.workshop.path("http.txt")).unwrap_or_else(|_| panic!("{shown}"));
+    assert!(text.starts_with("-timecreated,-taskname,-opcodename,-properties\n"), "{text}");
+    // A command of several lines goes on in lines without a time.
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.splitn(4, ',').collect()).collect();
-    assert_eq!(rows[0], ["-timecreated", "-taskname", "-opcodename", "-properties"], "{text}");
-    let rows = &rows[1..];
+    let is_start = |row: &&Vec<&str>| row.len() == 4 && row[0].len() == 18;
+    let rows: Vec<&Vec<&str>> = rows.iter().filter(is_start).collect();
     let times: Vec<i64> = rows.iter().filter_map(|row| row[0].parse().ok()).collect();
     assert!(times.is_sorted(), "{text}");
-    let now = 116_444_736_000_000_000
-        + (std::time::UNIX_EPOCH.elapsed().unwrap().as_micros() as i64) * 10;
+    let now = 116_444_736_000_000_000 + (std::time::UNIX_EPOCH.elapsed().unwrap().as_micros() as i64) * 10;
     assert!(times.iter().all(|time| (now - time).abs() < 600_000_000), "{text}");
     let steps: Vec<&str> = rows
         .iter()
-        .filter(|row| row.len() == 4 && row[1..3] == ["0", "ExecutionTrace"])
+        .filter(|row| row[1..3] == ["0", "ExecutionTrace"])
         .map(|row| row[3].trim_matches('"'))
         .collect();
     let call = format!("Command {{{{http::geturl http://{address}/}}}}");
     assert_eq!(steps[0], format!("Operation enter {call} Code {{{{}}}} Result {{{{}}}} Context {{{{}}}}"));
     let last = steps.last().unwrap();
     assert_eq!(*last, format!("Operation leave {call} Code 0 Result ::http::1 Context {{{{}}}}"));
-    assert!(steps.iter().any(|step| step.starts_with("Operation leavestep Command {{return ::http::1}} Code 2")));
+    assert!(
+        steps.iter().any(|step| step.starts_with("Operation leavestep Command {{return ::http::1}} Code 2"))
+    );
     assert!(steps.len() > 100, "{} steps", steps.len());
 
     // The kernel's events of the connection are between the steps.
     let network: Vec<_> = rows.iter().filter(|row| row[1] == "KERNEL_NETWORK_TASK_TCPIP").collect();
     if network.is_empty() && lacks_the_kernel() {
-        eprintln!("left out: the kernel's events, for which this process lacks rights or the kernel its types");
+        eprintln!(
+            "left out: the kernel's events, for which this process lacks rights or the kernel its types"
+        );
         return;
     }
     let position = |name: &str, fields: &[&str]| {
-        let is_it = |row: &Vec<&str>| {
-            let words: Vec<&str> = row.get(3).unwrap_or(&"").split(' ').collect();
+        let is_it = |row: &&Vec<&str>| {
+            let words: Vec<&str> = row[3].split(' ').collect();
             let keys: Vec<&str> = words.iter().step_by(2).copied().collect();
-            row[1..3] == ["KERNEL_NETWORK_TASK_TCPIP", name] && words[9] == port && {
+            row[1..3] == ["KERNEL_NETWORK_TASK_TCPIP", name] && words.get(9) == Some(&&*port) && {
                 assert_eq!(keys, fields, "{row:?}");
                 assert!(words[5] == "127.0.0.1" && words[7] == "127.0.0.1", "{row:?}");
                 true
@@ -225,7 +234,8 @@ fn session_of(lines: &[String]) {
     };
     let common = ["PID", "size", "daddr", "saddr", "dport", "sport"];
     let with = |more: &[&'static str]| [&common[..], more].concat();
-    let window = ["mss", "sackopt", "tsopt", "wsopt", "rcvwin", "rcvwinscale", "sndwinscale", "seqnum", "connid"];
+    let window =
+        ["mss", "sackopt", "tsopt", "wsopt", "rcvwin", "rcvwinscale", "sndwinscale", "seqnum", "connid"];
     let attempt = position("Connection attempted.", &with(&window));
     let sent = position("Data sent.", &with(&["startime", "endtime", "seqnum", "connid"]));
     let received = position("Data received.", &with(&["seqnum", "connid"]));
