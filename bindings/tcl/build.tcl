@@ -72,7 +72,7 @@ apply {{} {
     }
     set compiler [expr {[info exists ::env(CC)] && $::env(CC) ne "" ? $::env(CC) : "cc"}]
     apply $run {*}$compiler -shared -fPIC -pthread -O2 -std=gnu11 -Wall -Wextra -fvisibility=hidden -DUSE_TCL_STUBS=1 \
-        -I[file join $root crates etw_capi include] {*}$include [file join $here src twapi_etw.c] \
+        -I[file join $root crates etw_capi include] {*}$include {*}[lsort [glob [file join $here src *.c]]] \
         -o [file join $native libtwapi_etw.so] $copy {*}$stubs {-Wl,-rpath,$ORIGIN/..} -Wl,-z,defs -lc
     puts "built the packages twapi and twapi_etw for Tcl $version in $package"
 }}
