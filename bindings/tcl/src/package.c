@@ -18,7 +18,7 @@ COMMAND(store_add) {
   return change_store(interp, objc, objv, openetw_store_add);
 }
 
-/* store_remove NAME */
+/* store_remove GUID */
 COMMAND(store_remove) {
   (void)data;
   return change_store(interp, objc, objv, openetw_store_remove);
