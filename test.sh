@@ -11,6 +11,7 @@ cd "$(dirname "$0")"
 
 need_compiler c++
 need_c_tools
+need_tcl
 need_rust
 need_rust_checkers
 need_rust_targets x86_64-pc-windows-gnu aarch64-apple-darwin aarch64-unknown-linux-gnu \

@@ -48,6 +48,19 @@ need_c_tools() {
     [ -z "$packages" ] || apt_install $packages
 }
 
+# Tcl with its headers, and Tcl 9 where the distribution has it; a session is typed with `script`.
+need_tcl() {
+    packages=
+    has tclsh || packages="$packages tcl"
+    [ -e /usr/include/tcl/tcl.h ] || [ -e /usr/include/tcl.h ] || packages="$packages tcl-dev"
+    has script || packages="$packages bsdutils"
+    if ! has tclsh9.0 && has apt-cache && LC_ALL=C apt-cache policy tcl9.0-dev | grep -q 'Candidate: [0-9]'; then
+        packages="$packages tcl9.0 tcl9.0-dev"
+    fi
+    # shellcheck disable=SC2086
+    [ -z "$packages" ] || apt_install $packages
+}
+
 # Whether version $1 is at least version $2.
 at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
 

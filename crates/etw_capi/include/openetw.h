@@ -25,6 +25,7 @@ extern "C" {
 typedef struct openetw_trace openetw_trace;
 /* An event; valid during the callback that gets it. */
 typedef struct openetw_event openetw_event;
+struct _EVENT_RECORD;
 
 /* Levels of reading: each costs more than the one before. */
 enum openetw_level {
@@ -101,6 +102,17 @@ const char *openetw_event_text(const openetw_event *event, const char *property)
 int openetw_event_int64(const openetw_event *event, const char *property, int64_t *value);
 int openetw_event_uint64(const openetw_event *event, const char *property, uint64_t *value);
 int openetw_event_double(const openetw_event *event, const char *property, double *value);
+
+/*
+ * The fields of an EVENT_RECORD (evntcons.h) as one JSON object, the EventData of docs/json.md; NULL if they are not known.
+ * Fastest in the callback of ProcessTrace that got the record. Valid until this thread's next call.
+ */
+const char *openetw_record_fields(const struct _EVENT_RECORD *record);
+
+/* Adds the schemas in a manifest, .dll, .mof, .tmf or .pdb file to the user's store, as `etw schema add` does. */
+int openetw_store_add(const char *path);
+/* Removes what the user's store has of a provider or class, by its GUID: "{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}". */
+int openetw_store_remove(const char *provider);
 
 #ifdef __cplusplus
 }

@@ -125,6 +125,25 @@ pub extern "C" fn openetw_error() -> *const c_char {
     ERROR.with_borrow(|error| error.as_ptr())
 }
 
+/// Adds the schemas in a file to the user's store.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_store_add(path: *const c_char) -> c_int {
+    // SAFETY: the pointer is null or to a text.
+    let Some(path) = (unsafe { text(path) }) else { return fail(&"a pointer is null") };
+    schemas::add_to_store(&path).map_or_else(|error| fail(&error), |()| 0)
+}
+
+/// Removes a provider from the user's store.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn openetw_store_remove(provider: *const c_char) -> c_int {
+    // SAFETY: the pointer is null or to a text.
+    let Some(provider) = (unsafe { text(provider) }) else { return fail(&"a pointer is null") };
+    match provider.parse() {
+        Ok(guid) => schemas::remove_from_store(&guid).map_or_else(|error| fail(&error), |()| 0),
+        Err(_) => fail(&format_args!("'{provider}' is not a GUID")),
+    }
+}
+
 /// Creates a trace without sources.
 #[unsafe(no_mangle)]
 pub extern "C" fn openetw_trace_new() -> *mut OpenTrace {

@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use etw_consumer::{SchemaFiles, Schemas};
 use etw_event::Guid;
 use etw_schema::builtin::BuiltIn;
-use etw_schema::store::Store;
+use etw_schema::store::{Store, StoreError};
 use etw_schema::{Provider, Providers, Resolver, SchemaSource, manifest};
 use openetw::windows::WindowsSchemas;
 
@@ -92,6 +92,39 @@ impl State {
         self.loaded.push((name, Arc::new(providers)));
         self.resolver = None;
     }
+}
+
+/// Adds the schemas in a file to the user's store, as `etw schema add` does.
+///
+/// # Errors
+///
+/// Fails with the reason if the file has no schemas, or the store cannot be written.
+pub(crate) fn add_to_store(path: &str) -> Result<(), String> {
+    let read = SchemaFiles::read([path]);
+    if read.providers.is_empty() {
+        return Err(format!("{path}: no schemas can be read"));
+    }
+    let origin = std::path::absolute(path).unwrap_or_else(|_| path.into());
+    change_store(|store| store.add(&read.providers, &origin.to_string_lossy()).map(drop))
+}
+
+/// Removes what the user's store has of a provider.
+///
+/// # Errors
+///
+/// Fails with the reason if the store cannot be written.
+pub(crate) fn remove_from_store(guid: &Guid) -> Result<(), String> {
+    change_store(|store| store.remove(guid).map(drop))
+}
+
+fn change_store(change: impl FnOnce(&Store) -> Result<(), StoreError>) -> Result<(), String> {
+    let mut state = state();
+    let directory = store_directory().ok_or("no directory for schemas: set OPENETW_SCHEMAS or HOME")?;
+    let store = Store::open(directory).map_err(|error| error.to_string())?;
+    change(&store).map_err(|error| error.to_string())?;
+    state.store = None;
+    state.resolver = None;
+    Ok(())
 }
 
 /// The directory that `etw schema add` uses.

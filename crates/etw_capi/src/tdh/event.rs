@@ -160,6 +160,8 @@ unsafe fn event_information(
             // TraceLogging has no tasks; its event's name is there, as on Windows before names had a place of their own.
             task: match schema.decoding {
                 etw_schema::Decoding::TraceLogging => schema.name.as_deref(),
+                // A class without a display name is no task.
+                etw_schema::Decoding::Mof => schema.task_name.as_deref(),
                 _ => names.task(),
             },
             opcode: names.opcode(),

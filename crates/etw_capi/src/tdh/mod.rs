@@ -2,6 +2,7 @@
 
 mod decoding;
 mod event;
+mod fields;
 mod format;
 mod hostile;
 mod info;
@@ -13,6 +14,7 @@ mod wpp;
 
 pub use decoding::*;
 pub use event::*;
+pub use fields::*;
 pub use format::*;
 #[doc(hidden)]
 pub use hostile::decode_hostile_record;

@@ -1,4 +1,5 @@
-//! Programs in C and C++, compiled with the compilers of this machine against the headers and the library, and run.
+//! Programs in C and C++, compiled with the compilers of this machine against the headers and the library, and run; and the
+//! Tcl package.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "tests")]
@@ -18,3 +19,4 @@ mod relog;
 mod roundtrip;
 mod support;
 mod system;
+mod tcl;

@@ -114,10 +114,9 @@ impl<'a> Draft<'a> {
     }
 
     fn finish(self, origin: &str) -> Provider {
-        let name = match self.newest {
-            Some((_, class)) => class.text("displayname").unwrap_or_else(|| without_version(&class.name)),
-            None => "",
-        };
+        let display_name = self.newest.and_then(|(_, class)| class.text("displayname"));
+        let class_name = || self.newest.map_or("", |(_, class)| without_version(&class.name));
+        let name = display_name.unwrap_or_else(class_name);
         let mut info = ProviderInfo::new(self.guid, name, Decoding::Mof, origin);
         if let Some(owner) = self.owner {
             let guid = guid_of(owner).unwrap_or_default();
@@ -145,7 +144,8 @@ impl<'a> Draft<'a> {
             };
             Arc::new(EventSchema {
                 name: Some(event.class_name),
-                task_name: Some(info.name.clone()),
+                // On Windows, only the display name is that of a task.
+                task_name: display_name.map(Into::into),
                 opcode_name: event.name,
                 top_level: event.properties.len() as u16,
                 properties: event.properties,
