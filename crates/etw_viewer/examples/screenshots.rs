@@ -1,5 +1,5 @@
 //! Takes the pictures of docs/viewer.md:
-//! `cargo run -p etw_viewer --example screenshots -- OUTPUT-DIRECTORY TRACE GC-TRACE GPU-TRACE PROFILE`.
+//! `cargo run -p etw_viewer --example screenshots -- OUTPUT-DIRECTORY TRACE GPU-TRACE PROFILE`.
 //!
 //! For each picture the page is opened with a state in its URL, as a link from another person would open it.
 
@@ -50,8 +50,14 @@ const PICTURES: &[Picture] = &[
          document.querySelectorAll('.presets details').forEach((one, at) => (one.open = at < 2));",
     ),
     Picture("viewer-sql", 0, "table=\"disk\"&tab=\"sql\"&theme=\"light\"", ""),
-    Picture("viewer-gc", 1, "table=\"gc\"&theme=\"light\"", ""),
-    Picture("viewer-threads", 2, "table=\"cpu_precise\"&view=[MIDDLE,NEAR]&theme=\"light\"", ""),
+    Picture(
+        "viewer-gc",
+        0,
+        "table=\"gc\"&closed=[\"samples_process\",\"samples_processor\",\"disk\",\"disk_bytes\",\"hard_faults\",\
+         \"network\"]&theme=\"light\"",
+        "",
+    ),
+    Picture("viewer-gpu", 1, "table=\"gpu_dma_packets\"&view=[MIDDLE,NEAR]&theme=\"light\"", ""),
     Picture(
         "viewer-providers",
         0,
@@ -63,7 +69,7 @@ const PICTURES: &[Picture] = &[
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [out, traces @ .., profile] = &words[..] else {
-        eprintln!("usage: screenshots OUTPUT-DIRECTORY TRACE GC-TRACE GPU-TRACE PROFILE");
+        eprintln!("usage: screenshots OUTPUT-DIRECTORY TRACE GPU-TRACE PROFILE");
         std::process::exit(2);
     };
     let Some(mut browser) = Browser::start() else { return };

@@ -23,6 +23,8 @@ mod tables;
 #[cfg(target_os = "linux")]
 mod threads;
 #[cfg(target_os = "linux")]
+mod viewer;
+#[cfg(target_os = "linux")]
 mod write;
 
 #[cfg(target_os = "linux")]
@@ -83,6 +85,9 @@ enum Suite {
     /// Commands that read a whole trace, on one processor and on two.
     #[cfg(target_os = "linux")]
     Threads,
+    /// The viewer in a browser: the first picture of a large trace, tiles, pivots, frames, memory.
+    #[cfg(target_os = "linux")]
+    Viewer,
     /// Writing events, compared with LTTng-UST.
     #[cfg(target_os = "linux")]
     Write,
@@ -112,6 +117,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         #[cfg(target_os = "linux")]
         Suite::Threads => threads::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]
+        Suite::Viewer => viewer::rows(&Effort::new(options.smoke))?,
+        #[cfg(target_os = "linux")]
         Suite::Write => write::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]
         Suite::Session => session::rows(options.busy_seconds())?,
@@ -131,13 +138,19 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 /// Returns a release build of `etw`, or the one beside this program if the bench only has to run.
 #[cfg(target_os = "linux")]
 fn release_etw(effort: &Effort) -> Result<PathBuf> {
+    release(effort, "etw_cli", "etw")
+}
+
+/// Returns a release build of a program, or the one beside this program if the bench only has to run.
+#[cfg(target_os = "linux")]
+fn release(effort: &Effort, package: &str, program: &str) -> Result<PathBuf> {
     use crate::shell::{cargo, run, target_dir};
 
     if effort.is_smoke() {
-        return Ok(std::env::current_exe()?.with_file_name("etw"));
+        return Ok(std::env::current_exe()?.with_file_name(program));
     }
-    run(&mut cargo(["build", "--release", "--package", "etw_cli", "--bin", "etw"]))?;
-    Ok(target_dir().join("release/etw"))
+    run(&mut cargo(["build", "--release", "--package", package, "--bin", program]))?;
+    Ok(target_dir().join("release").join(program))
 }
 
 /// Seconds to keep a session busy in a smoke run.
@@ -147,6 +160,11 @@ const SMOKE_SECONDS: f64 = 0.3;
 /// Checks that the benches run.
 pub(crate) fn smoke() -> Result<()> {
     for suite in Suite::value_variants() {
+        // It needs a browser, and a build of `etw-view` beside this program.
+        #[cfg(target_os = "linux")]
+        if matches!(suite, Suite::Viewer) {
+            continue;
+        }
         run(&Options {
             suite: *suite,
             json: false,
