@@ -1,10 +1,14 @@
 #!/bin/sh
 # Makes the pictures of docs/viewer.md, in docs/images. Needs Chromium.
 #
-#   scripts/viewer-screenshots.sh TRACE     a trace with samples, context switches, disks and files
+#   scripts/viewer-screenshots.sh TRACE GPU-TRACE PROFILE
+#
+#   TRACE      has samples, disks, files and garbage collections of .NET
+#   GPU-TRACE  has packets of graphics adapters
+#   PROFILE    is a .wpaProfile
 set -eu
-[ $# = 1 ] || { sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 2; }
-trace=$(realpath "$1")
+[ $# = 3 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2; }
+trace=$(realpath "$1") gpu=$(realpath "$2") profile=$(realpath "$3")
 cd "$(dirname "$0")/.."
 mkdir -p docs/images
-cargo run --quiet --package etw_viewer --example screenshots -- "$trace" docs/images
+cargo run --quiet --package etw_viewer --example screenshots -- docs/images "$trace" "$gpu" "$profile"

@@ -1,5 +1,5 @@
 //! Writes `docs/wpa-tables.md`: which tables and columns of the published profiles of Windows Performance Analyzer are
-//! here, from `xtask/wpa-tables.toml`.
+//! here, from `xtask/wpa-tables.toml`; and the same for the viewer, which opens such profiles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -13,6 +13,7 @@ use openetw::tables::row_tables;
 use serde::Deserialize;
 
 const PAGE: &str = "docs/wpa-tables.md";
+const NAMES: &str = "crates/etw_viewer/src/presets/wpa-tables.tsv";
 const MAPPING: &str = "xtask/wpa-tables.toml";
 /// Least part of the columns of decodable tables that must be here, in percent.
 const GOAL: usize = 90;
@@ -50,6 +51,9 @@ struct Mapping {
 struct Entry {
     guid: String,
     name: String,
+    /// What profiles of Windows 8 call it.
+    #[serde(default)]
+    class: String,
     /// The table here; empty if there is none.
     #[serde(default)]
     table: String,
@@ -69,16 +73,31 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     };
     let text = fs::read_to_string(data::workspace_root().join(MAPPING)).context(MAPPING)?;
     let mapping: Mapping = toml::from_str(&text).context(MAPPING)?;
-    let made = made(&mapping, &directory)?;
-    let page = data::workspace_root().join(PAGE);
-    match options.check {
-        true if fs::read_to_string(&page).context(PAGE)? != made => {
-            bail!("{PAGE} is not current: run `cargo xtask wpa-tables`")
+    for (file, made) in [(PAGE, made(&mapping, &directory)?), (NAMES, names(&mapping))] {
+        let path = data::workspace_root().join(file);
+        match options.check {
+            true if fs::read_to_string(&path).context(file)? != made => {
+                bail!("{file} is not current: run `cargo xtask wpa-tables`")
+            }
+            true => {}
+            false => fs::write(path, made).context(file)?,
         }
-        true => {}
-        false => fs::write(page, made).context(PAGE)?,
     }
     Ok(())
+}
+
+/// Returns the mapping as lines: a table, then its columns; first the columns of many tables.
+fn names(mapping: &Mapping) -> String {
+    let mut text = String::from("table\t*\t\t\t\t\n");
+    let put = |columns: &BTreeMap<String, String>, text: &mut String| {
+        text.extend(columns.iter().map(|(column, said)| format!("{column}\t{said}\n")));
+    };
+    put(&mapping.common, &mut text);
+    for Entry { guid, name, class, table, reason, columns } in &mapping.table {
+        text.push_str(&format!("table\t{guid}\t{name}\t{table}\t{reason}\t{class}\n"));
+        put(columns, &mut text);
+    }
+    text
 }
 
 /// Checks the page; skipped without published profiles.

@@ -155,6 +155,12 @@ impl Browser {
         self.call("Input.insertText", &json!({"text": text}));
     }
 
+    /// Gives the window a size in pixels.
+    pub fn resize(&mut self, width: u32, height: u32) {
+        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        self.call("Emulation.setDeviceMetricsOverride", &size);
+    }
+
     /// Returns the picture of the window as PNG, in base64.
     pub fn picture(&mut self) -> String {
         let answer = self.call("Page.captureScreenshot", &json!({"format": "png"}));

@@ -1,4 +1,5 @@
-//! Takes the pictures of docs/viewer.md: `cargo run -p etw_viewer --example screenshots -- TRACE OUTPUT-DIRECTORY`.
+//! Takes the pictures of docs/viewer.md:
+//! `cargo run -p etw_viewer --example screenshots -- OUTPUT-DIRECTORY TRACE GPU-TRACE PROFILE`.
 //!
 //! For each picture the page is opened with a state in its URL, as a link from another person would open it.
 
@@ -11,63 +12,121 @@ use std::time::{Duration, Instant};
 use etw_testkit::browser::Browser;
 use etw_viewer::{Options, Viewer};
 
-/// Name of a picture, the state of the page, and what is done in it before the picture is taken.
-const PICTURES: &[(&str, &str, &str)] = &[
-    ("viewer", "theme=\"light\"", ""),
-    (
+/// A picture: its name, the number of its trace, the state of the page, and what is done before it is taken.
+struct Picture(&'static str, usize, &'static str, &'static str);
+
+const PICTURES: &[Picture] = &[
+    Picture("viewer", 0, "theme=\"light\"", ""),
+    Picture(
         "viewer-table",
+        0,
         "table=\"cpu_sampled\"&select=[QUARTER,HALF]&theme=\"light\"",
         "for (const key of ['ArrowDown', 'ArrowDown', 'Enter', 'ArrowDown', 'Enter', 'ArrowDown', 'Enter']) { \
          const host = document.querySelector('.virtual'); host.focus(); \
          host.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true })); \
          await new Promise((done) => setTimeout(done, 600)); }",
     ),
-    ("viewer-stacks", "table=\"cpu_sampled\"&tab=\"stacks\"&theme=\"light\"", ""),
-    ("viewer-flame", "table=\"cpu_sampled\"&tab=\"stacks\"&stack={\"graph\":true}&theme=\"dark\"", ""),
-    ("viewer-events", "table=\"events\"&flat=true&event=1200&theme=\"light\"", ""),
+    Picture("viewer-stacks", 0, "table=\"cpu_sampled\"&tab=\"stacks\"&theme=\"light\"", ""),
+    Picture(
+        "viewer-flame",
+        0,
+        "table=\"cpu_sampled\"&tab=\"stacks\"&stack={\"graph\":true}&theme=\"dark\"",
+        "",
+    ),
+    Picture("viewer-events", 0, "table=\"events\"&flat=true&event=1200&theme=\"light\"", ""),
+    Picture(
+        "viewer-compare",
+        0,
+        "table=\"cpu_sampled\"&keys=[\"thread.process\",\"frame.module\"]&values=[\"sum(count)\",\"sum(weight)\"]\
+         &select=[HALF,ALL]&stack={\"base\":[0,HALF]}&theme=\"light\"",
+        "",
+    ),
+    Picture(
+        "viewer-presets",
+        0,
+        "table=\"disk\"&theme=\"light\"",
+        "[...document.querySelectorAll('.titlebar button')].find((one) => one.textContent === 'Presets').click(); \
+         await new Promise((done) => setTimeout(done, 500)); \
+         document.querySelectorAll('.presets details').forEach((one, at) => (one.open = at < 2));",
+    ),
+    Picture("viewer-sql", 0, "table=\"disk\"&tab=\"sql\"&theme=\"light\"", ""),
+    Picture(
+        "viewer-gc",
+        0,
+        "table=\"gc\"&closed=[\"samples_process\",\"samples_processor\",\"disk\",\"disk_bytes\",\"hard_faults\",\
+         \"network\"]&theme=\"light\"",
+        "",
+    ),
+    Picture("viewer-gpu", 1, "table=\"gpu_dma_packets\"&view=[MIDDLE,NEAR]&theme=\"light\"", ""),
+    Picture(
+        "viewer-providers",
+        0,
+        "page=\"providers\"&explorer={\"text\":\"DiskIo\"}&theme=\"light\"",
+        "await new Promise((done) => setTimeout(done, 1500));",
+    ),
 ];
 
 fn main() {
-    let mut words = std::env::args().skip(1);
-    let (Some(trace), Some(out)) = (words.next(), words.next()) else {
-        eprintln!("usage: screenshots TRACE OUTPUT-DIRECTORY");
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [out, traces @ .., profile] = &words[..] else {
+        eprintln!("usage: screenshots OUTPUT-DIRECTORY TRACE GPU-TRACE PROFILE");
         std::process::exit(2);
     };
-    let viewer = Viewer::start(Options { files: vec![trace.into()], ..Options::default() }).expect("a trace");
     let Some(mut browser) = Browser::start() else { return };
-    browser.open(&viewer.url());
-    wait(&mut browser, "!!document.querySelector('.virtual td')");
-    let length = browser
-        .value("fetch('/api/catalog').then((answer) => answer.json()).then((catalog) => catalog.length)");
-    let length = length.as_i64().unwrap_or(1);
-    for (name, state, script) in PICTURES {
-        let state =
-            state.replace("QUARTER", &(length / 4).to_string()).replace("HALF", &(length / 2).to_string());
-        browser.open("about:blank");
-        browser.open(&format!("http://{}/#{}", viewer.address(), escape(&state)));
-        wait(&mut browser, "!!document.querySelector('.virtual td, .flame canvas, .message')");
-        settle(&mut browser);
-        if !script.is_empty() {
-            browser.value(&format!("(async () => {{ {script} }})()"));
+    for (number, trace) in traces.iter().enumerate() {
+        let options =
+            Options { files: vec![trace.into()], profiles: vec![profile.into()], ..Options::default() };
+        let viewer = Viewer::start(options).expect("a trace");
+        browser.open(&viewer.url());
+        wait(&mut browser, "!!document.querySelector('.virtual td')");
+        let length = browser
+            .value("fetch('/api/catalog').then((answer) => answer.json()).then((catalog) => catalog.length)");
+        let length = length.as_i64().unwrap_or(1);
+        for picture in PICTURES.iter().filter(|picture| picture.1 == number) {
+            take(&mut browser, &viewer, picture, length, Path::new(out));
         }
-        settle(&mut browser);
-        let path = Path::new(&out).join(format!("{name}.png"));
-        let picture = browser.picture();
-        let mut decode = Command::new("base64");
-        let mut decode = decode
-            .arg("-d")
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::fs::File::create(&path).expect("the output directory"))
-            .spawn()
-            .expect("base64 is installed");
-        let mut pipe = decode.stdin.take().expect("a pipe");
-        std::io::Write::write_all(&mut pipe, picture.as_bytes()).expect("base64 reads");
-        drop(pipe);
-        assert!(decode.wait().expect("base64 ends").success());
-        println!("{}", path.display());
-        for error in browser.errors() {
-            println!("error: {error}");
-        }
+    }
+}
+
+fn take(browser: &mut Browser, viewer: &Viewer, picture: &Picture, length: i64, out: &Path) {
+    let Picture(name, _, state, script) = picture;
+    let mut state = (*state).to_owned();
+    for (word, time) in [
+        ("QUARTER", length / 4),
+        ("HALF", length / 2),
+        ("ALL", length),
+        ("MIDDLE", length / 2),
+        ("NEAR", length / 2 + 50_000),
+    ] {
+        state = state.replace(word, &time.to_string());
+    }
+    browser.open("about:blank");
+    browser.open(&format!("http://{}/#{}", viewer.address(), escape(&state)));
+    wait(
+        browser,
+        "!!document.querySelector('.virtual td, .flame canvas, .message, .sql pre, .providers, .explorerpage, main')",
+    );
+    settle(browser);
+    if !script.is_empty() {
+        browser.value(&format!("(async () => {{ {script} }})()"));
+    }
+    settle(browser);
+    let path = out.join(format!("{name}.png"));
+    let picture = browser.picture();
+    let mut decode = Command::new("base64");
+    let mut decode = decode
+        .arg("-d")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::fs::File::create(&path).expect("the output directory"))
+        .spawn()
+        .expect("base64 is installed");
+    let mut pipe = decode.stdin.take().expect("a pipe");
+    std::io::Write::write_all(&mut pipe, picture.as_bytes()).expect("base64 reads");
+    drop(pipe);
+    assert!(decode.wait().expect("base64 ends").success());
+    println!("{}", path.display());
+    for error in browser.errors() {
+        println!("error: {error}");
     }
 }
 

@@ -17,12 +17,17 @@
 mod browser;
 mod live;
 mod model;
+mod presets;
 mod providers;
 mod server;
+mod session;
+mod source;
 mod stacks;
 mod symbols;
 mod tables;
 mod timeline;
 
 pub use browser::{has_desktop, open_browser};
+pub use presets::directory as presets_directory;
 pub use server::{Options, Viewer};
+pub use session::Session;

@@ -3,19 +3,21 @@
 #![forbid(unsafe_code)]
 
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Parser;
 use etw_app::index::IndexOptions;
 use etw_app::symbols::SymbolOptions;
 use etw_app::{UsageError, output};
-use etw_viewer::{Options, Viewer, has_desktop, open_browser};
+use etw_viewer::{Options, Session, Viewer, has_desktop, open_browser, presets_directory};
 
 const EXAMPLES: &str = "Examples:
   etw view trace.etl
   etw view a.etl b.etl --symbols 'srv*/var/symbols'
+  etw view new.etl --compare old.etl             what is more or less than before
   etw view --live                                events of this machine as they come
   etw view trace.etl --no-browser --port 8123    for a tunnel: ssh -L 8123:localhost:8123 machine";
 
@@ -26,18 +28,40 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Parser)]
 #[command(name = "etw view", bin_name = "etw view", version, after_help = EXAMPLES)]
 struct Args {
-    /// Traces to show together.
+    /// Traces to show together, or a saved session (`.etwsession`).
     #[arg(required_unless_present = "live", value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Compare with an earlier trace; may be repeated for several that are read together.
+    #[arg(long, value_name = "FILE", requires = "files")]
+    compare: Vec<PathBuf>,
+    /// File of regions of interest (`*.regions.xml`), whose intervals are then found; may be repeated.
+    #[arg(long, value_name = "FILE")]
+    regions: Vec<PathBuf>,
     /// Start and stop sessions from the page, with the rights of this user (Linux).
     #[arg(long)]
     live: bool,
     /// Port to listen on; a random free one by default.
     #[arg(long, default_value_t = 0)]
     port: u16,
+    /// Listen on this address without encryption, for other machines; whoever can read the network reads the trace and the
+    /// password. A tunnel, or a server in front of this one that encrypts, is better.
+    #[arg(long, value_name = "ADDRESS", requires = "password_file")]
+    insecure_listen: Option<IpAddr>,
+    /// File with the password, of at least 12 characters, that lets browsers in.
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// Name in URLs of a server in front of this one that encrypts; may be repeated.
+    #[arg(long, value_name = "NAME", requires = "password_file")]
+    host_name: Vec<String>,
     /// Print the URL, but open no browser.
     #[arg(long)]
     no_browser: bool,
+    /// Offer the presets of a file: of `etw view`, or a `.wpaProfile` of Windows Performance Analyzer; may be repeated.
+    #[arg(long, value_name = "FILE")]
+    profile: Vec<PathBuf>,
+    /// Directory of saved presets, instead of `openetw/presets` in the user's directory for settings.
+    #[arg(long, value_name = "DIR")]
+    presets_dir: Option<PathBuf>,
     /// Symbol path, in the syntax of `_NT_SYMBOL_PATH`, searched before that; may be repeated.
     #[arg(long, value_name = "PATH")]
     symbols: Vec<String>,
@@ -65,10 +89,46 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: Args) -> Result<()> {
+/// Reads the first line of a file.
+fn read_password(path: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+fn run(mut args: Args) -> Result<()> {
+    let mut page_state = String::new();
+    if let [path] = &args.files[..]
+        && Session::is_session(path)
+    {
+        let session = Session::read(path)?;
+        args.files = session.files;
+        args.compare.extend(session.compare);
+        args.regions.extend(session.regions);
+        page_state = session.state;
+    }
     let symbols = SymbolOptions { paths: args.symbols, debug_directories: args.debug_directory };
     let index = IndexOptions { disabled: args.no_index, directory: args.index_dir };
-    let options = Options { files: args.files, port: args.port, symbols, index, is_live: args.live };
+    let password = args.password_file.as_deref().map(read_password).transpose()?;
+    if args.insecure_listen.is_some_and(|address| !address.is_loopback()) {
+        output::warn(
+            &"listening without encryption: whoever can read the network reads the trace and the password",
+        );
+    }
+    let options = Options {
+        page_state,
+        listen: args.insecure_listen,
+        password,
+        host_names: args.host_name,
+        files: args.files,
+        base: args.compare,
+        regions: args.regions,
+        port: args.port,
+        symbols,
+        index,
+        is_live: args.live,
+        presets: args.presets_dir.or_else(presets_directory),
+        profiles: args.profile,
+    };
     let viewer = Viewer::start(options)?;
     let mut out = std::io::stdout();
     writeln!(out, "{}", viewer.url())?;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use super::write::lttng::{Kind, Measured, Mode};
 use super::write::ours::{self, Form};
-use super::{Effort, Row, median};
+use super::{PROFILE, Effort, Row, median};
 use crate::shell::{cargo, root, run, target_dir};
 
 /// Measures both in turns.
@@ -41,8 +41,8 @@ pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
 
 /// Builds the library and the program.
 fn build(directory: &Path) -> Result<std::path::PathBuf> {
-    run(&mut cargo(["build", "--release", "--package", "etw_capi"]))?;
-    let library = target_dir().join("release/libetw_capi.so");
+    run(&mut cargo(["build", "--profile", PROFILE, "--package", "etw_capi"]))?;
+    let library = target_dir().join(PROFILE).join("libetw_capi.so");
     for name in ["libopenetw.so", "libopenetw.so.0"] {
         std::os::unix::fs::symlink(&library, directory.join(name)).context("no link to the library")?;
     }

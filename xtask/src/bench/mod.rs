@@ -27,6 +27,8 @@ mod tables;
 #[cfg(target_os = "linux")]
 mod threads;
 #[cfg(target_os = "linux")]
+mod viewer;
+#[cfg(target_os = "linux")]
 mod write;
 
 #[cfg(target_os = "linux")]
@@ -88,6 +90,9 @@ enum Suite {
     /// Commands that read a whole trace, on one processor and on two.
     #[cfg(target_os = "linux")]
     Threads,
+    /// The viewer in a browser: the first picture of a large trace, tiles, pivots, frames, memory.
+    #[cfg(target_os = "linux")]
+    Viewer,
     /// Writing events, compared with LTTng-UST.
     #[cfg(target_os = "linux")]
     Write,
@@ -125,6 +130,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         #[cfg(target_os = "linux")]
         Suite::Threads => threads::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]
+        Suite::Viewer => viewer::rows(&Effort::new(options.smoke))?,
+        #[cfg(target_os = "linux")]
         Suite::Write => write::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]
         Suite::Capi => capi::rows(&Effort::new(options.smoke))?,
@@ -149,11 +156,17 @@ const PROFILE: &str = "packaged";
 /// Returns a build of `etw` as packages have it, or the one beside this program if the bench only has to run.
 #[cfg(target_os = "linux")]
 fn packaged_etw(effort: &Effort) -> Result<PathBuf> {
+    packaged(effort, "etw_cli", "etw")
+}
+
+/// Returns a build of a program as packages have it, or the one beside this program if the bench only has to run.
+#[cfg(target_os = "linux")]
+fn packaged(effort: &Effort, package: &str, program: &str) -> Result<PathBuf> {
     if effort.is_smoke() {
-        return Ok(std::env::current_exe()?.with_file_name("etw"));
+        return Ok(std::env::current_exe()?.with_file_name(program));
     }
-    shell::run(&mut cargo(["build", "--profile", PROFILE, "--package", "etw_cli", "--bin", "etw"]))?;
-    Ok(shell::target_dir().join(PROFILE).join("etw"))
+    shell::run(&mut cargo(["build", "--profile", PROFILE, "--package", package, "--bin", program]))?;
+    Ok(shell::target_dir().join(PROFILE).join(program))
 }
 
 /// Seconds to keep a session busy in a smoke run.
@@ -163,6 +176,11 @@ const SMOKE_SECONDS: f64 = 0.3;
 /// Checks that the benches run.
 pub(crate) fn smoke() -> Result<()> {
     for suite in Suite::value_variants() {
+        // It needs a browser, and a build of `etw-view` beside this program.
+        #[cfg(target_os = "linux")]
+        if matches!(suite, Suite::Viewer) {
+            continue;
+        }
         run(&Options {
             suite: *suite,
             json: false,

@@ -1,7 +1,9 @@
 //! Times in which a session lost events.
 
-use openetw::etl::{BufferFlags, EtlFile};
-use openetw::{FileTime, Trace};
+use openetw::FileTime;
+use openetw::etl::BufferFlags;
+
+use super::buffers::Seen;
 
 /// Maximum number of times that are listed.
 const MAX_LOSSES: usize = 10_000;
@@ -19,36 +21,50 @@ pub(crate) struct Loss {
     pub(crate) of_buffers: bool,
 }
 
-/// Returns the losses that the headers of buffers mark.
-pub(crate) fn losses(trace: &Trace) -> Vec<Loss> {
-    let mut losses = Vec::new();
-    let mut scratch = Vec::new();
-    for input in trace.inputs() {
-        let Ok(file) = EtlFile::open(input.bytes()) else { continue };
-        let clock = file.clock();
-        // The first time of the last buffer of each processor.
-        let mut last: Vec<Option<FileTime>> = Vec::new();
-        for buffer in file.buffers().flatten() {
-            let flags = buffer.header.buffer_flag;
-            let processor = usize::from(buffer.header.processor());
-            let Some(time) = buffer.first_time(&mut scratch) else { continue };
-            let time = clock.to_filetime(time);
-            if last.len() <= processor {
-                last.resize(processor + 1, None);
-            }
-            let before = last[processor].replace(time);
-            if flags.intersects(BufferFlags::EVENTS_LOST | BufferFlags::BUFFER_LOST)
-                && losses.len() < MAX_LOSSES
-            {
-                losses.push(Loss {
-                    from: before.unwrap_or(trace.start_time()).min(time),
-                    to: time,
-                    processor: buffer.header.processor(),
-                    of_buffers: flags.contains(BufferFlags::BUFFER_LOST),
-                });
-            }
+/// Collects the losses that the headers of buffers mark.
+#[derive(Debug)]
+pub(super) struct Losses {
+    start: FileTime,
+    found: Vec<Loss>,
+    file: usize,
+    /// The first time of the last buffer of each processor.
+    last: Vec<Option<FileTime>>,
+}
+
+impl Losses {
+    pub(super) fn new(start: FileTime) -> Losses {
+        Losses { start, found: Vec::new(), file: 0, last: Vec::new() }
+    }
+
+    /// Adds a buffer, in the order of its file.
+    pub(super) fn add(&mut self, seen: Seen) {
+        if seen.file != self.file {
+            self.file = seen.file;
+            self.last.clear();
+        }
+        let processor = usize::from(seen.processor);
+        if self.last.len() <= processor {
+            self.last.resize(processor + 1, None);
+        }
+        let before = self.last.get_mut(processor).and_then(|last| last.replace(seen.time));
+        if seen.flags.intersects(BufferFlags::EVENTS_LOST | BufferFlags::BUFFER_LOST)
+            && self.found.len() < MAX_LOSSES
+        {
+            self.found.push(Loss {
+                from: before.unwrap_or(self.start).min(seen.time),
+                to: seen.time,
+                processor: seen.processor,
+                of_buffers: seen.flags.contains(BufferFlags::BUFFER_LOST),
+            });
         }
     }
-    losses.sort_by_key(|loss| (loss.from, loss.processor));
-    losses
+
+    pub(super) fn found(&self) -> &[Loss] {
+        &self.found
+    }
+
+    pub(super) fn finish(mut self) -> Vec<Loss> {
+        self.found.sort_by_key(|loss| (loss.from, loss.processor));
+        self.found
+    }
 }

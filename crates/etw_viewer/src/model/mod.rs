@@ -1,24 +1,29 @@
 //! The opened traces: their tables, and how far these are.
 
+mod buffers;
 mod details;
 mod loss;
+mod made;
 mod matching;
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::SystemTime;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use etw_app::index::{self, IndexOptions};
 use etw_app::output;
 use etw_app::symbols::SymbolOptions;
 use openetw::symbols::Symbolizer;
-use openetw::tables::{Index, IndexPlace, TraceIndex};
+use openetw::tables::{Index, IndexPlace, Regions};
 use openetw::{FileTime, Trace};
 use serde::Serialize;
 
+pub(crate) use buffers::{Preview, Previews};
 pub(crate) use loss::Loss;
+use made::Made;
 
 /// The tables of the opened traces, complete.
 #[derive(Debug)]
@@ -26,7 +31,7 @@ pub(crate) struct Model {
     /// Number of the tables: they are built again when there are new symbols.
     pub(crate) generation: u32,
     pub(crate) files: Vec<PathBuf>,
-    tables: TraceIndex,
+    tables: Made,
     /// Time of the first event.
     pub(crate) start: FileTime,
     /// End of the last event; later than `start`.
@@ -81,12 +86,18 @@ pub(crate) struct Loader {
     paths: Vec<PathBuf>,
     symbols: SymbolOptions,
     index: IndexOptions,
+    /// Regions of interest to find; no index has these.
+    regions: Option<Regions>,
     files: Vec<FileSummary>,
+    /// Size and time of change of each trace when it was opened.
+    opened: Vec<Option<(u64, SystemTime)>>,
     start: FileTime,
     /// Part of the time of the trace that has been read, in thousandths.
     done: AtomicU32,
     /// What the loader does, and what went wrong.
     state: Mutex<State>,
+    /// What the headers of buffers show before the tables are complete.
+    previews: Previews,
     model: RwLock<Option<Arc<Model>>>,
 }
 
@@ -126,6 +137,14 @@ pub(crate) struct Progress<'l> {
     /// Number of the tables; it changes when they were built again.
     generation: u32,
     error: Option<String>,
+    /// What happened to a trace after it was opened.
+    changed: Option<String>,
+}
+
+/// Returns the size and the time of change of a file; `None` if there is none.
+fn identity(path: &Path) -> Option<(u64, SystemTime)> {
+    let metadata = std::fs::metadata(path).ok()?;
+    Some((metadata.len(), metadata.modified().ok()?))
 }
 
 impl Loader {
@@ -138,6 +157,7 @@ impl Loader {
         files: &[PathBuf],
         symbols: &SymbolOptions,
         index: &IndexOptions,
+        regions: Option<&Regions>,
     ) -> Result<Arc<Loader>> {
         let mut trace = index::open_trace(files)?;
         let symbolizer = symbols.symbolizer()?;
@@ -155,10 +175,13 @@ impl Loader {
             paths: files.to_vec(),
             symbols: symbols.clone(),
             index: index.clone(),
+            regions: regions.cloned(),
             files: summary.collect(),
+            opened: files.iter().map(|path| identity(path)).collect(),
             start: trace.start_time(),
             done: AtomicU32::new(0),
             state: Mutex::new(State { phase: "reading events", error: None }),
+            previews: Previews::default(),
             model: RwLock::default(),
         });
         let own = Arc::clone(&loader);
@@ -178,12 +201,30 @@ impl Loader {
             paths: Vec::new(),
             symbols: symbols.clone(),
             index: IndexOptions::default(),
+            regions: None,
             files: Vec::new(),
+            opened: Vec::new(),
             start: FileTime::default(),
             done: AtomicU32::new(0),
             state: Mutex::default(),
+            previews: Previews::default(),
             model: RwLock::default(),
         })
+    }
+
+    /// Reads files of regions of interest.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file cannot be read, or does not define regions.
+    pub(crate) fn regions(files: &[PathBuf]) -> Result<Option<Regions>> {
+        let mut regions = Regions::default();
+        for path in files {
+            let name = path.display().to_string();
+            let bytes = std::fs::read(path).with_context(|| name.clone())?;
+            regions.add_file(&name, &bytes).with_context(|| name.clone())?;
+        }
+        Ok((!files.is_empty()).then_some(regions))
     }
 
     /// Builds the tables again, with the symbols that are there now. The earlier ones are served until then.
@@ -203,7 +244,7 @@ impl Loader {
     /// Returns where the index of the traces is; none if there is to be none, or if not all of them can be read.
     fn place(&self, trace: &Trace) -> Option<IndexPlace> {
         let place = index::place(&self.paths, &self.index, &self.symbols);
-        place.filter(|_| trace.unreadable().is_empty())
+        place.filter(|_| trace.unreadable().is_empty() && self.regions.is_none())
     }
 
     /// Returns the paths of the traces.
@@ -221,6 +262,11 @@ impl Loader {
         self.model.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Returns what the headers of buffers show so far.
+    pub(crate) fn preview(&self) -> Arc<Preview> {
+        self.previews.get()
+    }
+
     pub(crate) fn progress(&self) -> Progress<'_> {
         let State { phase, error } = self.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let model = self.model();
@@ -232,7 +278,24 @@ impl Loader {
             is_ready: model.is_some(),
             generation: model.map_or(0, |model| model.generation),
             error,
+            changed: self.changed(),
         }
+    }
+
+    /// Returns what happened to a trace after it was opened.
+    fn changed(&self) -> Option<String> {
+        self.paths.iter().zip(&self.opened).find_map(|(path, before)| {
+            let now = identity(path);
+            let what = match (before, now) {
+                (None, _) => return None,
+                (Some(_), None) => "is gone; single events cannot be read any more",
+                (Some(before), Some(now)) if *before != now => {
+                    "has changed; what is shown is from when it was opened, so open it again"
+                }
+                _ => return None,
+            };
+            Some(format!("{} {what}", path.display()))
+        })
     }
 
     fn set(&self, change: impl FnOnce(&mut State)) {
@@ -250,11 +313,13 @@ impl Loader {
         let start = trace.start_time();
         let end = trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
         let length = end.0.saturating_sub(start.0).max(1);
-        let losses = loss::losses(trace);
         // The names in an index are those of when it was made.
         let known = if build == Build::First { place.and_then(index::open) } else { None };
+        let overview = known.as_ref().map(|tables| &**tables.overview());
+        let previews = Some(&self.previews).filter(|_| build == Build::First);
+        let losses = buffers::survey(trace, overview, previews);
         let tables = match known {
-            Some(tables) => tables,
+            Some(tables) => Made::Kept(tables),
             None => {
                 let mut last = start;
                 let mut progress = |time: FileTime| {
@@ -262,7 +327,10 @@ impl Loader {
                     let done = last.0.saturating_sub(start.0).clamp(0, length) as f64 / length as f64;
                     self.done.store((done * 1000.0) as u32, Ordering::Relaxed);
                 };
-                index::make(trace, place, symbolizer, &mut progress)?
+                match &self.regions {
+                    Some(regions) => Made::with_regions(trace, symbolizer, regions.clone(), &mut progress)?,
+                    None => Made::Kept(index::make(trace, place, symbolizer, &mut progress)?),
+                }
             }
         };
         self.done.store(1000, Ordering::Relaxed);

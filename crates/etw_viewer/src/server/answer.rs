@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use tokio::task::JoinError;
 
-use super::{Shared, Shown};
+use super::{Base, Shared, Shown};
 use crate::model::Model;
+use crate::timeline::Tiles;
+
+const NO_BASE: &str = "the tables of a trace to compare with are not there; start etw view with --compare";
 
 /// What an answer contains.
 pub(super) enum Body {
@@ -40,6 +43,35 @@ pub(super) async fn about<R: IntoResponse + Send + 'static>(
     };
     let shown = shared.shown(&model);
     finished(tokio::task::spawn_blocking(move || compute(&shown, &model)).await)
+}
+
+/// Returns the answer to a question about the tables of the traces to compare with.
+pub(super) async fn about_base<R: IntoResponse + Send + 'static>(
+    shared: Arc<Shared>,
+    compute: impl FnOnce(&Tiles, &Model) -> Result<R> + Send + 'static,
+) -> Response {
+    let Some(model) = shared.base.as_ref().and_then(|base| base.loader.model()) else {
+        return (StatusCode::SERVICE_UNAVAILABLE, NO_BASE).into_response();
+    };
+    let computed = tokio::task::spawn_blocking(move || match &shared.base {
+        Some(base) => compute(&base.tiles, &model),
+        None => bail!(NO_BASE),
+    });
+    finished(computed.await)
+}
+
+/// Returns the answer to a question about both traces.
+pub(super) async fn about_both<R: IntoResponse + Send + 'static>(
+    shared: Arc<Shared>,
+    compute: impl FnOnce(&Shown, &Model, &Base, &Model) -> Result<R> + Send + 'static,
+) -> Response {
+    let other = Arc::clone(&shared);
+    about(shared, move |shown, model| {
+        let base = other.base.as_ref().context(NO_BASE)?;
+        let before = base.loader.model().context(NO_BASE)?;
+        compute(shown, model, base, &before)
+    })
+    .await
 }
 
 /// Returns the answer to a question that needs no tables.

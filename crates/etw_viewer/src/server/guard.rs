@@ -2,16 +2,19 @@
 //!
 //! | attack | what stops it |
 //! |---|---|
-//! | another machine | the server listens on the loopback address only |
+//! | another machine | the server listens on the loopback address only, unless it was started to listen elsewhere with a password |
+//! | guessing of the password | one attempt a second, for all together |
 //! | another user or program of this machine | requests need the cookie, which a one-time token gives |
 //! | a page of another site | `Origin` and `Sec-Fetch-Site` must be of this page; the cookie is `SameSite=Strict` |
 //! | DNS rebinding | `Host` must be a name of the loopback address |
 //! | a form or image of another page | changes and questions need a header that only scripts of this page can set |
 //! | markup in names of a trace | the content security policy allows the page's own script and style only |
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
-use axum::extract::{Request, State};
+use axum::extract::{Json, Request, State};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, COOKIE, HOST, ORIGIN, REFERRER_POLICY, SET_COOKIE,
     X_CONTENT_TYPE_OPTIONS,
@@ -19,6 +22,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
 
 use super::{Shared, page};
 
@@ -26,6 +30,9 @@ use super::{Shared, page};
 const OWN_HEADER: HeaderName = HeaderName::from_static("x-openetw");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+
+/// Time after a wrong password in which nobody is let in.
+const PAUSE: Duration = Duration::from_secs(1);
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -66,11 +73,14 @@ type Refusal = (StatusCode, &'static str);
 fn admit(shared: &Shared, request: &Request) -> Result<Admitted, Refusal> {
     let headers = request.headers();
     let host = only(headers, &HOST).ok_or((StatusCode::BAD_REQUEST, "one Host header is needed\n"))?;
-    if !is_loopback(host) {
+    if !is_allowed(shared, host) {
         return Err((StatusCode::FORBIDDEN, "this host name is not the local machine's\n"));
     }
     if headers.contains_key(ORIGIN) {
-        let is_own = only(headers, &ORIGIN).and_then(|origin| origin.strip_prefix("http://")) == Some(host);
+        let origin = only(headers, &ORIGIN).unwrap_or_default();
+        // In front of the server may be one that encrypts.
+        let encrypted = origin.strip_prefix("https://").filter(|_| !shared.host_names.is_empty());
+        let is_own = origin.strip_prefix("http://").or(encrypted) == Some(host);
         if !is_own {
             return Err((StatusCode::FORBIDDEN, "requests of other origins are refused\n"));
         }
@@ -94,7 +104,13 @@ fn admit(shared: &Shared, request: &Request) -> Result<Admitted, Refusal> {
     {
         return Err((StatusCode::FORBIDDEN, "requests of other sites are refused\n"));
     }
+    if shared.password.is_some() && matches!(request.uri().path(), "/login" | "/login.js") {
+        return Ok(Admitted::Page);
+    }
     if !has_cookie(shared, headers) {
+        if shared.password.is_some() && is_reading && request.uri().path() == "/" {
+            return Ok(Admitted::Enter(page::login()));
+        }
         return Err((
             StatusCode::UNAUTHORIZED,
             "This page is locked. Open the URL that etw view printed; press Enter there for a new one.\n",
@@ -118,12 +134,41 @@ fn enter(shared: &Shared, query: &str) -> Result<Response, Refusal> {
         ));
     }
     *token = None;
-    let cookie = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", shared.cookie_name, shared.cookie);
-    let cookie = HeaderValue::from_str(&cookie)
-        .map_err(|_wrong| (StatusCode::INTERNAL_SERVER_ERROR, "the cookie is wrong\n"))?;
     let mut response = page::enter();
-    response.headers_mut().insert(SET_COOKIE, cookie);
+    response.headers_mut().insert(SET_COOKIE, cookie(shared)?);
     Ok(response)
+}
+
+/// Returns the cookie that lets a page in.
+fn cookie(shared: &Shared) -> Result<HeaderValue, Refusal> {
+    let cookie = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", shared.cookie_name, shared.cookie);
+    HeaderValue::from_str(&cookie)
+        .map_err(|_wrong| (StatusCode::INTERNAL_SERVER_ERROR, "the cookie is wrong\n"))
+}
+
+/// What the page of the password sends.
+#[derive(Debug, Deserialize)]
+pub(super) struct Login {
+    password: String,
+}
+
+/// Exchanges the password for the cookie.
+pub(super) async fn login(State(shared): State<Arc<Shared>>, Json(given): Json<Login>) -> Response {
+    let Some(password) = &shared.password else {
+        return (StatusCode::NOT_FOUND, "not found\n").into_response();
+    };
+    // Attempts wait for each other, so that many at once are no faster.
+    let attempt = shared.attempts.lock().await;
+    if !is_equal(&given.password, password) {
+        tokio::time::sleep(PAUSE).await;
+        drop(attempt);
+        return (StatusCode::FORBIDDEN, "the password is wrong\n").into_response();
+    }
+    drop(attempt);
+    match cookie(&shared) {
+        Ok(cookie) => ([(SET_COOKIE, cookie)], "welcome\n").into_response(),
+        Err(refusal) => refusal.into_response(),
+    }
 }
 
 /// Returns the value of a header that occurs once.
@@ -131,6 +176,21 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(value)
+}
+
+/// Whether a `Host` header names this server: the loopback address, a name that it was started with, or any address if it
+/// listens on others. A page of another site has a name, which is none of these.
+fn is_allowed(shared: &Shared, host: &str) -> bool {
+    if is_loopback(host) {
+        return true;
+    }
+    let is_address = host.parse::<SocketAddr>().is_ok() || host.parse::<IpAddr>().is_ok();
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    is_address && !shared.is_loopback
+        || shared.host_names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// Whether a `Host` header names the loopback address. The port may be that of a tunnel (`ssh -L`).

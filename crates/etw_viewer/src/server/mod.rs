@@ -1,16 +1,16 @@
-//! The server: loopback only, one token, one page.
+//! The server: one token or password, one page; on the loopback address unless something else is wanted.
 
 mod answer;
 mod guard;
 mod page;
 mod routes;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use etw_app::index::IndexOptions;
 use etw_app::symbols::SymbolOptions;
 use tokio::net::TcpListener;
@@ -18,28 +18,48 @@ use tokio::sync::oneshot;
 
 use crate::live::Live;
 use crate::model::{Loader, Model};
+use crate::presets::Library;
 use crate::symbols::Symbols;
-use crate::tables::Views;
+use crate::tables::{Comparisons, Views};
 use crate::timeline::Tiles;
+
+/// Least number of characters of a password.
+const MIN_PASSWORD: usize = 12;
 
 /// What to show, and where.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Traces; those of several machines share the tables.
     pub files: Vec<PathBuf>,
-    /// Port on the loopback address; 0 for a random free one.
+    /// Traces to compare them with, which are the state before.
+    pub base: Vec<PathBuf>,
+    /// Files of regions of interest, for the table `regions_of_interest`.
+    pub regions: Vec<PathBuf>,
+    /// Port; 0 for a random free one.
     pub port: u16,
+    /// What the page shows at first: the part of a URL of the page after `#`.
+    pub page_state: String,
+    /// Address to listen on, unencrypted; the loopback address if missing. Others need a password.
+    pub listen: Option<IpAddr>,
+    /// The password that lets browsers in, besides the URL.
+    pub password: Option<String>,
+    /// Names of this machine in URLs, such as that of a server in front of this one that encrypts.
+    pub host_names: Vec<String>,
     /// Where symbols are looked for.
     pub symbols: SymbolOptions,
     /// Whether and where the tables are kept.
     pub index: IndexOptions,
     /// Whether the page may start and stop sessions; traces are then not needed.
     pub is_live: bool,
+    /// Where presets are saved; see [`presets_directory`](crate::presets_directory).
+    pub presets: Option<PathBuf>,
+    /// Files of presets and profiles of Windows Performance Analyzer to offer.
+    pub profiles: Vec<PathBuf>,
 }
 
 /// A running server.
 ///
-/// It listens on 127.0.0.1 only. Dropping it stops it.
+/// Dropping it stops it.
 #[derive(Debug)]
 pub struct Viewer {
     address: SocketAddr,
@@ -52,17 +72,36 @@ pub struct Viewer {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) loader: Arc<Loader>,
+    /// The traces to compare with.
+    pub(crate) base: Option<Base>,
     pub(crate) symbols: Arc<Symbols>,
     /// The live session; `None` if the page may not start one.
     pub(crate) live: Option<Live>,
+    pub(crate) library: Library,
+    /// The traces, those to compare with, and the files of regions, as they were named.
+    pub(crate) paths: [Vec<PathBuf>; 3],
+    page_state: String,
     /// What was computed of the tables.
     shown: Mutex<Arc<Shown>>,
     /// Name of the cookie; cookies of one host are shared by all its ports.
     pub(crate) cookie_name: String,
     /// Value of the cookie of a page that was let in.
     pub(crate) cookie: String,
+    /// Whether only this machine can reach the server.
+    pub(crate) is_loopback: bool,
+    pub(crate) password: Option<String>,
+    pub(crate) host_names: Vec<String>,
+    /// Held while a password is checked.
+    pub(crate) attempts: tokio::sync::Mutex<()>,
     /// The token of the next URL. Each lets one page in.
     pub(crate) token: Mutex<Option<String>>,
+}
+
+/// The traces to compare with.
+#[derive(Debug)]
+pub(crate) struct Base {
+    pub(crate) loader: Arc<Loader>,
+    pub(crate) tiles: Tiles,
 }
 
 /// What was computed of one generation of the tables.
@@ -72,6 +111,7 @@ pub(crate) struct Shown {
     /// Part of the addresses of tiles: those of another start of the program may have the same port.
     pub(crate) run: String,
     pub(crate) views: Views,
+    pub(crate) comparisons: Comparisons,
     pub(crate) tiles: Tiles,
 }
 
@@ -95,9 +135,19 @@ impl Viewer {
     ///
     /// Fails if no trace can be opened, or if the port is in use.
     pub fn start(options: Options) -> Result<Viewer> {
+        let library = Library::new(options.presets.clone(), &options.profiles)?;
+        let regions = Loader::regions(&options.regions)?;
+        let regions = regions.as_ref();
         let loader = match options.files.is_empty() && options.is_live {
             true => Loader::of_nothing(&options.symbols),
-            false => Loader::start(&options.files, &options.symbols, &options.index)?,
+            false => Loader::start(&options.files, &options.symbols, &options.index, regions)?,
+        };
+        let base = match options.base.is_empty() {
+            true => None,
+            false => {
+                let loader = Loader::start(&options.base, &options.symbols, &options.index, regions)?;
+                Some(Base { loader, tiles: Tiles::default() })
+            }
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -105,7 +155,17 @@ impl Viewer {
             .thread_name("viewer")
             .enable_all()
             .build()?;
-        let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
+        let wanted = options.listen.unwrap_or(Ipv4Addr::LOCALHOST.into());
+        if let Some(password) = &options.password
+            && password.chars().count() < MIN_PASSWORD
+        {
+            bail!("a password has at least {MIN_PASSWORD} characters");
+        }
+        if options.password.is_none() && (!wanted.is_loopback() || !options.host_names.is_empty()) {
+            bail!("listening for other machines needs a password");
+        }
+        let is_loopback = wanted.is_loopback();
+        let wanted = SocketAddr::from((wanted, options.port));
         let listener = runtime.block_on(TcpListener::bind(wanted));
         let listener = listener.with_context(|| format!("cannot listen on {wanted}"))?;
         let address = listener.local_addr()?;
@@ -113,10 +173,18 @@ impl Viewer {
         let state = Arc::new(Shared {
             symbols: Arc::new(Symbols::new(Arc::clone(&loader))),
             loader,
+            base,
             live: options.is_live.then(Live::default),
+            library,
+            paths: [options.files, options.base, options.regions],
+            page_state: options.page_state,
             shown: Mutex::new(Arc::new(Shown { run, ..Shown::default() })),
             cookie_name: format!("etw-view-{}", address.port()),
             cookie: random()?,
+            is_loopback,
+            password: options.password,
+            host_names: options.host_names,
+            attempts: tokio::sync::Mutex::default(),
             token: Mutex::new(Some(random()?)),
         });
         let app = routes::router(Arc::clone(&state));
@@ -149,7 +217,17 @@ impl Viewer {
         if token.is_none() {
             *token = random().ok();
         }
-        format!("http://{}/enter?token={}", self.address, token.as_deref().unwrap_or_default())
+        let mut shown = self.address;
+        if shown.ip().is_unspecified() {
+            shown.set_ip(if shown.is_ipv4() {
+                Ipv4Addr::LOCALHOST.into()
+            } else {
+                Ipv6Addr::LOCALHOST.into()
+            });
+        }
+        let hash = if self.state.page_state.is_empty() { "" } else { "#" };
+        let (token, state) = (token.as_deref().unwrap_or_default(), &self.state.page_state);
+        format!("http://{shown}/enter?token={token}{hash}{state}")
     }
 
     /// Waits until the server ends, which it does only with the process.

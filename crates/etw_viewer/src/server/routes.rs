@@ -14,31 +14,44 @@ use serde::Deserialize;
 use serde_json::json;
 use tower_http::compression::CompressionLayer;
 
-use super::answer::{Body, about, blocking};
-use super::{Shared, guard, page};
+use super::answer::{Body, about, about_base, about_both, blocking};
+use super::{Shared, Shown, guard, page};
 use crate::live::{LinesRequest, Live, RulesRequest, StartRequest};
+use crate::model::Model;
+use crate::presets::{self, Deletion, Preset};
 use crate::providers::{self, ChoiceRequest, SearchRequest, ShowRequest};
+use crate::session::Session;
+use crate::source::{self, SourceRequest};
 use crate::stacks::{self, StackRequest};
-use crate::tables::{self, GridRequest, Page};
-use crate::timeline::{self, StripRequest};
+use crate::tables::{self, CompareRequest, GridRequest, Page};
+use crate::timeline::{self, ArrowRequest, StripRequest};
 
 /// Returns all routes behind the guard.
 pub(super) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/", get(page::index))
         .route("/enter.js", get(page::enter_script))
+        .route("/login.js", get(page::login_script))
+        .route("/login", post(guard::login))
         .route("/app.js", get(page::script))
         .route("/app.css", get(page::style))
         .route("/icon.svg", get(page::icon))
         .route("/licenses.txt", get(page::licenses))
         .route("/api/status", get(status))
+        .route("/api/preview", get(preview))
         .route("/api/catalog", get(catalog))
         .route("/api/lanes", get(lanes))
         .route("/api/tile/{run}/{group}/{level}/{index}", get(tile))
+        .route("/api/arrows", post(arrows))
+        .route("/api/base/tile/{run}/{group}/{level}/{index}", get(base_tile))
+        .route("/api/compare/lanes", get(compared_lanes))
+        .route("/api/compare/{what}", post(compared))
         .route("/api/event/{row}", get(event))
         .route("/api/rows", post(rows))
         .route("/api/find", post(find))
         .route("/api/csv", post(csv))
+        .route("/api/source", post(source_lines))
+        .route("/api/sql", post(sql))
         .route("/api/strip", post(strip))
         .route("/api/stacks", post(stack_tree))
         .route("/api/live", get(live))
@@ -51,6 +64,12 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/api/providers/search", post(provider_search))
         .route("/api/providers/show", post(provider_show))
         .route("/api/providers/choice", post(provider_choice))
+        .route("/api/presets", get(presets_list))
+        .route("/api/presets/open", post(presets_open))
+        .route("/api/presets/save", post(presets_save))
+        .route("/api/presets/delete", post(presets_delete))
+        .route("/api/presets/file", post(presets_file))
+        .route("/api/session", post(session))
         .route("/api/symbols", get(symbols))
         .route("/api/symbols/{action}", post(change_symbols))
         .fallback(async || (StatusCode::NOT_FOUND, "not found\n"))
@@ -64,7 +83,12 @@ type Server = State<Arc<Shared>>;
 async fn status(State(shared): Server) -> Response {
     let mut status = json!(shared.loader.progress());
     status["is_live"] = shared.live.is_some().into();
+    status["base"] = shared.base.as_ref().map(|base| json!(base.loader.progress())).into();
     Body::Json(status).into_response()
+}
+
+async fn preview(State(shared): Server) -> Response {
+    Body::Json(json!(*shared.loader.preview())).into_response()
 }
 
 async fn catalog(State(shared): Server) -> Response {
@@ -104,6 +128,71 @@ async fn tile(
         Ok((headers, tile.to_vec()))
     })
     .await
+}
+
+async fn arrows(State(shared): Server, Json(request): Json<ArrowRequest>) -> Response {
+    about(shared, move |shown, model| Ok(Body::Json(timeline::arrows(&shown.tiles, model, request)?))).await
+}
+
+async fn base_tile(
+    State(shared): Server,
+    Path((run, group, level, index)): Path<(String, String, u32, u64)>,
+) -> Response {
+    // The traces to compare with are not read again, so any run of this start has their tiles.
+    let start = |run: &str| run.split('-').next().unwrap_or_default().to_owned();
+    let current = shared.loader.model().map(|model| shared.shown(&model));
+    if current.is_none_or(|shown| start(&shown.run) != start(&run)) {
+        return (StatusCode::NOT_FOUND, "a tile of an earlier start\n").into_response();
+    }
+    about_base(shared, move |tiles, model| {
+        let tile = timeline::tile(tiles, model, &group, level, index)?;
+        let headers = [
+            (CONTENT_TYPE, "application/octet-stream"),
+            (CACHE_CONTROL, "private, max-age=31536000, immutable"),
+        ];
+        Ok((headers, tile.to_vec()))
+    })
+    .await
+}
+
+async fn compared_lanes(State(shared): Server) -> Response {
+    about_both(shared, |shown, model, base, before| {
+        let groups = timeline::pairs(shown.tiles.lanes(model)?, base.tiles.lanes(before)?);
+        Ok(Body::Json(json!({ "length": before.since_start(before.end), "groups": groups })))
+    })
+    .await
+}
+
+/// A comparison, and what is wanted of it.
+#[derive(Debug, Deserialize)]
+struct Compared {
+    #[serde(flatten)]
+    request: CompareRequest,
+    #[serde(flatten)]
+    page: Page,
+    #[serde(default)]
+    text: String,
+}
+
+async fn compared(
+    State(shared): Server,
+    Path(what): Path<String>,
+    Json(question): Json<Compared>,
+) -> Response {
+    let is_same_trace = question.request.is_same_trace;
+    let answer = move |shown: &Shown, model: &Model, before: &Model| -> Result<Body> {
+        let compared = shown.comparisons.get(before, model, &question.request)?;
+        Ok(match what.as_str() {
+            "rows" => Body::Arrow(compared.page(question.page)?),
+            "csv" => Body::Csv(compared.csv()),
+            "find" => Body::Json(json!({ "place": compared.find(&question.text, question.page.offset) })),
+            _ => bail!("comparisons have rows, csv and find"),
+        })
+    };
+    match is_same_trace {
+        true => about(shared, move |shown, model| answer(shown, model, model)).await,
+        false => about_both(shared, move |shown, model, _, before| answer(shown, model, before)).await,
+    }
 }
 
 async fn event(State(shared): Server, Path(row): Path<u64>) -> Response {
@@ -150,16 +239,89 @@ async fn csv(State(shared): Server, Json(request): Json<GridRequest>) -> Respons
     .await
 }
 
+async fn source_lines(State(shared): Server, Json(request): Json<SourceRequest>) -> Response {
+    if !shared.is_loopback {
+        let text = "source files are shown on their own machine only";
+        return (StatusCode::UNPROCESSABLE_ENTITY, text).into_response();
+    }
+    about(shared, move |_, model| Ok(Body::Json(source::source(model, &request)?))).await
+}
+
+async fn sql(State(shared): Server, Json(request): Json<GridRequest>) -> Response {
+    about(shared, move |_, model| Ok(Body::Json(json!({ "sql": tables::sql(model, &request)? })))).await
+}
+
 async fn strip(State(shared): Server, Json(request): Json<StripRequest>) -> Response {
     about(shared, move |_, model| Ok(Body::Json(timeline::strip(model, &request)?))).await
 }
 
 async fn stack_tree(State(shared): Server, Json(request): Json<StackRequest>) -> Response {
-    about(shared, move |_, model| Ok(Body::Arrow(stacks::tree(model, &request)?))).await
+    if request.is_of_two_traces() {
+        return about_both(shared, move |_, model, _, before| {
+            Ok(Body::Arrow(stacks::tree(model, Some(before), &request)?))
+        })
+        .await;
+    }
+    about(shared, move |_, model| Ok(Body::Arrow(stacks::tree(model, None, &request)?))).await
 }
 
 async fn symbols(State(shared): Server) -> Response {
     Body::Json(shared.symbols.describe()).into_response()
+}
+
+async fn presets_list(State(shared): Server) -> Response {
+    blocking(shared, |shared| Ok(Body::Json(json!(shared.library.list())))).await
+}
+
+/// A file that a person chose in the page.
+#[derive(Debug, Deserialize)]
+struct ChosenFile {
+    name: String,
+    text: String,
+}
+
+async fn presets_open(State(shared): Server, Json(file): Json<ChosenFile>) -> Response {
+    blocking(shared, move |_| Ok(Body::Json(json!(presets::open(&file.name, &file.text)?)))).await
+}
+
+async fn presets_save(State(shared): Server, Json(all): Json<Vec<Preset>>) -> Response {
+    blocking(shared, move |shared| {
+        let mut left_out = 0;
+        for preset in &all {
+            left_out += shared.library.save(preset)?;
+        }
+        Ok(Body::Json(json!({ "left_out": left_out })))
+    })
+    .await
+}
+
+async fn presets_delete(State(shared): Server, Json(deletion): Json<Deletion>) -> Response {
+    blocking(shared, move |shared| {
+        shared.library.delete(&deletion)?;
+        Ok(Body::Json(json!({})))
+    })
+    .await
+}
+
+/// Returns presets as a file to share.
+async fn presets_file(State(shared): Server, Json(all): Json<Vec<Preset>>) -> Response {
+    blocking(shared, move |_| Ok(([(CONTENT_TYPE, "application/json")], presets::file_text(&all)?))).await
+}
+
+/// What the page shows.
+#[derive(Debug, Deserialize)]
+struct PageState {
+    state: String,
+}
+
+/// Returns the session as a file.
+async fn session(State(shared): Server, Json(page): Json<PageState>) -> Response {
+    blocking(shared, move |shared| {
+        let [files, base, regions] = &shared.paths;
+        let text = Session::text([files, base, regions], &page.state)?;
+        Ok(([(CONTENT_TYPE, "application/json")], text))
+    })
+    .await
 }
 
 /// A change that has nothing to say.

@@ -13,7 +13,9 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use crate::model::Model;
-use crate::tables::{Conditions, Fields, IpcColumn, IpcData, Scope, stream, table, threads};
+use crate::tables::{
+    Conditions, Fields, IpcColumn, IpcData, Scope, comparable_scope, stream, table, threads,
+};
 use builder::Builder;
 
 /// Maximum number of nodes of a tree that are sent.
@@ -55,6 +57,16 @@ pub(crate) struct StackRequest {
     /// A period to compare with, in units of 100 ns since the start of the trace.
     #[serde(default)]
     base: Option<(i64, i64)>,
+    /// Whether to compare with the other trace, at this period of it or as a whole.
+    #[serde(default)]
+    with_trace: bool,
+}
+
+impl StackRequest {
+    /// Whether the other trace is needed.
+    pub(crate) fn is_of_two_traces(&self) -> bool {
+        self.with_trace
+    }
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
@@ -72,7 +84,7 @@ enum View {
 /// # Errors
 ///
 /// Fails if the table has no stacks or no such weight, or if there are too many different stacks.
-pub(crate) fn tree(model: &Model, request: &StackRequest) -> Result<Vec<u8>> {
+pub(crate) fn tree(model: &Model, other: Option<&Model>, request: &StackRequest) -> Result<Vec<u8>> {
     let table = table(model, &request.scope.table)?;
     let patterns = |texts: &[String]| -> Vec<FramePattern> {
         texts.iter().filter(|text| !text.is_empty()).map(|text| FramePattern::new(text)).collect()
@@ -86,10 +98,21 @@ pub(crate) fn tree(model: &Model, request: &StackRequest) -> Result<Vec<u8>> {
         fold_percent: request.fold_percent.clamp(0.0, 100.0),
         ..TreeShape::default()
     };
-    match request.base {
-        Some(base) => difference(model, table, request, &shape, base),
-        None => one_tree(model, table, request, &shape),
-    }
+    let (from, to) = match request.base {
+        Some((from, to)) => (Some(from), Some(to)),
+        None => (request.scope.from, request.scope.to),
+    };
+    let scope = Scope { from, to, ..request.scope.clone() };
+    let before = match (other, request.with_trace, request.base) {
+        (Some(other), true, _) => {
+            let scope = comparable_scope(model, table, &scope)?;
+            stacks(other, self::table(other, &scope.table)?, request, &scope, 0)?
+        }
+        (None, true, _) => bail!("no trace to compare with"),
+        (_, false, Some(_)) => stacks(model, table, request, &scope, 0)?,
+        (_, false, None) => return one_tree(model, table, request, &shape),
+    };
+    difference(model, table, request, &shape, &before)
 }
 
 /// Returns the tree of one period, with what each node weighs in parts of it.
@@ -152,19 +175,16 @@ fn one_tree(model: &Model, table: Table<'_>, request: &StackRequest, shape: &Tre
     stream(columns, &info)
 }
 
-/// Returns the tree, or the functions, of two periods: the later columns are those of the scope of the request, the
-/// earlier ones those of `base`.
+/// Returns the tree, or the functions, of two periods or traces: the later columns are those of the scope of the request.
 fn difference(
     model: &Model,
     table: Table<'_>,
     request: &StackRequest,
     shape: &TreeShape,
-    base: (i64, i64),
+    before: &NamedStacks,
 ) -> Result<Vec<u8>> {
-    let scope = Scope { from: Some(base.0), to: Some(base.1), ..request.scope.clone() };
-    let before = stacks(model, table, request, &scope, 0)?;
     let after = stacks(model, table, request, &request.scope, 0)?;
-    let comparison = Comparison::new(&shape.apply(&before), &shape.apply(&after));
+    let comparison = Comparison::new(&shape.apply(before), &shape.apply(&after));
     let totals = comparison.totals();
     let mut min_percent = request.min_percent.clamp(0.0, 100.0);
     let mut changes = match request.view {

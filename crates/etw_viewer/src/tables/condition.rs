@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use openetw::analysis::Window;
-use openetw::tables::{Comparison, Filter, Table, TextPattern, TextPosition, Value, in_window};
-use serde::Deserialize;
+use openetw::tables::{Comparison, Filter, Table, TextPattern, TextPosition, Value, in_window, row_filter};
+use serde::{Deserialize, Serialize};
 
 use super::field::{Field, Fields};
 use crate::model::Model;
@@ -28,16 +28,27 @@ pub(crate) struct Scope {
 }
 
 /// A condition on a column.
-#[derive(Debug, Clone, Deserialize, PartialEq)]
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
 pub(crate) struct Condition {
+    /// Empty for expressions, which name their columns.
     pub(crate) column: String,
     pub(crate) op: Operator,
-    /// A key of a cell; for `contains` and `lacks` a text, for comparisons a number in the unit of the column, and for
-    /// `where` an expression over the fields of events.
+    /// A key of a cell; for `contains` and `lacks` a text, for comparisons a number in the unit of the column, for `where`
+    /// an expression over the fields of events, and for `rows` one over columns.
     pub(crate) value: String,
+    /// What the page calls the value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) label: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+impl Condition {
+    /// Whether the value is the number of a row of this trace.
+    pub(crate) fn is_of_one_trace(&self) -> bool {
+        matches!(self.op, Operator::Is | Operator::Not) && self.value.starts_with('c')
+    }
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Operator {
     Is,
@@ -47,6 +58,7 @@ pub(crate) enum Operator {
     Less,
     More,
     Where,
+    Rows,
 }
 
 /// A filter with the columns of other tables that it uses.
@@ -87,6 +99,11 @@ impl Conditions {
                     }
                     None => found,
                 });
+                continue;
+            }
+            if condition.op == Operator::Rows {
+                let filter = row_filter(&condition.value, table, model.start, &mut all.through);
+                all.add(filter.with_context(|| format!("`{}`", condition.value))?);
                 continue;
             }
             let field = fields.get(&condition.column)?;
@@ -135,6 +152,18 @@ impl Conditions {
         }
     }
 
+    /// Rejects conditions that are not on columns.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is one.
+    pub(crate) fn check_columns(&self) -> Result<()> {
+        match self.only {
+            Some(_) => bail!("a condition on fields (`where`) is on no column of the table; remove it"),
+            None => Ok(()),
+        }
+    }
+
     /// Adds a condition that must hold too.
     pub(crate) fn add(&mut self, filter: Filter) {
         if let Filter::All(all) = &mut self.filter {
@@ -172,7 +201,7 @@ impl Conditions {
                 let contains = self.text(fields, field, value)?;
                 if *op == Operator::Contains { contains } else { Filter::Not(Box::new(contains)) }
             }
-            Operator::Where => bail!("`where` has no column"),
+            Operator::Where | Operator::Rows => bail!("expressions have no column"),
             Operator::Less | Operator::More => {
                 let comparison = if *op == Operator::Less { Comparison::Less } else { Comparison::Greater };
                 let number: f64 =

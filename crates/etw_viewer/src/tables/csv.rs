@@ -57,7 +57,7 @@ fn text(cell: &Cell, kind: &str) -> String {
     }
 }
 
-fn put(out: &mut String, fields: impl IntoIterator<Item = String>) {
+pub(super) fn put(out: &mut String, fields: impl IntoIterator<Item = String>) {
     for (number, field) in fields.into_iter().enumerate() {
         if number > 0 {
             out.push(',');

@@ -57,6 +57,9 @@ impl<'m> Fields<'m> {
             (ColumnType::Row, "files") => "path",
             (ColumnType::Row, "frames") => "function",
             (ColumnType::Row, "event_kinds") => "event",
+            (ColumnType::Row, "registry_keys") => "name",
+            (ColumnType::Row, "object_types") => "object_type",
+            (ColumnType::Row, "traces") => "trace",
             (ColumnType::Row, "threads") => "process.process",
             _ => return None,
         };
@@ -118,6 +121,9 @@ impl<'m> Fields<'m> {
             "processes" => &["process"],
             "files" => &["path"],
             "frames" => &["function"],
+            "registry_keys" => &["name"],
+            "object_types" => &["object_type"],
+            "traces" => &["trace"],
             _ => return Ok(row.to_string()),
         };
         let table = super::table(self.model, table)?;

@@ -13,7 +13,7 @@ use super::{GridRequest, Heading, Page, View, threads};
 use crate::model::Model;
 
 /// Maximum number of groups in a group; the others become one row.
-const MAX_GROUPS: usize = 1000;
+pub(super) const MAX_GROUPS: usize = 1000;
 /// Maximum number of levels of keys.
 const MAX_KEYS: usize = 12;
 
@@ -31,24 +31,24 @@ pub(crate) struct GroupRow {
 
 /// A value right of the golden bar.
 #[derive(Debug)]
-struct Shown<'m> {
+pub(super) struct Shown<'m> {
     aggregate: Aggregate,
     field: Option<Field<'m>>,
     is_percent: bool,
-    heading: Heading,
+    pub(super) heading: Heading,
 }
 
 /// A pivot, and the columns and units of its results.
-struct Plan<'m> {
-    fields: Fields<'m>,
-    keys: Vec<Field<'m>>,
-    headings: Vec<Heading>,
-    values: Vec<Shown<'m>>,
-    pivot: Pivot,
+pub(super) struct Plan<'m> {
+    pub(super) fields: Fields<'m>,
+    pub(super) keys: Vec<Field<'m>>,
+    pub(super) headings: Vec<Heading>,
+    pub(super) values: Vec<Shown<'m>>,
+    pub(super) pivot: Pivot,
 }
 
 impl<'m> Plan<'m> {
-    fn new(model: &'m Model, table: Table<'m>, request: &GridRequest) -> Result<Plan<'m>> {
+    pub(super) fn new(model: &'m Model, table: Table<'m>, request: &GridRequest) -> Result<Plan<'m>> {
         if request.keys.len() > MAX_KEYS {
             bail!("more than {MAX_KEYS} columns to group by");
         }
@@ -82,7 +82,7 @@ impl<'m> Plan<'m> {
         Ok(Plan { fields, keys, headings, values, pivot })
     }
 
-    fn cells(&self, group: &Group, total: &Group) -> Result<Vec<Cell>> {
+    pub(super) fn cells(&self, group: &Group, total: &Group) -> Result<Vec<Cell>> {
         let values = self.values.iter().zip(&group.values).zip(&total.values);
         values
             .map(|((shown, value), total)| {
@@ -211,7 +211,7 @@ pub(super) fn page(
     stream(columns, &info)
 }
 
-fn json_cell(cell: &Cell) -> serde_json::Value {
+pub(super) fn json_cell(cell: &Cell) -> serde_json::Value {
     match cell {
         Cell::None => serde_json::Value::Null,
         Cell::Number(number) => json!(number),
@@ -220,7 +220,7 @@ fn json_cell(cell: &Cell) -> serde_json::Value {
 }
 
 /// Returns the label of a group.
-fn text(cell: &Cell, field: &Field<'_>) -> String {
+pub(super) fn text(cell: &Cell, field: &Field<'_>) -> String {
     match cell {
         Cell::None => "(none)".to_owned(),
         Cell::Text(text) => text.clone(),

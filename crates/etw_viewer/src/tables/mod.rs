@@ -1,6 +1,7 @@
 //! Tables as the page shows them: groups of rows level by level, or single rows.
 
 mod catalog;
+mod compare;
 mod condition;
 mod csv;
 mod field;
@@ -8,6 +9,7 @@ mod groups;
 mod ipc;
 mod list;
 mod presets;
+mod sql;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,11 +23,13 @@ use groups::GroupRow;
 use list::RowList;
 
 pub(crate) use catalog::catalog;
-pub(crate) use condition::{Conditions, Scope};
+pub(crate) use compare::{CompareRequest, Comparisons, comparable_scope, without_id};
+pub(crate) use condition::{Condition, Conditions, Operator, Scope};
 pub(crate) use csv::csv;
-pub(crate) use field::{Cell, Field, Fields};
+pub(crate) use field::{Cell, Field, Fields, title as column_title};
 pub(crate) use ipc::{Column as IpcColumn, Data as IpcData, stream};
 pub(crate) use list::find_row;
+pub(crate) use sql::sql;
 
 /// Maximum number of views that are kept.
 const MAX_VIEWS: usize = 16;
@@ -58,7 +62,7 @@ pub(crate) struct GridRequest {
 }
 
 /// An order of rows or groups.
-#[derive(Debug, Clone, Deserialize, PartialEq)]
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
 pub(crate) struct Sort {
     /// A column of single rows; of groups, `rows`, `label` or one of the values.
     pub(crate) by: String,

@@ -7,7 +7,7 @@ use openetw::tables::{Aggregate, Filter, Order, OrderBy, Pivot, Table, Value};
 use serde::Serialize;
 
 use crate::model::Model;
-use crate::tables::{Cell, Conditions, Field, Fields, Scope, table, threads};
+use crate::tables::{Cell, Conditions, Field, Fields, Scope, column_title, table, threads, without_id};
 
 /// Maximum number of lanes of a group.
 const MAX_LANES: usize = 64;
@@ -22,6 +22,8 @@ pub(crate) enum Measure {
     Bytes,
     /// Number of rows.
     Count,
+    /// The mean of an amount over time, such as of memory.
+    Level,
 }
 
 /// A group of lanes.
@@ -31,18 +33,34 @@ pub(crate) struct Kind {
     title: &'static str,
     summary: &'static str,
     pub(crate) table: &'static str,
-    /// The column that separates the lanes; one lane for everything if empty.
+    /// The column that separates the lanes; empty if each of `columns` is a lane.
     pub(crate) key: &'static str,
+    /// The columns that are lanes.
+    pub(crate) columns: &'static [&'static str],
+    /// The column with the time of a row.
+    pub(crate) time: &'static str,
     /// The column with the duration that ends at the time of a row, or the weight of a sample, or a size.
     pub(crate) value: Option<&'static str>,
-    /// Whether rows last; otherwise they are at one point in time.
-    pub(crate) is_span: bool,
-    /// Whether the time of a row is its start, not its end.
-    pub(crate) starts: bool,
+    pub(crate) shape: Shape,
     pub(crate) measure: Measure,
     /// The column with the process whose time does not count if it is the idle process.
     pub(crate) idle: &'static str,
     unit: &'static str,
+}
+
+/// How the rows of a table lie in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// At one point, with an amount.
+    Point,
+    /// For a duration that ends at the time; of each row, the duration in the column ended that much earlier, if there is one.
+    Ends(Option<&'static str>),
+    /// For a duration that starts at the time.
+    Starts,
+    /// From the time to that in a column, with an amount; a time that is missing was before or after the trace.
+    Until(&'static str),
+    /// With an amount that holds until the next row of the lane.
+    Holds,
 }
 
 const KIND: Kind = Kind {
@@ -51,9 +69,10 @@ const KIND: Kind = Kind {
     summary: "",
     table: "",
     key: "",
+    columns: &[],
+    time: "time",
     value: None,
-    is_span: false,
-    starts: false,
+    shape: Shape::Point,
     measure: Measure::Count,
     idle: "",
     unit: "",
@@ -68,7 +87,7 @@ const KINDS: &[Kind] = &[
         table: "cpu_precise",
         key: "processor",
         value: Some("ran"),
-        is_span: true,
+        shape: Shape::Ends(None),
         measure: Measure::Busy,
         idle: "old_thread.process",
         unit: "of a processor",
@@ -81,7 +100,7 @@ const KINDS: &[Kind] = &[
         table: "cpu_precise",
         key: "old_thread.process",
         value: Some("ran"),
-        is_span: true,
+        shape: Shape::Ends(None),
         measure: Measure::Busy,
         idle: "old_thread.process",
         unit: "processors",
@@ -94,10 +113,60 @@ const KINDS: &[Kind] = &[
         table: "cpu_precise",
         key: "old_thread",
         value: Some("ran"),
-        is_span: true,
+        shape: Shape::Ends(None),
         measure: Measure::Busy,
         idle: "old_thread.process",
         unit: "of the time",
+        ..KIND
+    },
+    Kind {
+        name: "ready_process",
+        title: "Ready by process",
+        summary: "Mean number of threads that could run and waited for a processor.",
+        table: "cpu_precise",
+        key: "new_thread.process",
+        value: Some("ready"),
+        shape: Shape::Ends(None),
+        measure: Measure::Busy,
+        idle: "new_thread.process",
+        unit: "threads",
+        ..KIND
+    },
+    Kind {
+        name: "waits",
+        title: "Waits by reason",
+        summary: "Mean number of threads that waited for something and were switched to later.",
+        table: "cpu_precise",
+        key: "new_wait_reason",
+        value: Some("waits"),
+        shape: Shape::Ends(Some("ready")),
+        measure: Measure::Busy,
+        idle: "new_thread.process",
+        unit: "threads",
+        ..KIND
+    },
+    Kind {
+        name: "core_states",
+        title: "Core states",
+        summary: "Mean number of processors in an idle state, by its number; greater ones are deeper.",
+        table: "cpu_idle_states",
+        key: "state",
+        time: "enter_time",
+        shape: Shape::Until("exit_time"),
+        measure: Measure::Busy,
+        unit: "processors",
+        ..KIND
+    },
+    Kind {
+        name: "cpu_frequency",
+        title: "CPU frequency",
+        summary: "Frequency of a processor since its last change.",
+        table: "cpu_frequency",
+        key: "processor",
+        value: Some("frequency"),
+        shape: Shape::Holds,
+        measure: Measure::Level,
+        unit: "MHz",
         ..KIND
     },
     Kind {
@@ -107,7 +176,7 @@ const KINDS: &[Kind] = &[
         table: "cpu_sampled",
         key: "thread.process",
         value: Some("weight"),
-        is_span: true,
+        shape: Shape::Ends(None),
         measure: Measure::Busy,
         idle: "thread.process",
         unit: "processors",
@@ -120,7 +189,7 @@ const KINDS: &[Kind] = &[
         table: "cpu_sampled",
         key: "processor",
         value: Some("weight"),
-        is_span: true,
+        shape: Shape::Ends(None),
         measure: Measure::Busy,
         idle: "thread.process",
         unit: "of a processor",
@@ -133,7 +202,7 @@ const KINDS: &[Kind] = &[
         table: "dpc_isr",
         key: "type",
         value: Some("duration"),
-        is_span: true,
+        shape: Shape::Ends(None),
         measure: Measure::Busy,
         unit: "processors",
         ..KIND
@@ -145,7 +214,7 @@ const KINDS: &[Kind] = &[
         table: "disk",
         key: "disk",
         value: Some("duration"),
-        is_span: true,
+        shape: Shape::Ends(None),
         measure: Measure::Busy,
         unit: "requests",
         ..KIND
@@ -168,8 +237,7 @@ const KINDS: &[Kind] = &[
         table: "file_io",
         key: "operation",
         value: Some("duration"),
-        is_span: true,
-        starts: true,
+        shape: Shape::Starts,
         measure: Measure::Busy,
         unit: "operations",
         ..KIND
@@ -181,9 +249,92 @@ const KINDS: &[Kind] = &[
         table: "hard_faults",
         key: "thread.process",
         value: Some("duration"),
-        is_span: true,
+        shape: Shape::Ends(None),
         measure: Measure::Busy,
         unit: "faults",
+        ..KIND
+    },
+    Kind {
+        name: "page_faults",
+        title: "Page faults",
+        summary: "Number of page faults by their type.",
+        table: "page_faults",
+        key: "type",
+        unit: "faults",
+        ..KIND
+    },
+    Kind {
+        name: "memory",
+        title: "Memory",
+        summary: "Memory of the system by what it is used for, since it was last counted.",
+        table: "memory_utilization",
+        columns: &["commit", "free", "zero", "standby", "modified", "paged_pool", "nonpaged_pool"],
+        shape: Shape::Holds,
+        measure: Measure::Level,
+        unit: "bytes",
+        ..KIND
+    },
+    Kind {
+        name: "working_set",
+        title: "Working set by process",
+        summary: "Resident memory of a process, since it was last counted.",
+        table: "virtual_memory_snapshots",
+        key: "process",
+        value: Some("working_set"),
+        shape: Shape::Holds,
+        measure: Measure::Level,
+        unit: "bytes",
+        ..KIND
+    },
+    Kind {
+        name: "virtual_alloc",
+        title: "Committed memory by process",
+        summary: "Memory that a process committed and has not freed yet, as far as the trace says.",
+        table: "virtual_alloc",
+        key: "process",
+        time: "commit_time",
+        value: Some("size"),
+        shape: Shape::Until("decommit_time"),
+        measure: Measure::Level,
+        unit: "bytes",
+        ..KIND
+    },
+    Kind {
+        name: "heap",
+        title: "Heap by process",
+        summary: "Blocks of heaps that were allocated in the trace and are not freed yet.",
+        table: "heap",
+        key: "process",
+        time: "alloc_time",
+        value: Some("size"),
+        shape: Shape::Until("free_time"),
+        measure: Measure::Level,
+        unit: "bytes",
+        ..KIND
+    },
+    Kind {
+        name: "pool",
+        title: "Pool by tag",
+        summary: "Memory of the kernel's pools that was allocated in the trace and is not freed yet.",
+        table: "pool",
+        key: "tag",
+        time: "alloc_time",
+        value: Some("size"),
+        shape: Shape::Until("free_time"),
+        measure: Measure::Level,
+        unit: "bytes",
+        ..KIND
+    },
+    Kind {
+        name: "handles",
+        title: "Handles by process",
+        summary: "Mean number of handles that are open, as far as the trace says.",
+        table: "handles",
+        key: "owning_process",
+        time: "create_time",
+        shape: Shape::Until("close_time"),
+        measure: Measure::Busy,
+        unit: "handles",
         ..KIND
     },
     Kind {
@@ -204,6 +355,225 @@ const KINDS: &[Kind] = &[
         value: Some("size"),
         measure: Measure::Bytes,
         unit: "bytes",
+        ..KIND
+    },
+    Kind {
+        name: "registry",
+        title: "Registry",
+        summary: "Number of operations on the registry.",
+        table: "registry",
+        key: "thread.process",
+        unit: "operations",
+        ..KIND
+    },
+    Kind {
+        name: "mini_filters",
+        title: "Mini-filters",
+        summary: "Mean number of calls of filters of file systems at once.",
+        table: "mini_filters",
+        key: "routine.module",
+        time: "end_time",
+        value: Some("duration"),
+        shape: Shape::Ends(None),
+        measure: Measure::Busy,
+        unit: "calls",
+        ..KIND
+    },
+    Kind {
+        name: "gpu_process",
+        title: "GPU by process",
+        summary: "Mean number of packets of a process that the hardware of a graphics adapter had at once.",
+        table: "gpu_dma_packets",
+        key: "context.process",
+        time: "start_time",
+        shape: Shape::Until("end_time"),
+        measure: Measure::Busy,
+        unit: "packets",
+        ..KIND
+    },
+    Kind {
+        name: "gpu_node",
+        title: "GPU by engine",
+        summary: "Mean number of packets that an engine of a graphics adapter had at once.",
+        table: "gpu_dma_packets",
+        key: "context.node",
+        time: "start_time",
+        shape: Shape::Until("end_time"),
+        measure: Measure::Busy,
+        unit: "packets",
+        ..KIND
+    },
+    Kind {
+        name: "gpu_queue",
+        title: "GPU queue by process",
+        summary: "Mean number of packets that a process had in the queues of the graphics kernel.",
+        table: "gpu_queue_packets",
+        key: "context.process",
+        time: "start_time",
+        shape: Shape::Until("end_time"),
+        measure: Measure::Busy,
+        unit: "packets",
+        ..KIND
+    },
+    Kind {
+        name: "focus",
+        title: "Window in focus",
+        summary: "Part of the time in which a window of a process had the focus.",
+        table: "window_in_focus",
+        key: "thread.process",
+        time: "start_time",
+        shape: Shape::Until("end_time"),
+        measure: Measure::Busy,
+        unit: "of the time",
+        ..KIND
+    },
+    Kind {
+        name: "ui_delays",
+        title: "UI delays",
+        summary: "Mean number of threads with windows that did not look at their messages.",
+        table: "ui_delays",
+        key: "process",
+        time: "end_time",
+        value: Some("duration"),
+        shape: Shape::Ends(None),
+        measure: Measure::Busy,
+        unit: "threads",
+        ..KIND
+    },
+    Kind {
+        name: "power",
+        title: "Power",
+        summary: "Steps of changes of the system's power state.",
+        table: "power",
+        key: "operation",
+        unit: "steps",
+        ..KIND
+    },
+    Kind {
+        name: "gc_pause",
+        title: ".NET: GC pauses",
+        summary: "Part of the time in which the threads of a program were suspended for garbage collections.",
+        table: "gc",
+        key: "process",
+        time: "start_time",
+        value: Some("pause"),
+        shape: Shape::Starts,
+        measure: Measure::Busy,
+        unit: "of the time",
+        ..KIND
+    },
+    Kind {
+        name: "gc",
+        title: ".NET: GC by generation",
+        summary: "Mean number of garbage collections at once, by the oldest generation that is collected.",
+        table: "gc",
+        key: "generation",
+        time: "start_time",
+        shape: Shape::Until("end_time"),
+        measure: Measure::Busy,
+        unit: "collections",
+        ..KIND
+    },
+    Kind {
+        name: "gc_heap",
+        title: ".NET: GC heap",
+        summary: "Size of the heap after the last garbage collection.",
+        table: "gc",
+        key: "process",
+        time: "end_time",
+        value: Some("size_after"),
+        shape: Shape::Holds,
+        measure: Measure::Level,
+        unit: "bytes",
+        ..KIND
+    },
+    Kind {
+        name: "allocations",
+        title: ".NET: allocations",
+        summary: "Bytes that a program of .NET allocated.",
+        table: "allocations",
+        key: "process",
+        value: Some("size"),
+        measure: Measure::Bytes,
+        unit: "bytes",
+        ..KIND
+    },
+    Kind {
+        name: "jit",
+        title: ".NET: JIT",
+        summary: "Mean number of methods that are compiled at once.",
+        table: "jit",
+        key: "process",
+        time: "start_time",
+        shape: Shape::Until("end_time"),
+        measure: Measure::Busy,
+        unit: "methods",
+        ..KIND
+    },
+    Kind {
+        name: "exceptions",
+        title: ".NET: exceptions",
+        summary: "Number of exceptions by type.",
+        table: "exceptions",
+        key: "type",
+        unit: "exceptions",
+        ..KIND
+    },
+    Kind {
+        name: "contention",
+        title: ".NET: lock waits",
+        summary: "Mean number of threads that wait for a lock of .NET.",
+        table: "contention",
+        key: "process",
+        time: "start_time",
+        shape: Shape::Until("end_time"),
+        measure: Measure::Busy,
+        unit: "threads",
+        ..KIND
+    },
+    Kind {
+        name: "threadpool",
+        title: ".NET: thread pool",
+        summary: "Number of threads of the pool that work, since its last change.",
+        table: "threadpool",
+        key: "process",
+        value: Some("active_threads"),
+        shape: Shape::Holds,
+        measure: Measure::Level,
+        unit: "threads",
+        ..KIND
+    },
+    Kind {
+        name: "marks",
+        title: "Marks",
+        summary: "Marks that a tool put into the trace, by their text.",
+        table: "marks",
+        key: "label",
+        unit: "marks",
+        ..KIND
+    },
+    Kind {
+        name: "regions",
+        title: "Regions of interest",
+        summary: "Mean number of regions of a name at once, from files of regions.",
+        table: "regions_of_interest",
+        key: "region",
+        time: "start_time",
+        shape: Shape::Until("stop_time"),
+        measure: Measure::Busy,
+        unit: "regions",
+        ..KIND
+    },
+    Kind {
+        name: "activities",
+        title: "Activities",
+        summary: "Mean number of activities of a kind at once, from events with the opcodes Start and Stop.",
+        table: "activities",
+        key: "kind",
+        time: "start_time",
+        shape: Shape::Until("stop_time"),
+        measure: Measure::Busy,
+        unit: "activities",
         ..KIND
     },
     Kind {
@@ -246,6 +616,75 @@ pub(crate) struct Lane {
     rows: u64,
 }
 
+/// A group of lanes of two traces.
+#[derive(Debug, Serialize)]
+pub(crate) struct PairedLanes<'l> {
+    name: &'static str,
+    title: &'static str,
+    summary: &'static str,
+    table: &'static str,
+    key: &'static str,
+    measure: Measure,
+    unit: &'static str,
+    lanes: Vec<PairedLane<'l>>,
+    more: usize,
+    /// Numbers of lanes in the tiles of the traces.
+    own_count: usize,
+    base_count: usize,
+}
+
+/// A lane of either trace.
+#[derive(Debug, Serialize)]
+struct PairedLane<'l> {
+    label: &'l str,
+    key: &'l str,
+    rows: u64,
+    base_rows: u64,
+    /// Its places in the tiles of the traces.
+    own: Option<usize>,
+    base: Option<usize>,
+}
+
+/// Returns the lanes of a trace with those of the one to compare with, which have the same names without ids of processes.
+pub(crate) fn pairs<'l>(own: &'l [Lanes], base: &'l [Lanes]) -> Vec<PairedLanes<'l>> {
+    let of = |name: &str, groups: &'l [Lanes]| groups.iter().find(|group| group.name == name);
+    let groups = KINDS.iter().filter_map(|kind| match (of(kind.name, own), of(kind.name, base)) {
+        (None, None) => None,
+        (own, base) => Some(pair(own, base, kind)),
+    });
+    groups.collect()
+}
+
+fn pair<'l>(own: Option<&'l Lanes>, base: Option<&'l Lanes>, kind: &Kind) -> PairedLanes<'l> {
+    let lanes_of = |group: Option<&'l Lanes>| group.map_or(&[][..], |group| &group.lanes[..]);
+    let (after, before) = (lanes_of(own), lanes_of(base));
+    // Lanes of one name, such as those of processes of one program, are joined in their order.
+    let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (place, lane) in before.iter().enumerate().rev() {
+        places.entry(without_id(&lane.label)).or_default().push(place);
+    }
+    let mut lanes = Vec::new();
+    let mut is_joined = vec![false; before.len()];
+    for (place, lane) in after.iter().enumerate() {
+        let other = places.get_mut(without_id(&lane.label)).and_then(Vec::pop);
+        let base_rows = other.and_then(|other| before.get(other)).map_or(0, |other| other.rows);
+        if let Some(is_joined) = other.and_then(|other| is_joined.get_mut(other)) {
+            *is_joined = true;
+        }
+        let Lane { label, key, rows } = lane;
+        lanes.push(PairedLane { label, key, rows: *rows, base_rows, own: Some(place), base: other });
+    }
+    for (place, Lane { label, key, rows }) in before.iter().enumerate() {
+        if !is_joined.get(place).copied().unwrap_or_default() {
+            lanes.push(PairedLane { label, key, rows: 0, base_rows: *rows, own: None, base: Some(place) });
+        }
+    }
+    let Kind { name, title, summary, table, key, measure, unit, .. } = *kind;
+    let more = own.map_or(0, |group| group.more);
+    let (own_count, base_count) = (after.len(), before.len());
+    PairedLanes { name, title, summary, table, key, measure, unit, lanes, more, own_count, base_count }
+}
+
 /// Returns the lanes of a trace.
 ///
 /// # Errors
@@ -263,6 +702,9 @@ pub(crate) fn lanes(model: &Model) -> Result<Vec<Lanes>> {
 }
 
 fn of_kind(model: &Model, rows: Table<'_>, kind: &Kind) -> Result<Option<Lanes>> {
+    if kind.key.is_empty() {
+        return Ok(Some(of_columns(rows, kind)));
+    }
     let fields = Fields::new(model, rows);
     let scope = Scope { table: kind.table.to_owned(), from: None, to: None, filters: Vec::new() };
     let mut conditions = Conditions::new(model, rows, &scope)?;
@@ -306,11 +748,24 @@ fn of_kind(model: &Model, rows: Table<'_>, kind: &Kind) -> Result<Option<Lanes>>
     Ok(Some(Lanes { kind: *kind, name, title, summary, table, key, measure, unit, lanes, more, by_value }))
 }
 
+/// Returns the lanes of a kind whose lanes are columns.
+fn of_columns(rows: Table<'_>, kind: &Kind) -> Lanes {
+    let lane = |name: &&str| Lane { label: column_title(name), key: String::new(), rows: rows.rows() };
+    let lanes = kind.columns.iter().map(lane).collect();
+    let Kind { name, title, summary, table, key, measure, unit, .. } = *kind;
+    let by_value = HashMap::new();
+    Lanes { kind: *kind, name, title, summary, table, key, measure, unit, lanes, more: 0, by_value }
+}
+
 fn label(fields: &Fields<'_>, key: &Field<'_>, value: Value) -> Result<String> {
     Ok(match fields.cell(key, value)? {
         Cell::None => "(none)".to_owned(),
         Cell::Text(text) => text,
-        Cell::Number(number) if key.kind() == "id" => format!("CPU {number}"),
+        Cell::Number(number) if key.name == "processor" => format!("CPU {number}"),
+        Cell::Number(number) if key.kind() == "id" => {
+            let word = key.name.rsplit('.').next().unwrap_or_default();
+            format!("{} {number}", column_title(word))
+        }
         Cell::Number(number) => format!("{number}"),
     })
 }

@@ -4,9 +4,12 @@
 //! buckets. The first levels are sums of one finest base, which one pass over the table counts; deeper tiles read only the
 //! chunks that they touch. A tile never changes, so a browser keeps it.
 
+mod arrows;
 mod lanes;
 mod strip;
 mod tiles;
 
+pub(crate) use arrows::{ArrowRequest, arrows};
+pub(crate) use lanes::pairs;
 pub(crate) use strip::{StripRequest, strip};
 pub(crate) use tiles::{Tiles, tile};

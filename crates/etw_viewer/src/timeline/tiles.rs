@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use anyhow::{Context, Result, bail};
 use openetw::tables::{ColumnReader, ColumnType, Table, Value, Values};
 
-use super::lanes::{Lanes, Measure, lanes, word};
+use super::lanes::{Lanes, Measure, Shape, lanes, word};
 use crate::model::Model;
 use crate::tables::{Fields, table};
 
@@ -126,7 +126,8 @@ fn sum_up(base: &Sums, lanes: usize, level: u32, index: usize) -> Sums {
 }
 
 fn bytes(sums: &Sums, measure: Measure, width_ns: f64) -> Vec<u8> {
-    let scale = if measure == Measure::Busy { 1.0 / width_ns } else { 1.0 };
+    let is_mean = matches!(measure, Measure::Busy | Measure::Level);
+    let scale = if is_mean { 1.0 / width_ns } else { 1.0 };
     let weights = sums.weights.iter().flat_map(|weight| ((weight * scale) as f32).to_le_bytes());
     weights.chain(sums.counts.iter().flat_map(|count| count.to_le_bytes())).collect()
 }
@@ -195,42 +196,96 @@ impl<'m, T: Copy> Lookup<'m, T> {
 
 /// Counts the rows of a table between two times into buckets.
 fn scan(model: &Model, lanes: &Lanes, from: i64, to: i64, buckets: usize) -> Result<Sums> {
+    let rows = table(model, lanes.kind.table)?;
+    let mut counter = Counter::new(from, to, buckets, lanes.lanes.len());
+    match lanes.kind.columns {
+        [] => scan_rows(model, rows, lanes, &mut counter)?,
+        columns => {
+            for (lane, column) in columns.iter().enumerate() {
+                scan_column(model, rows, (lane, *column), lanes.kind.time, &mut counter)?;
+            }
+        }
+    }
+    Ok(counter.finish())
+}
+
+fn column_of(rows: Table<'_>, name: &str) -> Result<usize> {
+    rows.schema().column(name).with_context(|| format!("the table has no {name}"))
+}
+
+/// Counts the rows of a table whose column is a lane, with amounts that hold until the next row.
+fn scan_column(
+    model: &Model,
+    rows: Table<'_>,
+    (lane, column): (usize, &str),
+    time: &str,
+    counter: &mut Counter,
+) -> Result<()> {
+    let mut times: Reading<'_, i64> = Reading::new(rows, column_of(rows, time)?)?;
+    let mut values = Amounts::new(rows, column_of(rows, column)?)?;
+    let mut last = None;
+    for chunk in 0..rows.chunks() {
+        times.read(chunk)?;
+        values.read(chunk)?;
+        for row in 0..rows.chunk_rows(chunk) {
+            let (Some(time), Some(value)) = (times.values.get(row), values.get(row)) else { continue };
+            counter.hold(lane, &mut last, time, value);
+        }
+    }
+    if let Some((since, value)) = last {
+        counter.weigh(lane, since, model.end.0, value);
+    }
+    Ok(())
+}
+
+/// Counts the rows of a table with a key for each lane.
+fn scan_rows(model: &Model, rows: Table<'_>, lanes: &Lanes, counter: &mut Counter) -> Result<()> {
     let kind = &lanes.kind;
-    let rows = table(model, kind.table)?;
+    let (from, to) = (counter.from, counter.to);
     let fields = Fields::new(model, rows);
-    let time_column = rows.schema().column("time").context("the table has no time")?;
-    let mut times: Reading<'_, i64> = Reading::new(rows, time_column)?;
-    let mut values = match kind.value.and_then(|name| rows.schema().column(name)) {
-        Some(column) => Some(Amounts::new(rows, column)?),
-        None => None,
+    let mut times: Reading<'_, i64> = Reading::new(rows, column_of(rows, kind.time)?)?;
+    let amounts = |name: Option<&str>| -> Result<Option<Amounts<'_>>> {
+        name.map(|name| Amounts::new(rows, column_of(rows, name)?)).transpose()
+    };
+    let mut values = amounts(kind.value)?;
+    let mut offsets = match kind.shape {
+        Shape::Ends(offset) => amounts(offset)?,
+        _ => None,
+    };
+    let mut ends: Option<Reading<'_, i64>> = match kind.shape {
+        Shape::Until(end) => Some(Reading::new(rows, column_of(rows, end)?)?),
+        _ => None,
     };
     let mut keys: Lookup<'_, Option<usize>> = Lookup::new(&fields, kind.key)?;
     let mut idle: Option<Lookup<'_, bool>> = match kind.idle {
         "" => None,
         idle => Some(Lookup::new(&fields, &format!("{idle}.process_id"))?),
     };
-    let mut counter = Counter::new(from, to, buckets, lanes.lanes.len());
+    let mut held: Vec<Option<(i64, f64)>> = vec![None; lanes.lanes.len()];
     for chunk in 0..rows.chunks() {
-        let Some(range) = times.reader.statistics(chunk) else { continue };
-        let (Value::Time(min), Value::Time(max)) = (range.min, range.max) else { continue };
-        let longest = match &values {
-            Some(values) if kind.is_span => values.longest(chunk),
-            _ => 0,
+        let is_touched = match &ends {
+            Some(ends) => lasts([&times.reader, &ends.reader], chunk, (from, to)),
+            None => touches(kind.shape, [&values, &offsets], &times.reader, chunk, (from, to)),
         };
-        let (before, after) = if kind.starts { (0, longest) } else { (longest, 0) };
-        if min.0.saturating_sub(before) >= to || max.0.saturating_add(after) < from {
+        if !is_touched {
             continue;
         }
         times.read(chunk)?;
         keys.reading.read(chunk)?;
-        if let Some(values) = &mut values {
-            values.read(chunk)?;
+        for amounts in [&mut values, &mut offsets].into_iter().flatten() {
+            amounts.read(chunk)?;
+        }
+        if let Some(ends) = &mut ends {
+            ends.read(chunk)?;
         }
         if let Some(idle) = &mut idle {
             idle.reading.read(chunk)?;
         }
         for row in 0..rows.chunk_rows(chunk) {
-            let Some(time) = times.values.get(row) else { continue };
+            let time = times.values.get(row);
+            if time.is_none() && ends.is_none() {
+                continue;
+            }
             let Some(lane) = keys.get(row, |value| lanes.by_value.get(&word(value)).copied())? else {
                 continue;
             };
@@ -240,21 +295,74 @@ fn scan(model: &Model, lanes: &Lanes, from: i64, to: i64, buckets: usize) -> Res
                 continue;
             }
             let amount = values.as_ref().map_or(Some(1.0), |values| values.get(row));
-            match kind.is_span {
-                false => counter.point(lane, time, amount.unwrap_or(0.0)),
-                true => {
-                    let ticks = (amount.unwrap_or(0.0) / 100.0) as i64;
-                    let (start, end) = match kind.starts {
-                        true => (time, time.saturating_add(ticks)),
-                        false => (time.saturating_sub(ticks), time),
-                    };
-                    counter.span(lane, start, end);
-                    counter.row(lane, time);
+            let ticks = (amount.unwrap_or(0.0) / 100.0) as i64;
+            let at = time.unwrap_or(model.start.0);
+            match kind.shape {
+                Shape::Point => counter.point(lane, at, amount.unwrap_or(0.0)),
+                Shape::Ends(_) => {
+                    let later = offsets.as_ref().and_then(|offsets| offsets.get(row)).unwrap_or(0.0);
+                    let end = at.saturating_sub((later / 100.0) as i64);
+                    counter.span(lane, end.saturating_sub(ticks), end);
+                    counter.row(lane, at);
+                }
+                Shape::Starts => {
+                    counter.span(lane, at, at.saturating_add(ticks));
+                    counter.row(lane, at);
+                }
+                Shape::Until(_) => {
+                    let end = ends.as_ref().and_then(|ends| ends.values.get(row)).unwrap_or(model.end.0);
+                    counter.weigh(lane, at, end, amount.unwrap_or(0.0));
+                    counter.row(lane, at);
+                }
+                Shape::Holds => {
+                    if let (Some(amount), Some(last)) = (amount, held.get_mut(lane)) {
+                        counter.hold(lane, last, at, amount);
+                    }
                 }
             }
         }
     }
-    Ok(counter.finish())
+    for (lane, last) in held.into_iter().enumerate() {
+        if let Some((since, value)) = last {
+            counter.weigh(lane, since, model.end.0, value);
+        }
+    }
+    Ok(())
+}
+
+/// Whether rows of a chunk can be in a range of time.
+fn touches(
+    shape: Shape,
+    [values, offsets]: [&Option<Amounts<'_>>; 2],
+    times: &ColumnReader<'_>,
+    chunk: usize,
+    (from, to): (i64, i64),
+) -> bool {
+    // Amounts hold for a time that the chunk does not know.
+    if shape == Shape::Holds {
+        return true;
+    }
+    let Some(range) = times.statistics(chunk) else { return false };
+    let (Value::Time(min), Value::Time(max)) = (range.min, range.max) else { return false };
+    let longest =
+        |amounts: &Option<Amounts<'_>>| amounts.as_ref().map_or(0, |amounts| amounts.longest(chunk));
+    let (before, after) = match shape {
+        Shape::Ends(_) => (longest(values).saturating_add(longest(offsets)), 0),
+        Shape::Starts => (0, longest(values)),
+        _ => (0, 0),
+    };
+    min.0.saturating_sub(before) < to && max.0.saturating_add(after) >= from
+}
+
+/// Whether rows of a chunk with a start and an end can be in a range of time; a missing one was outside the trace.
+fn lasts([starts, ends]: [&ColumnReader<'_>; 2], chunk: usize, (from, to): (i64, i64)) -> bool {
+    let known =
+        |reader: &ColumnReader<'_>| reader.statistics(chunk).filter(|statistics| statistics.nulls == 0);
+    let is_later =
+        known(starts).is_some_and(|statistics| matches!(statistics.min, Value::Time(min) if min.0 >= to));
+    let is_earlier =
+        known(ends).is_some_and(|statistics| matches!(statistics.max, Value::Time(max) if max.0 < from));
+    !is_later && !is_earlier
 }
 
 /// Durations or sizes.
@@ -305,8 +413,8 @@ struct Counter {
     buckets: usize,
     /// Parts of buckets, in nanoseconds, and amounts at points.
     weights: Vec<f64>,
-    /// Changes of the number of spans that cover whole buckets, at the first of these and after the last.
-    changes: Vec<i32>,
+    /// Changes of the sum of spans that cover whole buckets, at the first of these and after the last.
+    changes: Vec<f64>,
     counts: Vec<u32>,
 }
 
@@ -317,7 +425,7 @@ impl Counter {
             to: to.max(from.saturating_add(1)),
             buckets,
             weights: vec![0.0; buckets * lanes],
-            changes: vec![0; (buckets + 1) * lanes],
+            changes: vec![0.0; (buckets + 1) * lanes],
             counts: vec![0; buckets * lanes],
         }
     }
@@ -355,13 +463,26 @@ impl Counter {
         }
     }
 
+    /// Counts an amount that holds since the last one, which counts until then.
+    fn hold(&mut self, lane: usize, last: &mut Option<(i64, f64)>, time: i64, amount: f64) {
+        if let Some((since, before)) = last.replace((time, amount)) {
+            self.weigh(lane, since, time, before);
+        }
+        self.row(lane, time);
+    }
+
     fn span(&mut self, lane: usize, start: i64, end: i64) {
+        self.weigh(lane, start, end, 1.0);
+    }
+
+    /// Counts a span with an amount.
+    fn weigh(&mut self, lane: usize, start: i64, end: i64, amount: f64) {
         let (start, end) = (start.max(self.from), end.min(self.to));
         if start >= end {
             return;
         }
         let (first, last) = (self.bucket_of(start), self.bucket_of(end - 1));
-        let ns = |from: i64, to: i64| (to - from) as f64 * 100.0;
+        let ns = |from: i64, to: i64| (to - from) as f64 * 100.0 * amount;
         let place = lane * self.buckets;
         if first == last {
             self.weights[place + first] += ns(start, end);
@@ -371,8 +492,8 @@ impl Counter {
         self.weights[place + first] += ns(start, after_first);
         self.weights[place + last] += ns(start_of_last, end);
         let changes = lane * (self.buckets + 1);
-        self.changes[changes + first + 1] += 1;
-        self.changes[changes + last] -= 1;
+        self.changes[changes + first + 1] += amount;
+        self.changes[changes + last] -= amount;
     }
 
     fn finish(mut self) -> Sums {
@@ -381,10 +502,10 @@ impl Counter {
             .collect();
         let lanes = self.weights.len() / self.buckets;
         for lane in 0..lanes {
-            let mut running = 0;
+            let mut running = 0.0_f64;
             for (bucket, width) in widths.iter().enumerate() {
                 running += self.changes[lane * (self.buckets + 1) + bucket];
-                self.weights[lane * self.buckets + bucket] += f64::from(running) * width;
+                self.weights[lane * self.buckets + bucket] += running.max(0.0) * width;
             }
         }
         Sums { weights: self.weights, counts: self.counts }
@@ -410,6 +531,19 @@ mod tests {
         // Two spans in a bucket that both cover.
         let width = (1000 + 103 * 3 / 10) - (1000 + 103 * 2 / 10);
         assert_eq!(sums.weights[12], f64::from(width) * 200.0);
+    }
+
+    #[test]
+    fn amounts_hold_until_the_next_one() {
+        let mut counter = Counter::new(0, 100, 10, 1);
+        let mut last = None;
+        counter.hold(0, &mut last, -50, 3.0);
+        counter.hold(0, &mut last, 25, 5.0);
+        let Some((since, amount)) = last else { panic!("nothing holds") };
+        counter.weigh(0, since, 100, amount);
+        let sums = counter.finish();
+        assert_eq!(sums.weights[..4], [3000.0, 3000.0, 1500.0 + 2500.0, 5000.0]);
+        assert_eq!((sums.weights[9], sums.counts[2]), (5000.0, 1));
     }
 
     #[test]

@@ -2,11 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod compare;
 mod events;
 mod live;
 mod page;
+mod presets;
 mod providers;
 mod security;
+mod session;
+mod sql;
 mod stacks;
 mod symbols;
 mod tables;
@@ -31,6 +35,12 @@ fn real(name: &str) -> Option<PathBuf> {
 
 /// A trace of Windows with samples and their stacks, waits, disks and files.
 const PERFVIEW: &str = "microsoft-perfview/net.4.5.2.x64.etl";
+
+/// A trace of Windows with garbage collections of .NET.
+const GC: &str = "microsoft-perfview/gcevents.etl";
+
+/// A trace of Windows with switches of threads and packets of graphics adapters.
+const GPU: &str = "mikesart-gpuvis/wintracecmd.etl.zst";
 
 /// Writes a small trace.
 fn small(folder: &Path) -> PathBuf {

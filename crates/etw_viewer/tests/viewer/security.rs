@@ -4,11 +4,22 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 
 use etw_testkit::browser::Browser;
+use etw_viewer::{Options, Viewer};
 use serde_json::json;
 
 use crate::{Client, question, small, start};
 
-const POST: &[&str] = &["/api/rows", "/api/find", "/api/csv", "/api/strip", "/api/stacks"];
+const POST: &[&str] = &[
+    "/api/rows",
+    "/api/find",
+    "/api/csv",
+    "/api/source",
+    "/api/sql",
+    "/api/strip",
+    "/api/stacks",
+    "/api/arrows",
+    "/api/compare/rows",
+];
 /// What changes something, or needs no trace.
 const CHANGES: &[&str] = &[
     "/api/symbols/look",
@@ -20,6 +31,12 @@ const CHANGES: &[&str] = &[
     "/api/providers/search",
     "/api/providers/show",
     "/api/providers/choice",
+    "/api/presets/open",
+    "/api/presets/save",
+    "/api/presets/delete",
+    "/api/presets/file",
+    "/api/session",
+    "/login",
 ];
 const GET: &[&str] = &[
     "/",
@@ -28,7 +45,12 @@ const GET: &[&str] = &[
     "/enter.js",
     "/icon.svg",
     "/licenses.txt",
+    "/login.js",
     "/api/status",
+    "/api/preview",
+    "/api/presets",
+    "/api/compare/lanes",
+    "/api/base/tile/a/events/0/0",
     "/api/catalog",
     "/api/lanes",
     "/api/tile/a/events/0/0",
@@ -384,4 +406,112 @@ fn serve(mut stream: TcpStream) {
     let page = "<!doctype html><title>x</title><body>hello</body>";
     let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n", page.len());
     let _written = stream.write_all(format!("{head}Connection: close\r\n\r\n{page}").as_bytes());
+}
+
+fn with_password(folder: &std::path::Path, host_names: &[&str]) -> Viewer {
+    Viewer::start(Options {
+        files: vec![small(folder)],
+        listen: Some(Ipv4Addr::UNSPECIFIED.into()),
+        password: Some("correct horse battery".to_owned()),
+        host_names: host_names.iter().map(|name| (*name).to_owned()).collect(),
+        ..Options::default()
+    })
+    .unwrap()
+}
+
+#[test]
+fn other_machines_need_a_password() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = small(folder.path());
+    let refused = |options: Options| format!("{:#}", Viewer::start(options).unwrap_err());
+    let options = Options { files: vec![path], ..Options::default() };
+    let open = Options { listen: Some(Ipv4Addr::UNSPECIFIED.into()), ..options.clone() };
+    assert!(refused(open.clone()).contains("needs a password"));
+    assert!(refused(Options { password: Some("short".to_owned()), ..open }).contains("at least 12"));
+    assert!(refused(Options { host_names: vec!["a.example".to_owned()], ..options }).contains("password"));
+
+    let viewer = with_password(folder.path(), &[]);
+    assert!(viewer.url().starts_with("http://127.0.0.1:"), "{}", viewer.url());
+    let address = (Ipv4Addr::LOCALHOST, viewer.address().port()).into();
+    let stranger = Client { address, cookie: String::new() };
+    // Without the cookie there is the page of the password, and nothing else.
+    let page = stranger.get("/");
+    assert_eq!(page.status, 401);
+    assert!(page.text().contains("type=\"password\"") && !page.text().contains("small"), "{}", page.text());
+    for path in GET.iter().filter(|path| !matches!(**path, "/" | "/login.js")) {
+        assert_eq!(stranger.get(path).status, 401, "{path}");
+    }
+    for path in POST {
+        assert_eq!(stranger.ask(path, &question("events", &[], &[])).status, 401, "{path}");
+    }
+    let start = std::time::Instant::now();
+    for wrong in ["", "correct horse battery!", "Correct horse battery"] {
+        let answer = stranger.ask("/login", &json!({ "password": wrong }));
+        assert_eq!(answer.status, 403, "{wrong}");
+        assert!(!answer.headers.contains_key("set-cookie"));
+    }
+    assert!(start.elapsed() >= std::time::Duration::from_secs(3), "guesses are not slowed down");
+    // A form of another page cannot send the password.
+    let host = stranger.host();
+    let body = json!({ "password": "correct horse battery" }).to_string();
+    let form = [("Host", &*host), ("Content-Type", "application/json")];
+    assert_eq!(stranger.send("POST", "/login", &form, &body).status, 403);
+    let answer = stranger.ask("/login", &json!({ "password": "correct horse battery" }));
+    assert_eq!(answer.status, 200);
+    let cookie = answer.headers["set-cookie"].clone();
+    assert!(cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Strict"), "{cookie}");
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+    let client = Client { address, cookie };
+    assert_eq!(client.get("/api/status").status, 200);
+}
+
+#[test]
+fn names_are_those_that_the_server_was_started_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let viewer = with_password(folder.path(), &["viewer.example"]);
+    let address = (Ipv4Addr::LOCALHOST, viewer.address().port()).into();
+    let client = Client::let_in(address, &viewer.url());
+    let status = |host: &str, origin: Option<&str>| {
+        let mut headers = vec![("Host", host)];
+        headers.extend(origin.map(|origin| ("Origin", origin)));
+        client.send("GET", "/api/status", &headers, "").status
+    };
+    for host in ["viewer.example", "VIEWER.example:443", "192.168.1.7:8000", "10.0.0.1", "[fe80::1]:80"] {
+        assert_eq!(status(host, None), 200, "{host}");
+    }
+    for host in ["rebinding.example", "viewer.example.evil", "evil.viewer.example", "1.2.3.4:80:80", "[x]"] {
+        assert_eq!(status(host, None), 403, "{host}");
+    }
+    assert_eq!(status("viewer.example", Some("https://viewer.example")), 200);
+    assert_eq!(status("viewer.example", Some("https://evil.example")), 403);
+}
+
+#[test]
+fn the_password_opens_the_page_in_a_browser() {
+    let folder = tempfile::tempdir().unwrap();
+    let viewer = with_password(folder.path(), &[]);
+    let Some(mut browser) = Browser::start() else { return };
+    browser.open(&format!("http://127.0.0.1:{}/#table=%22events%22", viewer.address().port()));
+    let wait = |browser: &mut Browser, condition: &str| {
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while browser.value(&format!("!!({condition})")) != true {
+            assert!(
+                std::time::Instant::now() < end,
+                "{condition}: {}",
+                browser.value("document.body.innerText")
+            );
+            std::thread::sleep(std::time::Duration::from_millis(30));
+        }
+    };
+    wait(&mut browser, "document.activeElement?.type === 'password'");
+    browser.type_text("wrong password");
+    browser.press("Enter");
+    wait(&mut browser, "document.querySelector('[role=alert]')?.textContent.includes('wrong')");
+    browser.value("document.querySelector('input').value = ''");
+    browser.type_text("correct horse battery");
+    browser.press("Enter");
+    wait(&mut browser, "document.querySelector('.virtual td')");
+    // The state of the link is kept.
+    let hash = browser.value("location.hash");
+    assert!(hash.as_str().unwrap().starts_with("#table=%22events%22"), "{hash}");
 }

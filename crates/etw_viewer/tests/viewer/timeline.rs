@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{Client, PERFVIEW, number, real, report, start};
+use crate::{Client, GC, GPU, PERFVIEW, Page, number, real, report, small, start};
 
 const BUCKETS: usize = 512;
 
@@ -94,7 +94,7 @@ fn deeper_tiles_have_the_same_rows() {
             sums
         };
         let (top, base, deep) = (all(0), all(4), all(6));
-        let is_busy = group["measure"] == "busy";
+        let is_busy = group["measure"] == "busy" || group["measure"] == "level";
         for (lane, ((top, base), deep)) in top.iter().zip(&base).zip(&deep).enumerate() {
             assert_eq!((top.0, top.0), (base.0, deep.0), "{name}");
             // Busy time is per bucket, of which there are 2^level times as many.
@@ -147,4 +147,157 @@ fn histograms_count_the_rows_of_the_table() {
     let filter = |op: &str| json!([{ "column": "kind.event", "op": op, "value": "CSwitch" }]);
     let (with, without) = (strip(filter("contains"), 0, length), strip(filter("lacks"), 0, length));
     assert_eq!(with + without, strip(json!([]), 0, length));
+}
+
+/// Returns the sums of the lanes of a group over the whole trace, with the labels of the lanes.
+fn sums(client: &Client, group: &str) -> Vec<(String, f64, u64)> {
+    let run = client.get("/api/catalog").json()["run"].as_str().unwrap().to_owned();
+    let lanes = client.get("/api/lanes").json();
+    let found = lanes.as_array().unwrap().iter().find(|one| one["name"] == group);
+    let found = found.unwrap_or_else(|| panic!("no lanes {group}"));
+    let top = tile(client, &run, group, 0, 0);
+    let lanes = found["lanes"].as_array().unwrap().iter().enumerate();
+    lanes
+        .map(|(number, lane)| {
+            let part = number * BUCKETS..(number + 1) * BUCKETS;
+            let weight = top.weights[part.clone()].iter().copied().map(f64::from).sum();
+            let count = top.counts[part].iter().copied().map(u64::from).sum();
+            (lane["label"].as_str().unwrap().to_owned(), weight, count)
+        })
+        .collect()
+}
+
+#[test]
+fn lanes_of_dotnet_have_what_reports_count() {
+    let Some(path) = real(GC) else { return };
+    let viewer = start(path.clone());
+    let client = Client::enter(&viewer);
+    let length = number(&client.get("/api/catalog").json()["length"]);
+    let bucket_ns = length * 100.0 / BUCKETS as f64;
+    let expected = report(&path, "gc", &["process"], &["sum(pause)"], None);
+    assert!(!expected.is_empty());
+    let pauses = sums(&client, "gc_pause");
+    for row in &expected {
+        let label = row["process"].as_str().unwrap();
+        let (_, weight, count) = pauses.iter().find(|(name, ..)| name == label).unwrap();
+        assert_eq!(Some(*count), row["rows"].as_u64());
+        let wanted = number(&row["sum(pause)"]) / bucket_ns;
+        assert!((weight - wanted).abs() <= wanted * 1e-2 + 1e-6, "{weight} {wanted}");
+    }
+    // The heap after a collection holds until the next one, so its mean is between the least and the greatest.
+    let sizes = report(&path, "gc", &["process"], &["min(size_after)", "max(size_after)"], None);
+    let heap = sums(&client, "gc_heap");
+    let row = &sizes[0];
+    let (_, weight, _) = heap.iter().find(|(name, ..)| Some(&**name) == row["process"].as_str()).unwrap();
+    let mean = weight / BUCKETS as f64;
+    assert!(mean > 0.0 && mean <= number(&row["max(size_after)"]), "{mean} {row}");
+}
+
+#[test]
+fn lanes_of_memory_and_waits_have_what_reports_count() {
+    let Some(path) = real(PERFVIEW) else { return };
+    let viewer = start(path.clone());
+    let client = Client::enter(&viewer);
+    let length = number(&client.get("/api/catalog").json()["length"]);
+    let bucket_ns = length * 100.0 / BUCKETS as f64;
+    let names = client.get("/api/lanes").json();
+    let has = |group: &str| names.as_array().unwrap().iter().any(|one| one["name"] == group);
+    let mut checked = 0;
+    for (group, table, key) in [
+        ("page_faults", "page_faults", "type"),
+        ("registry", "registry", "thread.process"),
+        ("exceptions", "exceptions", "type"),
+        ("activities", "activities", "kind"),
+        ("jit", "jit", "process"),
+    ] {
+        if !has(group) {
+            continue;
+        }
+        let expected = report(&path, table, &[key], &["unique(process)"], None);
+        let all: u64 = expected.iter().map(|row| row["rows"].as_u64().unwrap()).sum();
+        let counted: u64 = sums(&client, group).iter().map(|(.., count)| count).sum();
+        assert!(counted > 0 && counted <= all, "{group}: {counted} {all}");
+        checked += 1;
+    }
+    if has("ready_process") {
+        let ready: f64 = sums(&client, "ready_process").iter().map(|(_, weight, _)| weight * bucket_ns).sum();
+        let expected = report(&path, "cpu_precise", &["new_thread.process"], &["sum(ready)"], None);
+        let all: f64 = expected.iter().map(|row| row["sum(ready)"].as_f64().unwrap_or(0.0)).sum();
+        assert!(ready > 0.0 && ready <= all * 1.001, "{ready} {all}");
+        checked += 1;
+    }
+    assert!(checked > 0, "{names}");
+}
+
+#[test]
+fn arrows_lead_from_who_readied_to_who_ran() {
+    let Some(path) = real(GPU) else { return };
+    let viewer = start(path.clone());
+    let client = Client::enter(&viewer);
+    let length = client.get("/api/catalog").json()["length"].as_i64().unwrap();
+    let rows = report(&path, "cpu_precise", &["time", "readying_thread", "ready"], &[], None);
+    let readied = rows.iter().filter(|row| !row["readying_thread"].is_null()).count();
+    if readied == 0 {
+        eprintln!("skipped: the trace has no readying threads");
+        return;
+    }
+    // All of it has too many.
+    let whole = client.ask("/api/arrows", &json!({ "from": 0, "to": length })).json();
+    assert_eq!((&whole["is_complete"], whole["arrows"].as_array().unwrap().len()), (&json!(false), 0));
+    let middle = number(&rows[rows.len() / 2]["time"]) as i64 / 100;
+    let (from, to) = (middle - 20_000, middle + 20_000);
+    let found = client.ask("/api/arrows", &json!({ "from": from, "to": to })).json();
+    assert_eq!(found["is_complete"], true, "{found}");
+    let arrows = found["arrows"].as_array().unwrap();
+    assert!(!arrows.is_empty(), "{found}");
+    for arrow in arrows {
+        let (ready, run) = (arrow["ready"].as_i64().unwrap(), arrow["run"].as_i64().unwrap());
+        assert!(ready <= run && (from..to).contains(&run), "{arrow}");
+        let row = rows.iter().find(|row| number(&row["time"]) as i64 / 100 == run && !row["ready"].is_null());
+        let row = row.unwrap_or_else(|| panic!("{arrow}"));
+        assert!((number(&row["ready"]) / 100.0 - (run - ready) as f64).abs() <= 1.0, "{arrow} {row}");
+    }
+    // The page draws them.
+    let state = format!("table=\"cpu_precise\"&view=[{from},{to}]");
+    let Some(mut page) = Page::of(viewer, &state) else { return };
+    page.wait("window.etwFrame.arrows > 0");
+    page.key("0");
+    page.wait("window.etwFrame.arrows === 0");
+    page.check();
+}
+
+#[test]
+fn headers_of_buffers_are_the_first_picture() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = small(folder.path());
+    let size = std::fs::metadata(&path).unwrap().len() as f64;
+    let viewer = start(path);
+    let client = Client::enter(&viewer);
+    let preview = client.get("/api/preview").json();
+    assert_eq!(preview["is_complete"], true);
+    let lanes = preview["lanes"].as_array().unwrap();
+    assert_eq!(lanes.len(), 8);
+    let bytes = lanes.iter().flat_map(|lane| lane["bytes"].as_array().unwrap());
+    let bytes: f64 = bytes.map(number).sum();
+    assert!(bytes > size * 0.5 && bytes <= size, "{bytes} {size}");
+}
+
+#[test]
+fn the_page_shows_the_first_picture_before_the_tables_are_there() {
+    use etw_testkit::traces::{Kind, Recipe};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.etl");
+    let file = std::io::BufWriter::new(std::fs::File::create(&path).unwrap());
+    etw_testkit::traces::write(file, &Recipe::new(Kind::Losses, 300_000)).unwrap();
+    let viewer = start(path);
+    let Some(mut browser) = etw_testkit::browser::Browser::start() else { return };
+    browser.open(&viewer.url());
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while browser.value("window.etwPicture > 0") != true {
+        assert!(std::time::Instant::now() < end, "{}", browser.value("document.body.innerText"));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    // The losses are red, whether the timeline is there by now or not.
+    let told = browser.value("document.querySelector('canvas.preview')?.ariaLabel ?? ''");
+    assert!(told == "" || told.as_str().unwrap().contains("8 processors"), "{told}");
 }

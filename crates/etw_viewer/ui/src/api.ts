@@ -24,6 +24,10 @@ export interface Status {
   /** Whether the page may start sessions. */
   is_live: boolean;
   error: string | null;
+  /** What happened to a trace after it was opened. */
+  changed: string | null;
+  /** The traces to compare with, which are the state before. */
+  base: { files: FileSummary[]; done: number; is_ready: boolean; error: string | null } | null;
 }
 
 export interface ColumnInfo {
@@ -69,15 +73,34 @@ export interface LaneGroup {
   summary: string;
   table: string;
   key: string;
-  measure: "busy" | "bytes" | "count";
+  measure: "busy" | "bytes" | "count" | "level";
   unit: string;
-  lanes: { label: string; key: string; rows: number }[];
+  lanes: Lane[];
   more: number;
+  /** Numbers of lanes in the tiles of this trace and of the one that is compared with; those of `lanes` if there is none. */
+  own_count?: number;
+  base_count?: number;
+}
+
+export interface Lane {
+  label: string;
+  key: string;
+  rows: number;
+  base_rows?: number;
+  /** Places in the tiles; null if the trace has no such lane. Without a comparison, lanes are in their order. */
+  own?: number | null;
+  base?: number | null;
+}
+
+export interface ComparedLanes {
+  /** Length of the trace before, in units of 100 ns. */
+  length: number;
+  groups: LaneGroup[];
 }
 
 export interface Condition {
   column: string;
-  op: "is" | "not" | "contains" | "lacks" | "less" | "more" | "where";
+  op: "is" | "not" | "contains" | "lacks" | "less" | "more" | "where" | "rows";
   value: string;
   /** What the value is called. */
   label?: string;
@@ -132,6 +155,7 @@ export interface StackRequest extends Scope {
   just_my_code: boolean;
   periods: number;
   base: [number, number] | null;
+  with_trace: boolean;
 }
 
 export interface StackInfo {

@@ -4,16 +4,19 @@ import { batch, effect, signal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import "./style.css";
-import { type Catalog, Gone, json, type LaneGroup, type Status, type TableInfo } from "./api";
+import { type Catalog, type ComparedLanes, Gone, json, type LaneGroup, type Status, type TableInfo, text as fileText } from "./api";
 import { editing, Editor, GoldenBar } from "./bar";
 import { Details } from "./details";
 import { duration, show as text } from "./format";
 import { finding, Grid, summary } from "./grid";
 import { Live } from "./live";
-import { Menu, notice } from "./menu";
+import { download, Menu, notice, say } from "./menu";
+import { FirstPicture } from "./preview";
+import { Presets, presetting } from "./presets";
 import { Providers } from "./providers";
+import { Sql } from "./sql";
 import { Stacks } from "./stacks";
-import { catalog, failure, lanes, length, openTable, pointer, select, state, status, table, undoZoom, update, view, zoom } from "./state";
+import { before, catalog, failure, isComparing, lanes, length, openTable, pointer, select, state, status, table, undoZoom, update, view, zoom } from "./state";
 import { naming, SymbolPanel } from "./symbols";
 import { pan, Timeline, zoomAt } from "./timeline";
 
@@ -43,8 +46,21 @@ async function start(): Promise<void> {
       }
     });
     void watch();
+    void follow();
   } catch (error) {
     failure.value = error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Compares with the traces before, when their tables are complete. */
+async function follow(): Promise<void> {
+  while (status.value?.base && !status.value.base.error && !before.value) {
+    if (status.value.base.is_ready) {
+      before.value = await json<ComparedLanes>("/api/compare/lanes");
+      return;
+    }
+    await new Promise((done) => setTimeout(done, 300));
+    status.value = await json<Status>("/api/status").catch(() => status.value);
   }
 }
 
@@ -64,7 +80,7 @@ async function watch(): Promise<void> {
       const now = await json<Status>("/api/status");
       // New symbols have given the tables other names; the URL has what is shown of them.
       if (now.is_ready && status.value && now.generation !== status.value.generation) location.reload();
-      if (failure.value) failure.value = "";
+      failure.value = now.changed ?? "";
     } catch (error) {
       if (error instanceof Gone) failure.value = error.message;
     }
@@ -88,6 +104,7 @@ function Loading() {
           </span>
         </p>
       ))}
+      <FirstPicture />
       <progress value={done} max={1} aria-label="Progress" />
       <p class="quiet" aria-live="polite">
         {now ? `${now.phase}: ${Math.round(done * 100)} %` : "connecting"}
@@ -97,10 +114,13 @@ function Loading() {
 }
 
 const PARTS: [string, string[]][] = [
-  ["Computation", ["cpu_sampled", "cpu_precise", "dpc_isr", "syscalls"]],
-  ["Storage", ["disk", "file_io", "hard_faults"]],
-  ["Communications", ["network"]],
-  ["System activity", ["events", "event_kinds", "processes", "threads", "images", "files", "frames"]],
+  ["Computation", ["cpu_sampled", "cpu_precise", "dpc_isr", "syscalls", "cpu_idle_states", "cpu_frequency"]],
+  ["Storage", ["disk", "disk_queue", "file_io", "mini_filters"]],
+  ["Memory", ["hard_faults", "page_faults", "memory_utilization", "virtual_memory_snapshots", "virtual_alloc", "heap", "pool", "handles", "process_counters"]],
+  ["Communications", ["network", "connections", "wininet_requests"]],
+  [".NET", ["gc", "allocations", "jit", "exceptions", "contention", "threadpool", "dotnet_modules"]],
+  ["Video and power", ["gpu_dma_packets", "gpu_queue_packets", "gpu_contexts", "window_in_focus", "ui_delays", "power"]],
+  ["System activity", ["events", "event_kinds", "activities", "regions_of_interest", "marks", "registry", "services", "loader", "processes", "threads", "images", "files", "frames"]],
 ];
 
 function Explorer() {
@@ -146,7 +166,7 @@ function Filters() {
   const box = useRef<HTMLInputElement>(null);
   const info = table.value;
   const texts = info?.all.filter((column) => column.kind === "text" && !/keywords|stack$/.test(column.name)) ?? [];
-  const words = { is: "=", not: "≠", contains: "contains", lacks: "lacks", less: "<", more: ">", where: "where" };
+  const words = { is: "=", not: "≠", contains: "contains", lacks: "lacks", less: "<", more: ">", where: "where", rows: "where" };
   const title = (name: string) => (name === "" ? "" : info?.all.find((column) => column.name === name)?.title ?? name);
   const drop = (at: number) => update({ filters: filters.filter((_, other) => other !== at) });
   return (
@@ -176,6 +196,11 @@ function Filters() {
           const column = String(form.get("column") ?? "");
           const op = String(form.get("op")) as "contains" | "lacks" | "less" | "more";
           if (!value) return;
+          if (column === "=") {
+            update({ filters: [...filters, { column: "", op: "rows", value }] });
+            if (box.current) box.current.value = "";
+            return;
+          }
           if (!column) {
             // Conditions on fields are for single rows.
             update({
@@ -208,6 +233,7 @@ function Filters() {
                 {column.title}
               </option>
             ))}
+          <option value="=">columns where …</option>
         </select>
         <select name="op" aria-label="Condition" title="Not used by expressions over fields">
           <option value="contains">contains</option>
@@ -238,19 +264,23 @@ function Analysis() {
   const { tab, flat } = state.value;
   const hasStacks = info.weights.length > 0;
   const isStacks = tab === "stacks" && hasStacks;
+  const isTable = !isStacks && tab !== "sql";
   return (
     <section class="analysis" aria-label={info.title}>
       <div class="titlebar">
         <h1 title={info.summary}>{info.title}</h1>
         <span class="tabs" role="tablist">
-          <button role="tab" aria-selected={!isStacks} onClick={() => update({ tab: "table" })}>
+          <button role="tab" aria-selected={isTable} onClick={() => update({ tab: "table" })}>
             Table
           </button>
           <button role="tab" aria-selected={isStacks} disabled={!hasStacks} title={hasStacks ? "Stacks of the rows that are shown" : "The rows have no stacks"} onClick={() => update({ tab: "stacks" })}>
             Stacks
           </button>
+          <button role="tab" aria-selected={tab === "sql"} title="The SQL that gives what the table shows" onClick={() => update({ tab: "sql" })}>
+            SQL
+          </button>
         </span>
-        {!isStacks && (
+        {isTable && (
           <>
             <span class="tabs" role="group" aria-label="Rows">
               <button aria-pressed={!flat} disabled={info.keys.length === 0 && state.value.keys.length === 0} onClick={() => update({ flat: false, sort: null, ...(state.value.keys.length === 0 ? { keys: info.keys, values: info.values } : {}) })}>
@@ -263,6 +293,19 @@ function Analysis() {
             <button title="Choose columns" aria-expanded={editing.value} onClick={() => (editing.value = !editing.value)}>
               Columns
             </button>
+            {!flat && !isComparing.value && (
+              <button
+                aria-pressed={state.value.stack.base !== null}
+                disabled={state.value.stack.base === null && state.value.select === null}
+                title="Compare the selected time with another one: press it, then select the other time. Press it again to end."
+                onClick={() => update({ stack: { ...state.value.stack, base: state.value.stack.base ? null : state.value.select }, open: [], sort: null })}
+              >
+                Compare
+              </button>
+            )}
+            <button title="Presets: columns, order and filters, saved and shared; profiles of Windows Performance Analyzer" aria-expanded={presetting.value} onClick={() => (presetting.value = !presetting.value)}>
+              Presets
+            </button>
             <button title="Find (Ctrl+F)" onClick={() => (finding.value = !finding.value)}>
               Find
             </button>
@@ -272,6 +315,8 @@ function Analysis() {
       </div>
       {isStacks ? (
         <Stacks />
+      ) : tab === "sql" ? (
+        <Sql />
       ) : (
         <>
           <GoldenBar />
@@ -282,6 +327,7 @@ function Analysis() {
         </>
       )}
       <Editor />
+      <Presets />
     </section>
   );
 }
@@ -389,6 +435,7 @@ function keys(event: KeyboardEvent): void {
     if (helping.value) helping.value = false;
     else if (naming.value) naming.value = false;
     else if (editing.value) editing.value = false;
+    else if (presetting.value) presetting.value = false;
     else if (state.value.event !== null) update({ event: null });
     else select(null);
   } else return;
@@ -406,6 +453,40 @@ function Theme() {
     <button title="Colours: those of the system, dark or light" onClick={() => update({ theme: themes[state.value.theme] })}>
       {state.value.theme === "" ? "Auto" : state.value.theme === "dark" ? "Dark" : "Light"}
     </button>
+  );
+}
+
+/** Downloads the session. */
+async function saveSession(): Promise<void> {
+  try {
+    const name = status.value?.files[0]?.name.split(/[\\/]/).pop() ?? "trace";
+    download(await fileText("/api/session", { state: location.hash.slice(1) }), `${name.replace(/\.etl$/i, "")}.etwsession`);
+  } catch (error) {
+    say(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** How the two traces are compared. */
+function Compare() {
+  const base = status.value?.base;
+  if (!base) return null;
+  const name = base.files.map((file) => file.name.split(/[\\/]/).pop()).join(", ");
+  if (base.error) return <span class="lost">{name}: {base.error}</span>;
+  if (!before.value) return <span class="quiet">{name}: {Math.round(base.done * 100)} %</span>;
+  const modes = [
+    ["side", "Beside", `Lanes of ${name} below those of this trace; tables have both.`],
+    ["difference", "Difference", `What is more (orange, up) and less (blue, down) than in ${name}.`],
+    ["off", "Off", "This trace only."],
+  ] as const;
+  return (
+    <span class="tabs compare" role="group" aria-label={`Compare with ${name}`}>
+      <span class="quiet" title={`Before: ${name}`}>compared with {name}</span>
+      {modes.map(([mode, title, about]) => (
+        <button key={mode} aria-pressed={state.value.compare === mode} title={about} onClick={() => update({ compare: mode, open: [], sort: null })}>
+          {title}
+        </button>
+      ))}
+    </span>
   );
 }
 
@@ -480,6 +561,7 @@ function App() {
         <span class="quiet" title="Visible time, in seconds since the start of the trace">
           {text(from, "time")} – {text(to, "time")} s ({duration((to - from) * 100)})
         </span>
+        <Compare />
         <button title="Show the whole trace (0)" disabled={state.value.view === null} onClick={() => zoom(null)}>
           All
         </button>
@@ -491,6 +573,9 @@ function App() {
         </button>
         <button title="Symbols: what is missing, and fetching it" aria-expanded={naming.value} onClick={() => (naming.value = !naming.value)}>
           Symbols
+        </button>
+        <button title="Save what is open and shown as a file, which etw view opens again" onClick={() => void saveSession()}>
+          Save
         </button>
         <Theme />
         <button title="Keys (?)" aria-label="Keys" onClick={() => (helping.value = !helping.value)}>

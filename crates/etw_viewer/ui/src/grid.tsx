@@ -6,7 +6,7 @@ import { arrow, type Batch, type Condition, type GridRequest, type Heading, type
 import { editing } from "./bar";
 import { exact, type Kind, show } from "./format";
 import { copy, type MenuItem, openMenu, say } from "./menu";
-import { addFilter, request, selected, state, table, update } from "./state";
+import { addFilter, comparison, request, selected, state, table, update } from "./state";
 import { Virtual, type VirtualCell, type VirtualColumn } from "./virtual";
 
 const PAGE = 200;
@@ -22,17 +22,20 @@ class Pages {
   constructor(
     readonly view: GridRequest,
     readonly stop: AbortController,
+    readonly comparison: { base: [number, number] | null; is_same_trace: boolean } | null,
   ) {}
+
+  /** Asks for something of the view. */
+  question(what: "rows" | "find" | "csv"): [string, object] {
+    return this.comparison ? [`/api/compare/${what}`, { view: this.view, ...this.comparison }] : [`/api/${what}`, what === "csv" ? this.view : { view: this.view }];
+  }
 
   page(row: number): Promise<Batch<Info>> {
     const number = Math.floor(row / PAGE);
     let page = this.pages.get(number);
     if (!page) {
-      page = arrow<Info>(
-        "/api/rows",
-        { view: this.view, offset: number * PAGE, limit: PAGE },
-        this.stop.signal,
-      ).then((batch) => {
+      const [path, question] = this.question("rows");
+      page = arrow<Info>(path, { ...question, offset: number * PAGE, limit: PAGE }, this.stop.signal).then((batch) => {
         this.loaded.set(number, batch);
         return batch;
       });
@@ -65,7 +68,8 @@ export function Grid() {
   const [column, setColumn] = useState(0);
   const [busy, setBusy] = useState(false);
   const view = request.value;
-  const key = JSON.stringify(view);
+  const compared = comparison.value;
+  const key = JSON.stringify([view, compared]);
   const last = useRef<AbortController | null>(null);
   const wanted = useRef("");
   const before = useRef<GridRequest | null>(null);
@@ -75,7 +79,7 @@ export function Grid() {
     last.current?.abort();
     const stop = new AbortController();
     last.current = stop;
-    const pages = new Pages(view, stop);
+    const pages = new Pages(view, stop, compared);
     setBusy(true);
     const isOther =
       before.current?.table !== view.table ||
@@ -123,7 +127,7 @@ export function Grid() {
       if (selected.value.path.length > 0 || selected.value.time !== null) selected.value = { path: [], time: null };
     } else if (info.keys.length > 0) {
       const path = pages.path(cursor);
-      if (JSON.stringify(path) !== JSON.stringify(selected.value.path)) selected.value = { path, time: null };
+      if (JSON.stringify(path) !== JSON.stringify(selected.value.path)) selected.value = { path, time: null, keys: info.keys.map((one) => one.name) };
     } else {
       const time = pages.cell(cursor, "time");
       selected.value = { path: [], time: typeof time === "number" ? time : null };
@@ -153,7 +157,7 @@ export function Grid() {
   const columns: VirtualColumn[] = headings.map((heading, at) => {
     const name = heading.isKey ? "label" : heading.name;
     const first = grouped ? info.values[0]?.name : undefined;
-    const isSorted = sort ? sort.by === name && (!heading.isKey || at === 0) : grouped && heading.name === first && !heading.isKey;
+    const isSorted = sort ? sort.by === name && (!heading.isKey || at === 0) : grouped && !pages.comparison && heading.name === first && !heading.isKey;
     const arrowText = isSorted ? ((sort?.descending ?? true) ? " ▾" : " ▴") : "";
     return {
       title: heading.title + arrowText,
@@ -170,7 +174,9 @@ export function Grid() {
     const heading = headings[at];
     if (!heading) return "";
     if (heading.isKey) return pages.cell(row, "depth") === at ? String(pages.cell(row, "label") ?? "") : "";
-    return show(pages.cell(row, heading.name), heading.kind as Kind);
+    const value = pages.cell(row, heading.name);
+    const shown = show(value, heading.kind as Kind);
+    return isChange(heading.name) && Number(value) > 0 ? `+${shown}` : shown;
   };
   const load = async (from: number, to: number): Promise<string[][]> => {
     const needed = new Set<number>();
@@ -196,6 +202,9 @@ export function Grid() {
       };
     }
     const value = pages.cell(row, heading.name);
+    if (pages.comparison && isChange(heading.name) && value) {
+      return { className: `${className} ${Number(value) > 0 ? "more" : "less"}`, title: `${exact(value, heading.kind as Kind)}\n${heading.title}: ${heading.summary}` };
+    }
     return { className, title: `${exact(value, heading.kind as Kind)}\n${heading.title}: ${heading.summary}` };
   };
 
@@ -226,7 +235,7 @@ export function Grid() {
       const path = pages.path(row);
       const labels = labelsOf(pages, row, path.length);
       return path.map((value, place) => ({
-        column: pages.view.keys[place] ?? "",
+        column: info.keys[place]?.name ?? "",
         op: "is",
         value,
         label: labels[place] ?? value,
@@ -282,7 +291,7 @@ export function Grid() {
     items.push(
       { label: "Copy cell", run: () => void copy(textOf(cell.row, cell.column), "the cell") },
       { label: "Copy rows", run: () => void copyRows() },
-      { label: "Copy all as CSV", run: () => void text("/api/csv", pages.view).then((csv) => copy(csv, "all rows as CSV")) },
+      { label: "Copy all as CSV", run: () => void text(...pages.question("csv")).then((csv) => copy(csv, "all rows as CSV")) },
       { label: "Columns …", run: () => (editing.value = true) },
     );
     openMenu(x, y, items);
@@ -326,7 +335,7 @@ export function Grid() {
     if (!one) return;
     const by = one.isKey ? "label" : one.name;
     const now = state.value.sort;
-    const implicit = now === null && grouped && one.name === info.values[0]?.name && !one.isKey;
+    const implicit = now === null && grouped && !pages.comparison && one.name === info.values[0]?.name && !one.isKey;
     const descending = now?.by === by ? !now.descending : implicit ? false : !one.isKey && one.kind !== "text" && one.kind !== "time";
     update({ sort: { by, descending } });
   };
@@ -359,6 +368,11 @@ export function Grid() {
   );
 }
 
+/** Whether a column has the change of a value. */
+function isChange(name: string): boolean {
+  return name.startsWith("change:");
+}
+
 /** The labels of a group and those around it. */
 function labelsOf(pages: Pages, row: number, depth: number): string[] {
   const labels: string[] = [];
@@ -380,8 +394,9 @@ function Find(props: { pages: Pages; cursor: number; go: (row: number) => void }
   const search = async () => {
     const wanted = box.current?.value ?? "";
     if (!wanted) return;
-    const question = { view: props.pages.view, text: wanted, from: props.cursor + 1 };
-    const { place } = await json<{ place: number | null }>("/api/find", question);
+    const [path, question] = props.pages.question("find");
+    const from = props.cursor + 1;
+    const { place } = await json<{ place: number | null }>(path, { ...question, text: wanted, from, offset: from });
     if (place === null) say(`“${wanted}” is not in the table.`);
     else props.go(place);
   };

@@ -40,6 +40,15 @@ export async function copy(text: string, what: string): Promise<void> {
   say(`Copied ${what}.`);
 }
 
+/** Saves a text as a file of the browser. */
+export function download(text: string, name: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
 function close(): void {
   const back = open.value?.back;
   open.value = null;

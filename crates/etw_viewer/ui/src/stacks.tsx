@@ -5,7 +5,8 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { arrow, type Batch, type StackInfo, type StackRequest } from "./api";
 import { duration, exact, type Kind, show, time } from "./format";
 import { copy, type MenuItem, openMenu } from "./menu";
-import { length, request, type StackState, state, table, update } from "./state";
+import { isComparing, length, request, type StackState, state, table, update } from "./state";
+import { Source, sourceOf } from "./source";
 import { naming } from "./symbols";
 import { Virtual, type VirtualColumn } from "./virtual";
 
@@ -141,14 +142,15 @@ function question(view: string): StackRequest {
     fold_percent: stack.percent,
     min_percent: stack.graph ? 0.02 : 0.01,
     just_my_code: stack.mine,
-    periods: stack.graph || stack.base ? 0 : PERIODS,
+    periods: stack.graph || stack.base || isComparing.value ? 0 : PERIODS,
     base: stack.base,
+    with_trace: isComparing.value,
   };
 }
 
 /** The view that is asked for: a flame graph has no list, and a difference has no callers. */
 function viewOf(stack: StackState): StackState["view"] {
-  if (stack.base) return stack.view === "by-name" && !stack.graph ? "by-name" : "top-down";
+  if (stack.base || isComparing.value) return stack.view === "by-name" && !stack.graph ? "by-name" : "top-down";
   const around = stack.view === "callers" || stack.view === "callees" || stack.view === "sandwich";
   if (around && !stack.function) return "top-down";
   return stack.graph && !around ? "top-down" : stack.view;
@@ -175,7 +177,7 @@ export function Stacks() {
         <span class="tabs" role="group" aria-label="View">
           {VIEWS.map(([name, title, about]) => {
             const isAround = name === "callers" || name === "callees" || name === "sandwich";
-            const lacks = stack.base ? isAround || name === "bottom-up" : isAround && !isNamed;
+            const lacks = stack.base || isComparing.value ? isAround || name === "bottom-up" : isAround && !isNamed;
             return (
               <button
                 key={name}
@@ -246,6 +248,7 @@ export function Stacks() {
       ) : (
         <Shown key="all" view={view} />
       )}
+      <Source />
     </div>
   );
 }
@@ -327,6 +330,7 @@ function nodeMenu(tree: Tree, node: number, x: number, y: number): void {
     items.push(
       { label: "Fold it into its callers", run: () => set({ fold: [...stack.fold, name] }) },
       { label: `Group module ${module}`, run: () => set({ group: [...stack.group, module] }) },
+      { label: "Source lines", run: () => (sourceOf.value = name) },
       { label: "Callers", run: () => set({ view: "callers", function: name, graph: false }) },
       { label: "Callees", run: () => set({ view: "callees", function: name, graph: false }) },
       { label: "Sandwich: callers and callees", run: () => set({ view: "sandwich", function: name, base: null }) },

@@ -48,7 +48,7 @@ export interface State {
   rules: Rule[];
   explorer: ExplorerState;
   table: string;
-  tab: "table" | "stacks";
+  tab: "table" | "stacks" | "sql";
   /** Whether single rows are shown instead of groups. */
   flat: boolean;
   keys: string[];
@@ -66,6 +66,8 @@ export interface State {
   event: number | null;
   /** Groups of lanes that are closed. */
   closed: string[];
+  /** How two traces are compared, if there are two. */
+  compare: "side" | "difference" | "off";
   theme: "" | "dark" | "light";
 }
 
@@ -104,6 +106,7 @@ const EMPTY: State = {
   stack: STACK,
   event: null,
   closed: [],
+  compare: "side",
   theme: "",
 };
 
@@ -113,8 +116,10 @@ export const lanes = signal<LaneGroup[]>([]);
 /** What went wrong and concerns the whole page. */
 export const failure = signal<string>("");
 export const state = signal<State>(read());
-/** The keys of the selected group, or the time of the selected row. */
-export const selected = signal<{ path: string[]; time: number | null }>({ path: [], time: null });
+/** The keys of the selected group with their columns, or the time of the selected row. */
+export const selected = signal<{ path: string[]; time: number | null; keys?: string[] }>({ path: [], time: null });
+/** Length of the trace before, and its lanes with those of this one; null without a comparison. */
+export const before = signal<{ length: number; groups: LaneGroup[] } | null>(null);
 /** Where the pointer is in the timeline. */
 export const pointer = signal<number | null>(null);
 
@@ -124,7 +129,18 @@ export const table = computed<TableInfo | null>(
   () => catalog.value?.tables.find((table) => table.name === state.value.table) ?? null,
 );
 
-export const length = computed(() => Math.max(1, catalog.value?.length ?? 1));
+/** Whether two traces are compared. */
+export const isComparing = computed(() => before.value !== null && state.value.compare !== "off");
+/** Length of the time that is shown, and of this trace. */
+export const ownLength = computed(() => Math.max(1, catalog.value?.length ?? 1));
+export const length = computed(() => Math.max(ownLength.value, isComparing.value ? (before.value?.length ?? 0) : 0));
+/** What the groups are compared with: the trace before, or a time of this one. */
+export const comparison = computed<{ base: Range | null; is_same_trace: boolean } | null>(() => {
+  const { flat, keys, stack } = state.value;
+  if (flat || keys.length === 0) return null;
+  if (isComparing.value) return { base: stack.base, is_same_trace: false };
+  return stack.base ? { base: stack.base, is_same_trace: true } : null;
+});
 export const view = computed<Range>(() => state.value.view ?? [0, length.value]);
 
 /** The question whose answer the grid shows. */
@@ -145,7 +161,7 @@ export const request = computed<GridRequest>(() => {
 
 /** The conditions that the selected group means. */
 export const selectedFilters = computed<Condition[]>(() =>
-  selected.value.path.map((value, place) => ({ column: state.value.keys[place] ?? "", op: "is", value })),
+  selected.value.path.map((value, place) => ({ column: (selected.value.keys ?? state.value.keys)[place] ?? "", op: "is", value })),
 );
 
 function read(): State {
@@ -197,7 +213,7 @@ export function openTable(name: string, filters: Condition[] = [], flat?: boolea
       open: [],
       event: null,
       flat: flat ?? (isSame ? state.value.flat : info.keys.length === 0),
-      tab: info.weights.length === 0 ? "table" : state.value.tab,
+      tab: info.weights.length === 0 && state.value.tab === "stacks" ? "table" : state.value.tab,
       ...(isSame
         ? {}
         : {

@@ -1,15 +1,17 @@
 // The timeline: lanes drawn from tiles, the selection, markers, and losses.
 
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { binary, json, type LaneGroup } from "./api";
+import { binary, json, type Lane, type LaneGroup } from "./api";
 import { bytes, duration } from "./format";
 import { openMenu } from "./menu";
 import {
+  before,
   catalog,
+  isComparing,
   lanes,
-  length,
   openTable,
+  ownLength,
   pointer,
   type Range,
   request,
@@ -25,6 +27,8 @@ import {
 
 const BUCKETS = 512;
 const LANE = 22;
+/** Height of a lane that shows two traces. */
+const PAIR = 34;
 const HEAD = 22;
 const FEW = 6;
 const RULER = 26;
@@ -42,7 +46,7 @@ const arrived = signal(0);
 /** Groups of which all lanes are shown. */
 const whole = signal<ReadonlySet<string>>(new Set());
 /** Milliseconds of script for the last frame; read by tests. */
-export const frame = { ms: 0, lanes: 0 };
+export const frame = { ms: 0, lanes: 0, arrows: 0 };
 (window as unknown as { etwFrame: typeof frame }).etwFrame = frame;
 
 // Okabe and Ito: told apart with every kind of colour vision.
@@ -56,8 +60,36 @@ interface Line {
   lane: number;
 }
 
+/** A trace whose tiles are drawn: this one, or the one before. */
+interface Source {
+  path: string;
+  length: number;
+  count: (group: LaneGroup) => number;
+  place: (lane: Lane, number: number) => number | null;
+}
+
+const OWN: Source = {
+  path: "/api/tile",
+  get length() {
+    return ownLength.value;
+  },
+  count: (group) => group.own_count ?? group.lanes.length,
+  place: (lane, number) => (lane.own === undefined ? number : lane.own),
+};
+const BEFORE: Source = {
+  path: "/api/base/tile",
+  get length() {
+    return Math.max(1, before.value?.length ?? 1);
+  },
+  count: (group) => group.base_count ?? 0,
+  place: (lane) => lane.base ?? null,
+};
+
+/** The lanes that are shown: those of both traces if they are compared. */
+const shownLanes = computed<LaneGroup[]>(() => (isComparing.value ? (before.value?.groups ?? []) : lanes.value));
+
 /** The lines of the timeline from top to bottom. */
-function layout(groups: LaneGroup[], closed: string[], all: ReadonlySet<string>): { lines: Line[]; height: number } {
+function layout(groups: LaneGroup[], closed: string[], all: ReadonlySet<string>, tall: number): { lines: Line[]; height: number } {
   const lines: Line[] = [];
   let y = 0;
   const add = (height: number, group: LaneGroup, lane: number) => {
@@ -68,27 +100,27 @@ function layout(groups: LaneGroup[], closed: string[], all: ReadonlySet<string>)
     add(HEAD, group, -1);
     if (closed.includes(group.name)) continue;
     const shown = all.has(group.name) ? group.lanes.length : Math.min(group.lanes.length, FEW);
-    for (let lane = 0; lane < shown; lane += 1) add(LANE, group, lane);
+    for (let lane = 0; lane < shown; lane += 1) add(tall, group, lane);
     if (group.lanes.length > FEW) add(18, group, -2);
   }
   return { lines, height: y };
 }
 
 /** The level whose buckets are about a pixel wide. */
-function levelOf([from, to]: Range, width: number): number {
-  const deepest = Math.max(0, Math.floor(Math.log2(length.value / BUCKETS)));
-  const wanted = Math.ceil(Math.log2((length.value / (to - from)) * (width / BUCKETS)) - 0.3);
+function levelOf([from, to]: Range, width: number, source: Source = OWN): number {
+  const deepest = Math.max(0, Math.floor(Math.log2(source.length / BUCKETS)));
+  const wanted = Math.ceil(Math.log2((source.length / (to - from)) * (width / BUCKETS)) - 0.3);
   return Math.max(0, Math.min(deepest, wanted));
 }
 
-function load(run: string, group: string, level: number, index: number, lanesCount: number): Tile | null {
-  const name = `${group}/${level}/${index}`;
+function load(source: Source, run: string, group: string, level: number, index: number, lanesCount: number): Tile | null {
+  const name = `${source.path}/${run}/${group}/${level}/${index}`;
   const known = tiles.get(name);
   if (known) return known;
   if (!pending.has(name)) {
     const stop = new AbortController();
     pending.set(name, stop);
-    binary(`/api/tile/${run}/${name}`, stop.signal)
+    binary(name, stop.signal)
       .then((data) => {
         const size = lanesCount * BUCKETS;
         tiles.set(name, { weights: new Float32Array(data, 0, size), counts: new Uint32Array(data, size * 4, size) });
@@ -104,6 +136,12 @@ function load(run: string, group: string, level: number, index: number, lanesCou
   return null;
 }
 
+interface Part {
+  tile: Tile;
+  level: number;
+  index: number;
+}
+
 interface Bucket {
   from: number;
   to: number;
@@ -114,21 +152,23 @@ interface Bucket {
 }
 
 /** The buckets of a group that are visible, from the tiles that are there. */
-function visible(run: string, group: LaneGroup, range: Range, level: number): { tile: Tile; level: number; index: number }[] {
-  const found: { tile: Tile; level: number; index: number }[] = [];
+function visible(run: string, group: LaneGroup, range: Range, level: number, source: Source = OWN): Part[] {
+  const found: Part[] = [];
+  const lanesCount = source.count(group);
+  if (lanesCount === 0) return found;
   const count = 2 ** level;
-  const size = length.value / count;
+  const size = source.length / count;
   const first = Math.max(0, Math.floor(range[0] / size));
   const last = Math.min(count - 1, Math.floor((range[1] - 1) / size));
   for (let index = first; index <= last; index += 1) {
-    const tile = load(run, group.name, level, index, group.lanes.length);
+    const tile = load(source, run, group.name, level, index, lanesCount);
     if (tile) {
       found.push({ tile, level, index });
       continue;
     }
     // A coarser tile serves until the right one is there.
     for (let up = 1; up <= level; up += 1) {
-      const coarse = tiles.get(`${group.name}/${level - up}/${Math.floor(index / 2 ** up)}`);
+      const coarse = tiles.get(`${source.path}/${run}/${group.name}/${level - up}/${Math.floor(index / 2 ** up)}`);
       if (coarse) {
         found.push({ tile: coarse, level: level - up, index: Math.floor(index / 2 ** up) });
         break;
@@ -139,14 +179,10 @@ function visible(run: string, group: LaneGroup, range: Range, level: number): { 
 }
 
 /** Calls `each` for every visible bucket of a lane. */
-function buckets(
-  parts: { tile: Tile; level: number; index: number }[],
-  lane: number,
-  range: Range,
-  each: (bucket: Bucket) => void,
-): void {
+function buckets(parts: Part[], lane: number | null, range: Range, each: (bucket: Bucket) => void, source: Source = OWN): void {
+  if (lane === null) return;
   for (const { tile, level, index } of parts) {
-    const width = length.value / (2 ** level * BUCKETS);
+    const width = source.length / (2 ** level * BUCKETS);
     const start = index * width * BUCKETS;
     const first = Math.max(0, Math.floor((range[0] - start) / width));
     const last = Math.min(BUCKETS - 1, Math.ceil((range[1] - start) / width));
@@ -176,6 +212,7 @@ function label(ticks: number, unit: number): string {
 function value(group: LaneGroup, weight: number, width: number): string {
   if (group.measure === "bytes") return `${bytes(weight)} (${bytes(weight / (width / 1e7))}/s)`;
   if (group.measure === "count") return `${Math.round(weight).toLocaleString("en-US")} ${group.unit}`;
+  if (group.measure === "level") return group.unit === "bytes" ? bytes(weight) : `${weight.toFixed(1)} ${group.unit}`;
   if (group.unit.startsWith("of ")) return `${(weight * 100).toFixed(1)} % ${group.unit}`;
   return `${weight.toFixed(2)} ${group.unit}`;
 }
@@ -211,6 +248,74 @@ function useStrip(width: number): void {
   }, [key]);
 }
 
+/** A thread that made another one ready. */
+interface Arrow {
+  from: number;
+  to: number;
+  ready: number;
+  run: number;
+}
+const arrows = signal<Arrow[]>([]);
+/** Longest visible time, in units of 100 ns, for which arrows are asked for: a second. */
+const SHORT = 1e7;
+
+/** Asks for the arrows between threads of a short time. */
+function useArrows(): void {
+  const [from, to] = view.value;
+  const hasThreads = lanes.value.some((group) => group.name === "cpu_thread") && !state.value.closed.includes("cpu_thread");
+  const isWanted = hasThreads && to - from <= SHORT && !isComparing.value;
+  useEffect(() => {
+    arrows.value = [];
+    if (!isWanted) return;
+    const stop = new AbortController();
+    const timer = window.setTimeout(() => {
+      json<{ arrows: Arrow[] }>("/api/arrows", { from: Math.floor(from), to: Math.ceil(to) }, stop.signal).then(
+        (found) => (arrows.value = found.arrows),
+        // Without arrows the lanes are as true.
+        () => undefined,
+      );
+    }, 120);
+    return () => {
+      window.clearTimeout(timer);
+      stop.abort();
+    };
+  }, [from, to, isWanted]);
+}
+
+/** Draws the arrows between the lanes of threads that are visible. */
+function drawArrows(context: CanvasRenderingContext2D, lines: Line[], top: number, x: (time: number) => number): void {
+  if (arrows.value.length === 0) return;
+  const places = new Map<number, number>();
+  for (const line of lines) {
+    if (line.group.name === "cpu_thread" && line.lane >= 0) places.set(line.lane, line.y - top + line.height - 2);
+  }
+  context.strokeStyle = ink("--mark");
+  context.fillStyle = ink("--mark");
+  context.lineWidth = 1;
+  for (const { from, to, ready, run } of arrows.value) {
+    const end = places.get(to);
+    if (end === undefined) continue;
+    // The time for which it was ready.
+    context.globalAlpha = 0.5;
+    context.fillRect(x(ready), end - 3, Math.max(1, x(run) - x(ready)), 3);
+    context.globalAlpha = 1;
+    const start = places.get(from);
+    if (start === undefined || start === end) continue;
+    const tip = end > start ? end - LANE + 4 : end;
+    const at = x(ready);
+    context.beginPath();
+    context.moveTo(at, start - LANE / 2);
+    context.lineTo(at, tip);
+    context.stroke();
+    const back = end > start ? -5 : 5;
+    context.beginPath();
+    context.moveTo(at, tip);
+    context.lineTo(at - 3, tip + back);
+    context.lineTo(at + 3, tip + back);
+    context.fill();
+  }
+}
+
 interface Hover {
   x: number;
   y: number;
@@ -225,10 +330,11 @@ export function Timeline() {
   const scroll = useRef<HTMLDivElement>(null);
   const drag = useRef<{ kind: "select" | "pan"; at: number; view: Range; x: number } | null>(null);
   const { lines, height } = useMemo(
-    () => layout(lanes.value, state.value.closed, whole.value),
-    [lanes.value, state.value.closed, whole.value],
+    () => layout(shownLanes.value, state.value.closed, whole.value, isComparing.value ? PAIR : LANE),
+    [shownLanes.value, state.value.closed, whole.value],
   );
   useStrip(size.value.width);
+  useArrows();
 
   useEffect(() => {
     const host = scroll.current;
@@ -248,13 +354,14 @@ export function Timeline() {
   }, []);
 
   const scheduled = useRef(0);
-  const drawn = [lines, view.value, state.value.select, state.value.marks, arrived.value, size.value, strip.value, selected.value, state.value.theme, pointer.value];
+  const drawn = [lines, view.value, state.value.select, state.value.marks, arrived.value, size.value, strip.value, selected.value, state.value.theme, state.value.compare, arrows.value, pointer.value];
   useEffect(() => {
     cancelAnimationFrame(scheduled.current);
     scheduled.current = requestAnimationFrame(() => {
       const started = performance.now();
       inks.clear();
       if (canvas.current) frame.lanes = drawLanes(canvas.current, lines);
+      frame.arrows = arrows.value.length;
       if (top.current) drawTop(top.current);
       frame.ms = performance.now() - started;
     });
@@ -431,10 +538,11 @@ function Gutter({ line }: { line: Line }) {
     <button
       class={`lane ${lit ? "lit" : ""}`}
       style={style}
-      title={`${one.label}: ${one.rows.toLocaleString("en-US")} rows. ${group.summary}\nClick to see its rows.`}
-      onClick={() => openTable(group.table, [{ column: group.key, op: "is", value: one.key, label: one.label }])}
+      title={`${one.label}: ${one.rows.toLocaleString("en-US")} rows${isComparing.value ? `, ${(one.base_rows ?? 0).toLocaleString("en-US")} before` : ""}. ${group.summary}\nClick to see its rows.`}
+      onClick={() => openTable(group.table, one.key === "" ? [] : [{ column: group.key, op: "is", value: one.key, label: one.label }])}
     >
       {one.label}
+      {one.own === null && <span class="quiet"> (before)</span>}
     </button>
   );
 }
@@ -456,15 +564,18 @@ function explain(event: PointerEvent, lines: Line[], canvas: HTMLCanvasElement |
   const line = event.target === canvas ? lines.find((line) => line.y <= y && y < line.y + line.height) : undefined;
   const lane = line && line.lane >= 0 ? line.group.lanes[line.lane] : undefined;
   if (line && lane) {
-    const parts = visible(data.run, line.group, view.value, levelOf(view.value, canvas.clientWidth));
-    buckets(parts, line.lane, [at, at + 1], (bucket) => {
-      if (bucket.from <= at && at < bucket.to && texts.length < 8) {
+    for (const source of isComparing.value ? [OWN, BEFORE] : [OWN]) {
+      const parts = visible(data.run, line.group, view.value, levelOf(view.value, canvas.clientWidth, source), source);
+      const say = (bucket: Bucket) => {
+        if (at < bucket.from || at >= bucket.to || texts.length >= 8) return;
+        const name = source === BEFORE ? "before" : lane.label;
         texts.push(
-          `${lane.label}: ${value(line.group, bucket.weights[bucket.place] ?? 0, bucket.width)}`,
+          `${name}: ${value(line.group, bucket.weights[bucket.place] ?? 0, bucket.width)}`,
           `in ${duration(bucket.width * 100)}, with ${(bucket.counts[bucket.place] ?? 0).toLocaleString("en-US")} rows`,
         );
-      }
-    });
+      };
+      buckets(parts, source.place(lane, line.lane), [at, at + 1], say, source);
+    }
     texts.push(line.group.summary);
   }
   return { x: event.clientX, y: event.clientY, lines: texts };
@@ -588,29 +699,44 @@ function drawLanes(canvas: HTMLCanvasElement, lines: Line[]): number {
   for (let time = Math.ceil(from / unit) * unit; time <= to; time += unit) {
     context.fillRect(Math.round((time - from) * scale), 0, 1, height);
   }
-  const level = levelOf(range, width);
+  const compare = isComparing.value ? state.value.compare : "off";
+  const sources = compare === "off" ? [OWN] : [OWN, BEFORE];
+  const levels = sources.map((source) => levelOf(range, width, source));
   const wanted = lines.filter((line) => line.y + line.height > top && line.y < top + height);
   const quiet = ink("--quiet");
   const head = ink("--head");
   let drawn = 0;
   let group: LaneGroup | null = null;
-  let parts: { tile: Tile; level: number; index: number }[] = [];
+  let parts: Part[][] = [];
   let most = 1;
-  const groups = lanes.value;
+  // Of two traces with other lengths, the buckets have other widths.
+  const unitWidth = ownLength.value / (2 ** (levels[0] ?? 0) * BUCKETS);
+  const scaled = (of: LaneGroup, bucket: Bucket) => {
+    const weight = bucket.weights[bucket.place] ?? 0;
+    return of.measure === "busy" || of.measure === "level" || compare === "off" ? weight : (weight * unitWidth) / bucket.width;
+  };
+  const groups = shownLanes.value;
   for (const line of wanted) {
     const y = line.y - top;
     if (line.group !== group) {
-      group = line.group;
-      parts = state.value.closed.includes(group.name) ? [] : visible(data.run, group, range, level);
+      const own: LaneGroup = line.group;
+      group = own;
+      const isClosed = state.value.closed.includes(own.name);
+      parts = sources.map((source, at) => (isClosed ? [] : visible(data.run, own, range, levels[at] ?? 0, source)));
       // Lanes of one group have one scale, so that they can be compared.
-      most = group.unit.startsWith("of ") ? 1 : 0;
+      most = own.unit.startsWith("of ") ? 1 : 0;
       if (most === 0) {
-        const shown = whole.value.has(group.name) ? group.lanes.length : Math.min(FEW, group.lanes.length);
-        for (let lane = 0; lane < shown; lane += 1) {
-          buckets(parts, lane, range, (bucket) => {
-            most = Math.max(most, bucket.weights[bucket.place] ?? 0);
-          });
-        }
+        const shown = whole.value.has(own.name) ? own.lanes.length : Math.min(FEW, own.lanes.length);
+        sources.forEach((source, at) => {
+          for (let number = 0; number < shown; number += 1) {
+            const lane = own.lanes[number];
+            if (!lane) continue;
+            const see = (bucket: Bucket) => {
+              most = Math.max(most, scaled(own, bucket));
+            };
+            buckets(parts[at] ?? [], source.place(lane, number), range, see, source);
+          }
+        });
         most = most || 1;
       }
     }
@@ -623,33 +749,88 @@ function drawLanes(canvas: HTMLCanvasElement, lines: Line[]): number {
       context.textAlign = "right";
       const fixed = line.group.unit.startsWith("of ");
       if (!state.value.closed.includes(line.group.name)) {
-        const width_ = length.value / (2 ** level * BUCKETS);
-        context.fillText(fixed ? "full height: 100 %" : `full height: ${value(line.group, most, width_)}`, width - 4, y + line.height / 2);
+        context.fillText(fixed ? "full height: 100 %" : `full height: ${value(line.group, most, unitWidth)}`, width - 4, y + line.height / 2);
       }
       context.textAlign = "left";
       continue;
     }
-    if (line.lane < 0) continue;
+    const lane = line.group.lanes[line.lane];
+    if (!lane) continue;
     drawn += 1;
     const base = y + line.height - 2;
-    const room = line.height - 4;
-    const color = COLORS[groups.indexOf(line.group) % COLORS.length] ?? "#0072b2";
     context.fillStyle = ink("--line");
     context.fillRect(0, base + 1, width, 1);
+    const color = COLORS[groups.indexOf(line.group) % COLORS.length] ?? "#0072b2";
+    if (compare === "difference") {
+      difference(context, line.group, lane, line.lane, parts, range, width, y, line.height, most, scaled);
+      continue;
+    }
+    sources.forEach((source, at) => {
+      const room = (line.height - 4) / sources.length - (at > 0 ? 1 : 0);
+      const bottom = sources.length > 1 && at === 0 ? y + line.height / 2 - 1 : base;
+      context.fillStyle = source === BEFORE ? ink("--strip") : color;
+      context.beginPath();
+      const put = (bucket: Bucket) => {
+        const weight = scaled(line.group, bucket);
+        if (weight <= 0 && (bucket.counts[bucket.place] ?? 0) === 0) return;
+        const left = (bucket.from - from) * scale;
+        const right = (bucket.to - from) * scale;
+        // Something that is there is seen, however small it is.
+        const tall = Math.min(room, Math.max(1.2, (weight / most) * room));
+        context.rect(left, bottom - tall, Math.max(0.8, right - left), tall);
+      };
+      buckets(parts[at] ?? [], source.place(lane, line.lane), range, put, source);
+      context.fill();
+    });
+  }
+  drawArrows(context, wanted, top, (time) => (time - from) * scale);
+  overlay(context, width, height, false);
+  return drawn;
+}
+
+/** Draws what is more than before up from the middle of a lane, and what is less down. */
+function difference(
+  context: CanvasRenderingContext2D,
+  group: LaneGroup,
+  lane: Lane,
+  number: number,
+  parts: Part[][],
+  range: Range,
+  width: number,
+  y: number,
+  height: number,
+  most: number,
+  scaled: (group: LaneGroup, bucket: Bucket) => number,
+): void {
+  const columns = Math.max(1, Math.floor(width / 2));
+  const each = (range[1] - range[0]) / columns;
+  const changes = new Float32Array(columns);
+  [OWN, BEFORE].forEach((source, at) => {
+    const sign = at === 0 ? 1 : -1;
+    const add = (bucket: Bucket) => {
+      const weight = scaled(group, bucket);
+      if (weight === 0) return;
+      const first = Math.max(0, Math.floor((bucket.from - range[0]) / each));
+      const last = Math.min(columns - 1, Math.floor((bucket.to - range[0]) / each));
+      for (let column = first; column <= last; column += 1) {
+        const start = range[0] + column * each;
+        const part = Math.min(bucket.to, start + each) - Math.max(bucket.from, start);
+        if (part > 0) changes[column] = (changes[column] ?? 0) + (sign * weight * part) / each;
+      }
+    };
+    buckets(parts[at] ?? [], source.place(lane, number), range, add, source);
+  });
+  const middle = y + height / 2;
+  const room = height / 2 - 2;
+  context.fillStyle = ink("--line");
+  context.fillRect(0, middle, width, 1);
+  for (const [sign, color] of [[1, "#d55e00"], [-1, "#0072b2"]] as const) {
     context.fillStyle = color;
     context.beginPath();
-    buckets(parts, line.lane, range, (bucket) => {
-      const weight = bucket.weights[bucket.place] ?? 0;
-      const count = bucket.counts[bucket.place] ?? 0;
-      if (weight <= 0 && count === 0) return;
-      const left = (bucket.from - from) * scale;
-      const right = (bucket.to - from) * scale;
-      // Something that is there is seen, however small it is.
-      const tall = Math.min(room, Math.max(1.2, (weight / most) * room));
-      context.rect(left, base - tall, Math.max(0.8, right - left), tall);
+    changes.forEach((change, column) => {
+      const tall = Math.min(room, ((change * sign) / most) * room);
+      if (tall > 0.3) context.rect(column * (width / columns), sign > 0 ? middle - tall : middle, width / columns, tall);
     });
     context.fill();
   }
-  overlay(context, width, height, false);
-  return drawn;
 }
