@@ -156,7 +156,10 @@ impl Switches {
                 Duration::default()
             }
         };
-        self.switch_out(old, time, state, reason);
+        // The idle threads of all processors have the number 0, and neither wait nor are ready.
+        if processes.thread(old).id != 0 {
+            self.switch_out(old, time, state, reason);
+        }
         let Away { reason: to_reason, readied_by, waited, ready } = self.switch_in(new, time, window);
         Some(Switched {
             from: old,

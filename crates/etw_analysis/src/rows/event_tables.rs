@@ -98,6 +98,8 @@ pub struct EventTable {
     key: KindKey,
     schema: TableSchema,
     events: u64,
+    /// The schemas of all versions.
+    schemas: Vec<Arc<EventSchema>>,
 }
 
 impl EventTable {
@@ -109,6 +111,23 @@ impl EventTable {
     /// Returns the number of events.
     pub fn events(&self) -> u64 {
         self.events
+    }
+
+    /// Whether an event is a row of the table.
+    pub fn has(&self, event: &Event<'_>) -> bool {
+        self.key.provider == event.record.provider_id() && self.key == KindKey::of(event)
+    }
+
+    /// Returns the schemas of all versions of the event.
+    pub fn schemas(&self) -> &[Arc<EventSchema>] {
+        &self.schemas
+    }
+
+    /// Returns the numbers of a schema's properties, each with the number of its column. A property with names for its
+    /// values has two columns.
+    pub fn columns_of(&self, schema: &EventSchema) -> Vec<(usize, usize)> {
+        let places = columns(schema).into_iter();
+        places.filter_map(|(number, merged)| Some((number, self.schema.column(&merged.name)?))).collect()
     }
 }
 
@@ -170,7 +189,8 @@ impl EventKinds {
             if !used.insert(name.clone()) {
                 name = format!("{name} {}", key.provider);
             }
-            EventTable { key: key.clone(), schema: kind.schema(name), events: kind.events }
+            let schemas = kind.schemas.values().cloned().collect();
+            EventTable { key: key.clone(), schema: kind.schema(name), events: kind.events, schemas }
         });
         let mut tables: Vec<EventTable> = tables.collect();
         tables.sort_by(|one, other| one.schema.name.cmp(&other.schema.name));
@@ -367,10 +387,8 @@ impl EventTables {
         let Some(table) = self.by_key.get(&KindKey::of(event)).copied() else {
             return Places { table: None, columns: Vec::new() };
         };
-        let schema = &self.tables[table].0.schema;
-        let places = event.schema().map(|schema| columns(schema)).unwrap_or_default().into_iter();
-        let columns =
-            places.filter_map(|(number, merged)| Some((number, schema.column(&merged.name)?))).collect();
+        let of_table = &self.tables[table].0;
+        let columns = event.schema().map(|schema| of_table.columns_of(schema)).unwrap_or_default();
         Places { table: Some(table), columns }
     }
 

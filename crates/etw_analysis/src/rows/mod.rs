@@ -16,6 +16,7 @@ mod conditions;
 mod connections;
 mod declared;
 mod disks;
+mod ends;
 mod event_tables;
 mod frames;
 mod heaps;
@@ -24,29 +25,28 @@ mod lives;
 mod losses;
 mod objects;
 mod period;
+mod put;
 mod regions;
 mod registry;
 mod schemas;
 mod seen;
+mod single;
+mod snapshots;
 pub(crate) mod sources;
 
 use std::collections::HashMap;
 
-use etw_columns::{ColumnsError, Index, IndexWriter, Row, TableId, TableSchema};
+use etw_columns::{ColumnsError, Index, IndexWriter, TableSchema};
 use etw_consumer::{Event, Overview, Stack, Statistics, Trace};
-use etw_event::{FileTime, PointerSize, Record, classes};
-use etw_schema::Struct;
+use etw_event::{PointerSize, Record};
 use etw_symbols::Symbolizer;
 
 use crate::class::{Group, class};
-use crate::facts::{
-    Called, DiskDone, Fact, FileDone, HardFault, Interrupted, Sampled, Switched, Transferred,
-};
+use crate::facts::{Called, DiskDone, Fact, FileDone, HardFault, Sampled, Switched};
 use crate::names::{Names, Sources, Space};
 use crate::payload::{KERNEL_32, KERNEL_64};
-use crate::processes::{ProcessIndex, Processes, ThreadIndex};
-use crate::switches::{ReadiedBy, reason_name};
-use crate::{Analysis, Duration, Machines, Window};
+use crate::processes::ThreadIndex;
+use crate::{Analysis, Machines, Window};
 use activities::Activities;
 use commits::Commits;
 pub use conditions::{RowFilterError, column_path, row_filter};
@@ -61,14 +61,14 @@ use kinds::Kinds;
 use lives::Lives;
 use objects::Objects;
 pub use period::in_window;
+use put::put;
 use regions::RegionRows;
 pub use regions::{Regions, RegionsError};
 use registry::Registry;
 use schemas::Tables;
 use seen::Seen;
-
-/// Bytes of a page, on all processors that Windows runs on.
-const PAGE: u64 = 4096;
+use single::operation;
+use snapshots::snapshots;
 
 /// Fills the tables of a trace, from its events in time order.
 ///
@@ -344,148 +344,6 @@ impl RowTables {
         self.error.is_some()
     }
 
-    fn switch(
-        &mut self,
-        record: &Record<'_>,
-        switched: &Switched,
-        stack: Option<u32>,
-    ) -> Result<(), ColumnsError> {
-        let processor = self.analysis.processes.machines.processor(record) as u32;
-        let mut row = self.writer.row(self.tables.cpu_precise)?;
-        row.time(0, record.time()).code(1, switched.to.0).code(2, switched.from.0).u32(3, processor);
-        row.duration(4, nanos(switched.ran));
-        if let Some(reason) = switched.reason {
-            row.duration(5, nanos(switched.waited)).duration(6, nanos(switched.ready));
-            put_reason(&mut row, 7, reason);
-        }
-        match switched.readied_by {
-            ReadiedBy::Thread(thread) => drop(row.text(8, "thread").code(9, thread.0)),
-            ReadiedBy::Interrupt => drop(row.text(8, "interrupt")),
-            ReadiedBy::Nobody | ReadiedBy::Unknown => {}
-        }
-        row.u32(10, switched.to_priority.max(0).unsigned_abs().into());
-        put_reason(&mut row, 11, switched.from_reason);
-        row.u32(12, switched.from_state.into());
-        put(&mut row, 13, stack);
-        row.end()
-    }
-
-    fn sample(
-        &mut self,
-        record: &Record<'_>,
-        sampled: &Sampled,
-        stack: Option<u32>,
-    ) -> Result<(), ColumnsError> {
-        let analysis = &self.analysis;
-        let processor = analysis.processes.machines.processor(record) as u32;
-        let limit = if self.is_32_bit { KERNEL_32 } else { KERNEL_64 };
-        let space = match analysis.processes.thread(sampled.thread).process {
-            _ if sampled.instruction >= limit => Space::Kernel(analysis.processes.machine()),
-            Some(process) => {
-                let versions = &analysis.samples.versions;
-                let version = versions.at(Some(process), sampled.instruction, versions.now(Some(process)));
-                Space::Process(process, version)
-            }
-            None => Space::Unknown,
-        };
-        let frame = self.frames.of(space, sampled.instruction);
-        let mut row = self.writer.row(self.tables.cpu_sampled)?;
-        row.time(0, record.time()).code(1, sampled.thread.0).u32(2, processor).code(3, frame);
-        row.duration(4, nanos(sampled.weight)).u64(5, sampled.count);
-        put(&mut row, 6, stack);
-        row.end()
-    }
-
-    fn disk(&mut self, record: &Record<'_>, done: &DiskDone) -> Result<(), ColumnsError> {
-        let machine = self.analysis.processes.machine();
-        let disk = self.analysis.disk.label(machine, done.disk);
-        let start = FileTime(record.time().0.saturating_sub(units(done.took)));
-        let service = self.disks.done(machine, done.disk, start, record.time());
-        let mut row = self.writer.row(self.tables.disk)?;
-        row.time(0, record.time());
-        put(&mut row, 1, done.thread.map(|thread| thread.0));
-        row.text(2, &disk).text(3, done.operation);
-        put(&mut row, 4, done.file.map(|file| file.number()));
-        row.u64(5, done.bytes.into());
-        if let Some(offset) = done.offset {
-            row.u64(6, offset);
-        }
-        row.duration(7, nanos(done.took)).u32(8, done.irp_flags);
-        row.time(9, start).duration(10, service);
-        put_text(&mut row, 11, disks::priority(done.irp_flags));
-        put(&mut row, 12, self.disks.stack);
-        row.end()
-    }
-
-    fn file(&mut self, done: &FileDone) -> Result<(), ColumnsError> {
-        let mut row = self.writer.row(self.tables.file_io)?;
-        row.time(0, done.begin).code(1, done.thread.0).text(2, done.operation).code(3, done.file.number());
-        row.u64(4, done.bytes);
-        if let Some(took) = done.took {
-            row.duration(5, nanos(took));
-        }
-        if let Some(status) = done.status {
-            row.u32(6, status);
-        }
-        if let Some(took) = done.took {
-            row.time(7, FileTime(done.begin.0.saturating_add(units(took))));
-        }
-        put(&mut row, 8, self.operation_stack);
-        row.end()
-    }
-
-    fn fault(
-        &mut self,
-        record: &Record<'_>,
-        fault: &HardFault,
-        stack: Option<u32>,
-    ) -> Result<(), ColumnsError> {
-        let mut row = self.writer.row(self.tables.hard_faults)?;
-        row.time(0, record.time()).code(1, fault.thread.0);
-        put(&mut row, 2, fault.file.map(|file| file.number()));
-        row.u64(3, fault.bytes.into()).duration(4, nanos(fault.took)).u64(5, fault.address);
-        put(&mut row, 6, stack);
-        row.u64(7, fault.offset);
-        row.end()
-    }
-
-    fn interrupt(&mut self, record: &Record<'_>, interrupt: &Interrupted) -> Result<(), ColumnsError> {
-        let processes = &self.analysis.processes;
-        let (machine, processor) = (processes.machine(), processes.machines.processor(record) as u32);
-        let routine = self.frames.of(Space::Kernel(machine), interrupt.routine);
-        let mut row = self.writer.row(self.tables.dpc_isr)?;
-        row.time(0, record.time()).u32(1, processor).text(2, interrupt.kind).code(3, routine);
-        if let Some(vector) = interrupt.vector {
-            row.u32(4, vector.into());
-        }
-        row.duration(5, nanos(interrupt.took));
-        row.end()
-    }
-
-    fn call(&mut self, record: &Record<'_>, call: &Called) -> Result<(), ColumnsError> {
-        let machine = self.analysis.processes.machine();
-        let routine = self.frames.of(Space::Kernel(machine), call.address);
-        let mut row = self.writer.row(self.tables.syscalls)?;
-        row.time(0, record.time()).code(1, call.thread.0).code(2, routine);
-        row.duration(3, nanos(call.took)).u32(4, call.status);
-        row.end()
-    }
-
-    fn transfer(
-        &mut self,
-        record: &Record<'_>,
-        transfer: &Transferred,
-        stack: Option<u32>,
-    ) -> Result<(), ColumnsError> {
-        let Transferred { process, protocol, operation, bytes, local, remote } = *transfer;
-        let mut row = self.writer.row(self.tables.network)?;
-        row.time(0, record.time()).code(1, process.0).text(2, protocol).text(3, operation);
-        row.text(4, &local.0.to_string()).u32(5, local.1.into());
-        row.text(6, &remote.0.to_string()).u32(7, remote.1.into()).u64(8, bytes);
-        put(&mut row, 9, stack);
-        row.end()
-    }
-
     /// Ends the pass: looks up names, adds the tables of processes, threads, images, files and frames, and completes the
     /// index.
     ///
@@ -522,233 +380,4 @@ impl RowTables {
         self.frames.write(&names, table, &mut self.writer)?;
         self.writer.finish()
     }
-
-    /// Writes the rows that wait for an end which is not in the trace, and tables that are known at the end.
-    fn left_over(&mut self) -> Result<(), ColumnsError> {
-        let RowTables { analysis, writer, tables, frames, declared, objects, is_32_bit, .. } = self;
-        let (processes, versions) = (&mut analysis.processes, &analysis.samples.versions);
-        self.commits.finish(processes, tables.virtual_alloc, writer)?;
-        self.connections.finish(tables.connections, writer)?;
-        self.activities.write(tables.activities, writer)?;
-        self.regions.write(tables.regions_of_interest, writer)?;
-        self.registry.write(tables.registry_keys, writer)?;
-        let is_32_bit = *is_32_bit;
-        self.heaps.finish(tables.heap, writer)?;
-        let disk = &analysis.disk;
-        self.disks.write(|machine, number| disk.label(machine, number), tables.disk_queue, writer)?;
-        let files = &mut analysis.files;
-        declared.finish(&mut Pen { writer, processes, frames, objects, files, versions, is_32_bit })?;
-        objects.write((tables.object_types, tables.gpu_contexts), writer)?;
-        for collected in analysis.dotnet.collected() {
-            let mut row = writer.row(tables.gc)?;
-            row.time(0, collected.start).code(3, collected.process.0).u32(4, collected.number);
-            if let Some(end) = collected.end {
-                row.time(1, end).duration(2, end.0.saturating_sub(collected.start.0).saturating_mul(100));
-            }
-            if let Some(generation) = collected.generation {
-                row.u32(5, generation);
-            }
-            put_text(&mut row, 6, collected.kind);
-            put_text(&mut row, 7, collected.reason);
-            for (column, time) in [(8, collected.pause), (9, collected.suspension)] {
-                if let Some(time) = time {
-                    row.duration(column, nanos(time));
-                }
-            }
-            let sizes = [(10, collected.before), (11, collected.after), (12, collected.promoted)];
-            for (column, size) in sizes {
-                if let Some(size) = size {
-                    row.u64(column, size);
-                }
-            }
-            row.end()?;
-        }
-        Ok(())
-    }
-
-    fn processes(&mut self) -> Result<(), ColumnsError> {
-        let RowTables { analysis, writer, tables, lives, frames, is_32_bit, .. } = self;
-        let table = tables.processes;
-        for (index, process) in analysis.processes.all() {
-            let name = process.shown_name();
-            let mut row = writer.row(table)?;
-            row.text(0, &format!("{} ({})", name.unwrap_or("?"), process.id));
-            put_text(&mut row, 1, name);
-            row.u32(2, process.id);
-            put(&mut row, 3, process.parent.map(|ProcessIndex(parent)| parent));
-            if let Some(parent) = process.parent_id {
-                row.u32(4, parent);
-            }
-            for (column, time) in [(5, process.start), (6, process.end)] {
-                if let Some(time) = time {
-                    row.time(column, time);
-                }
-            }
-            if let Some(status) = process.exit_status {
-                row.i64(7, status.into());
-            }
-            put_text(&mut row, 8, process.command_line.as_deref());
-            if let (Some(start), Some(end)) = (process.start, process.end) {
-                row.duration(9, end.0.saturating_sub(start.0).saturating_mul(100));
-            }
-            if let Some(life) = lives.processes.get(&index) {
-                if let Some(session) = life.session {
-                    row.u32(10, session);
-                }
-                put_text(&mut row, 11, life.package.as_deref());
-                put(&mut row, 12, life.stack);
-            }
-            row.end()?;
-        }
-        let table = tables.threads;
-        for index in analysis.processes.threads() {
-            let thread = analysis.processes.thread(index);
-            let life = lives.threads.get(&index).copied().unwrap_or_default();
-            let start_function = life.start_address.map(|address| {
-                let limit = if *is_32_bit { KERNEL_32 } else { KERNEL_64 };
-                let space = match thread.process {
-                    _ if address >= limit => Space::Kernel(thread.machine),
-                    Some(process) => {
-                        let versions = &analysis.samples.versions;
-                        let now = versions.now(Some(process));
-                        Space::Process(process, versions.at(Some(process), address, now))
-                    }
-                    None => Space::Unknown,
-                };
-                frames.of(space, address)
-            });
-            let mut row = writer.row(table)?;
-            row.u32(0, thread.id);
-            put(&mut row, 1, thread.process.map(|ProcessIndex(process)| process));
-            put_text(&mut row, 2, thread.name.as_deref());
-            for (column, time) in [(3, life.start), (4, life.end)] {
-                if let Some(time) = time {
-                    row.time(column, time);
-                }
-            }
-            if let (Some(start), Some(end)) = (life.start, life.end) {
-                row.duration(5, end.0.saturating_sub(start.0).saturating_mul(100));
-            }
-            put(&mut row, 6, start_function);
-            if let Some(teb) = life.teb {
-                row.u64(7, teb);
-            }
-            put(&mut row, 8, life.stack);
-            row.end()?;
-        }
-        Ok(())
-    }
-
-    fn images(&mut self) -> Result<(), ColumnsError> {
-        let RowTables { analysis, writer, tables, lives, .. } = self;
-        let table = tables.images;
-        for (process, base, end, image) in analysis.images.ranges() {
-            let mut row = writer.row(table)?;
-            put(&mut row, 0, process.map(|ProcessIndex(process)| process));
-            row.text(1, &image.path).text(2, image.name()).u64(3, base).u64(4, end - base);
-            if let Some(life) = lives.images.get(&(process, base)) {
-                for (column, time) in [(5, life.load), (6, life.unload)] {
-                    if let Some(time) = time {
-                        row.time(column, time);
-                    }
-                }
-                put(&mut row, 7, life.stack);
-                if life.time_stamp != 0 {
-                    row.u32(8, life.time_stamp);
-                }
-                if let Some(version) = lives.versions.get(&(life.time_stamp, life.size)) {
-                    for (column, text) in (9..).zip(&version.texts) {
-                        put_text(&mut row, column, text.as_deref());
-                    }
-                }
-            }
-            row.end()?;
-        }
-        Ok(())
-    }
-}
-
-/// Adds the counters of processes in an event of the memory manager (`MemInfoWS`).
-fn snapshots(
-    seen: &Seen<'_, '_>,
-    processes: &mut Processes,
-    table: TableId,
-    writer: &mut IndexWriter,
-) -> Result<(), ColumnsError> {
-    let record = seen.record();
-    if record.provider_id() != classes::PAGE_FAULT || record.descriptor().opcode.0 != 125 {
-        return Ok(());
-    }
-    for counted in seen.get::<Vec<Struct<'_>>>(&["Processes"]).unwrap_or_default() {
-        let Ok(id) = counted.get::<u32>("ProcessId") else { continue };
-        let bytes = |name: &str| counted.get::<u64>(name).ok().map(|pages| pages.saturating_mul(PAGE));
-        let (commit, shared) = (bytes("CommitPageCount"), bytes("SharedCommitInPages"));
-        let total = commit.map(|commit| commit.saturating_add(shared.unwrap_or(0)));
-        let sizes = [
-            (2, bytes("WorkingSetPageCount")),
-            (3, bytes("PrivateWorkingSetPageCount")),
-            (4, commit),
-            (5, shared),
-            (6, total),
-            (7, bytes("VirtualSizeInPages")),
-        ];
-        let process = processes.at(id);
-        let mut row = writer.row(table)?;
-        row.time(0, record.time()).code(1, process.0);
-        for (column, size) in sizes {
-            if let Some(size) = size {
-                row.u64(column, size);
-            }
-        }
-        row.end()?;
-    }
-    Ok(())
-}
-
-fn put(row: &mut Row<'_>, column: usize, code: Option<u32>) {
-    if let Some(code) = code {
-        row.code(column, code);
-    }
-}
-
-fn put_text(row: &mut Row<'_>, column: usize, text: Option<&str>) {
-    if let Some(text) = text {
-        row.text(column, text);
-    }
-}
-
-fn put_reason(row: &mut Row<'_>, column: usize, reason: u8) {
-    match reason_name(reason) {
-        Some(name) => row.text(column, name),
-        None => row.text(column, &reason.to_string()),
-    };
-}
-
-/// Returns the stack of the operation on a file that an event ends, or keeps that of one that it starts.
-fn operation(seen: &Seen<'_, '_>, machine: u32, operations: &mut HashMap<(u32, u64), u32>) -> Option<u32> {
-    /// Maximum number of operations that wait for their end.
-    const MAX_OPERATIONS: usize = 1 << 20;
-    const END: u8 = 76;
-    let record = seen.record();
-    let kind = record.descriptor().opcode.0;
-    if record.provider_id() != classes::FILE_IO || !matches!(kind, 64..=81) {
-        return None;
-    }
-    let irp = seen.get::<u64>(&["IrpPtr"])?;
-    if kind == END {
-        return operations.remove(&(machine, irp));
-    }
-    if let Some(stack) = seen.stack.filter(|_| operations.len() < MAX_OPERATIONS) {
-        operations.insert((machine, irp), stack);
-    }
-    None
-}
-
-/// Returns a duration in units of 100 ns.
-fn units(duration: Duration) -> i64 {
-    i64::try_from(duration.0).unwrap_or(i64::MAX)
-}
-
-fn nanos(duration: Duration) -> i64 {
-    i64::try_from(duration.nanos()).unwrap_or(i64::MAX)
 }

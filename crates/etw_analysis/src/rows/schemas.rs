@@ -192,13 +192,20 @@ const DISK_COLUMNS: &[Column] = &[
     text("priority", "`VeryLow`, `Low`, `Normal`, `High` or `Critical`, if its flags have one."),
     stack("init_stack", "Stack of the sending."),
 ];
-static DISK: TableSchema =
-    TableSchema::new("disk", "Disk Usage", "One row for each request that a disk completed.", DISK_COLUMNS);
+static DISK: TableSchema = TableSchema::new(
+    "disk",
+    "Disk Usage",
+    "One row for each request that a disk completed; optical drives are left out.",
+    DISK_COLUMNS,
+);
 
 const FILE_IO_COLUMNS: &[Column] = &[
     time("When the operation started."),
     thread("thread", "Thread that did it."),
-    text("operation", "What was done, such as `Create`, `Read`, `Write`, `Close` or `Delete`."),
+    text(
+        "operation",
+        "What was done, such as `Create`, `Read`, `Write`, `Close` or `Delete`; cleanups are left out.",
+    ),
     FILE,
     bytes("size", "Number of bytes read or written; of an operation without an end, the requested number."),
     duration("duration", "Time until its end, if the trace has it."),

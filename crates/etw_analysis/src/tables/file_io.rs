@@ -55,7 +55,7 @@ impl Operation {
         }
     }
 
-    /// Returns the operation of an event type; a cleanup counts as a close.
+    /// Returns the operation of an event type. Cleanups do not count: a close follows.
     fn of(kind: u8) -> Option<Operation> {
         Some(match kind {
             64 => Operation::Create,

@@ -23,7 +23,7 @@ pub(crate) fn ready(thread_id: u32) -> ReadyThread {
 }
 
 /// Thread 10 runs 1 ms, sleeps 2 ms until 20 wakes it, is ready for 0.5 ms, and runs to the end at 5 ms.
-fn two_processes() -> Machine {
+pub(crate) fn two_processes() -> Machine {
     let mut machine = Machine::default();
     machine.there_is(0, "Idle");
     machine.there_is(10, "worker");

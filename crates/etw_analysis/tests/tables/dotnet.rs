@@ -12,6 +12,7 @@ use etw_testkit::portable_pdb::{self, IlPoint};
 
 use crate::embedding::embedded;
 use crate::machine::{Machine, check, micros, row, rows, text};
+use crate::parts::{shown, tables};
 use crate::samples::{sample, stack};
 
 const RUNTIME: Guid = Guid::from_u128(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4);
@@ -457,6 +458,85 @@ fn compilations_locks_and_thread_pools() {
         ],
     );
     check(&pool, &[("enqueued", Cell::Count(1)), ("dequeued", Cell::Count(1)), ("max_ns", micros(250))]);
+}
+
+#[test]
+fn events_of_a_runtime_are_rows() {
+    let mut clr = Clr::new();
+    // A collection whose start is logged in two versions.
+    clr.numbers(1000, 10, 9, 1, &[1, 0]);
+    clr.numbers(1100, 10, 8, 1, &[]);
+    clr.numbers(1200, 10, 1, 1, &[1, 0, 0, 0]);
+    clr.numbers(1300, 10, 1, 1, &[1, 0, 0, 0]);
+    clr.numbers(1900, 10, 2, 1, &[1, 1]);
+    let sizes = [100_u64, 10, 200, 20, 300, 30, 400, 40, 0, 0].map(u64::to_le_bytes).concat();
+    clr.put(1901, 10, RUNTIME, 4, 1, &[&sizes, &[0; 12], &INSTANCE]);
+    clr.numbers(2000, 10, 3, 1, &[]);
+    // One method is compiled while another one is; a third one is not in the end.
+    for (micros, start) in [(3000, 0x7000_u64), (3100, 0x8000), (3900, 0x9000)] {
+        let ids = [start / 3, 7].map(u64::to_le_bytes).concat();
+        let numbers = [0x600_0001_u32, 40].map(u32::to_le_bytes).concat();
+        let names = [wide("My.Type"), wide("M"), wide("void ()")].concat();
+        clr.put(micros, 10, RUNTIME, 145, 1, &[&ids, &numbers, &names, &INSTANCE]);
+    }
+    clr.method(3300, LOAD, 0x8000, "Inner", 0);
+    clr.method(3500, LOAD, 0x7000, "Outer", 0);
+    let amount = [100_000_u32, 0].map(u32::to_le_bytes).concat();
+    let rest = [100_000_u64, 0].map(u64::to_le_bytes).concat();
+    clr.put(4000, 11, RUNTIME, 10, 3, &[&amount, &INSTANCE, &rest, &wide("System.String"), &[0; 12]]);
+    let thrown = [wide("System.IO.IOException"), wide("full"), vec![0; 8]].concat();
+    clr.put(5000, 10, RUNTIME, 80, 1, &[&thrown, &0x8007_0070_u32.to_le_bytes(), &[0; 2], &INSTANCE]);
+    for (micros, thread, id) in [(6000, 10, 81), (6100, 11, 81), (6300, 10, 91), (6800, 10, 81)] {
+        clr.put(micros, thread, RUNTIME, id, u8::from(id == 81), &[&[0], &INSTANCE]);
+    }
+    clr.numbers(7000, 10, 50, 0, &[3, 0]);
+    clr.put(7100, 10, RUNTIME, 55, 0, &[&2.5_f64.to_le_bytes(), &[8, 0, 0, 0, 0, 0, 0, 0], &INSTANCE]);
+    clr.module(8000, RUNTIME, 152);
+    clr.module(8100, RUNDOWN, 154);
+    let index = tables(clr.0);
+    let check = |table: &str, columns: &[&str], expected: &[&str]| {
+        assert_eq!(shown(&index, table, columns), expected, "{table}");
+    };
+    check(
+        "gc",
+        &["start_time", "end_time", "duration", "process.name", "number", "generation", "type", "reason"],
+        &["1200 1900 700 app.exe 1 1 NonConcurrentGC AllocSmall"],
+    );
+    check("gc", &["pause", "suspension", "size_after", "promoted"], &["1000 100 1000 100"]);
+    check(
+        "jit",
+        &["start_time", "end_time", "duration", "type", "method", "il_size", "native_size", "address"],
+        &[
+            "3100 3300 200 My.Type M 40 256 32768",
+            "3000 3500 500 My.Type M 40 256 28672",
+            "3900 - - My.Type M 40 - -",
+        ],
+    );
+    check(
+        "allocations",
+        &["time", "thread.thread_id", "type", "heap", "size"],
+        &["4000 11 System.String Small 100000"],
+    );
+    check(
+        "exceptions",
+        &["time", "process.name", "type", "message", "hresult"],
+        &["5000 app.exe System.IO.IOException full 2147942512"],
+    );
+    check(
+        "contention",
+        &["start_time", "end_time", "duration", "thread.thread_id", "lock"],
+        &["6000 6300 300 10 Managed", "6100 - - 11 Managed", "6800 - - 10 Managed"],
+    );
+    check(
+        "threadpool",
+        &["time", "operation", "active_threads", "new_threads", "throughput"],
+        &["7000 ThreadStart 3 - -", "7100 Adjustment - 8 2.5"],
+    );
+    check(
+        "dotnet_modules",
+        &["time", "operation", "path", "runtime"],
+        &[r"8000 Load C:\bin\App.Core.dll 9", r"8100 Rundown C:\bin\App.Core.dll 9"],
+    );
 }
 
 #[test]

@@ -7,7 +7,10 @@ use etw_analysis::{IndexNote, IndexPlace, IndexProblem, TraceIndex, TraceIndexEr
 use etw_columns::{IndexWriter, Value};
 use etw_consumer::Trace;
 use etw_symbols::Symbolizer;
+use etw_testkit::mutate;
 use etw_testkit::traces::{self, Kind, Recipe};
+
+use crate::sums;
 
 /// Writes a trace into a folder.
 fn trace(folder: &Path, events: u64) -> PathBuf {
@@ -133,6 +136,31 @@ fn flipped_bits_are_never_wrong_answers() {
             _ => {}
         }
     }
+}
+
+#[test]
+fn damaged_traces_have_the_same_tables_in_files_and_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.etl");
+    let recipe = Recipe { buffer_size: 4096, ..Recipe::new(Kind::Mixed, 200) };
+    let (mixed, machine) = (traces::bytes(&recipe).unwrap().0, sums::random_bytes(1, 300));
+    let (mut number, mut rows) = (0, 0);
+    for bytes in [mixed, machine] {
+        mutate::each(&bytes, 30, |damaged| {
+            number += 1;
+            fs::write(&path, damaged).unwrap();
+            let Ok(mut trace) = Trace::open_file(&path) else { return };
+            let place = place(&path);
+            let index = place.build(&mut trace, &Symbolizer::new(), &mut |_| {}).unwrap();
+            index.index().verify().unwrap();
+            let again = place.open(&mut Vec::new()).unwrap();
+            let mut trace = Trace::open_file(&path).unwrap();
+            let memory = TraceIndex::in_memory(&mut trace, &Symbolizer::new(), &mut |_| {}).unwrap();
+            assert!(contents(&again) == contents(&memory), "{number}");
+            rows += memory.index().table("events").unwrap().rows();
+        });
+    }
+    assert!(rows > 10_000, "{rows}");
 }
 
 #[test]

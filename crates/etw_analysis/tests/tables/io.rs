@@ -14,7 +14,7 @@ use etw_testkit::mutate::Numbers;
 
 use crate::machine::{Machine, check, micros, row, rows, table, text};
 
-fn name(machine: &mut Machine, micros: i64, event: NameEvent, file_object: u64, name: &str) {
+pub(crate) fn name(machine: &mut Machine, micros: i64, event: NameEvent, file_object: u64, name: &str) {
     machine.put(micros, 0, &FileIoName { event, file_object, file_name: name.as_bytes() });
 }
 
@@ -67,7 +67,7 @@ fn disk_io_by_file_and_process() {
 }
 
 /// Thread 10 opens a file as an object, reads twice (once less than requested), fails once, writes, and closes.
-fn file_io(has_ends: bool) -> Machine {
+pub(crate) fn file_io(has_ends: bool) -> Machine {
     let mut machine = Machine::default();
     machine.there_is(10, "reader");
     let (file_object, file_key, thread_id) = (0x0B1, 0xFEE, 10);

@@ -80,8 +80,10 @@ impl Machine {
         self.thread(0, ThreadEvent::DcStart, id, id, "");
     }
 
-    /// Returns the report of all tables over the whole trace of this many microseconds.
+    /// Returns the report of all tables over the whole trace of this many microseconds. The rows of tables with rows must
+    /// add up to the events.
     pub(crate) fn report(self, micros: i64) -> Report {
+        crate::sums::check("machine", &mut self.clone().trace(micros));
         self.report_of(micros, Window::ALL, |_| {})
     }
 
@@ -116,15 +118,24 @@ impl Machine {
         self.written(micros)
     }
 
+    /// Returns the file of the trace of this many microseconds.
+    pub(crate) fn bytes(mut self, micros: i64) -> Vec<u8> {
+        self.records.sort_by_key(|(micros, ..)| *micros);
+        self.file(micros)
+    }
+
     fn written(self, micros: i64) -> TraceBuilder {
+        Trace::builder().bytes("made", self.file(micros))
+    }
+
+    fn file(self, micros: i64) -> Vec<u8> {
         let clock = Clock::new(ClockType::Qpc, Ticks(0), START, 1_000_000 * PER_MICRO);
         let options = WriterOptions::new(clock, 0x10000, 2);
         let mut writer = EtlWriter::new(Cursor::new(Vec::new()), options).unwrap();
         for (_, processor, record) in &self.records {
             writer.write(*processor, record).unwrap();
         }
-        let written = writer.finish(at(micros)).unwrap();
-        Trace::builder().bytes("made", written.out.into_inner())
+        writer.finish(at(micros)).unwrap().out.into_inner()
     }
 }
 

@@ -10,11 +10,13 @@ mod http;
 mod index;
 mod io;
 mod jit;
+mod known;
 mod machine;
 mod parts;
 mod rows;
 mod samples;
 mod stack_names;
+mod sums;
 #[cfg(target_os = "linux")]
 mod symbols;
 mod timeline;

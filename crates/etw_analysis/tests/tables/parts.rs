@@ -22,17 +22,13 @@ const PROCESS: u16 = 0x0300;
 const PERF_INFO: u16 = 0x0F00;
 const DXG_KRNL: Guid = Guid::from_u128(0x802ec45a_1e99_4b83_9920_87c98277ba9d);
 
-/// Fills the tables of a machine.
-fn tables(machine: Machine) -> Index {
-    let mut trace = machine.trace(100_000);
-    let stacks = trace.stacks().unwrap();
-    let mut tables = RowTables::new(IndexWriter::in_memory()).unwrap();
-    trace.for_each_layout(|event| tables.add(event, &stacks.of(event.record))).unwrap();
-    tables.finish(&Symbolizer::new()).unwrap()
+/// Fills the tables of a machine, whose rows must add up to its events.
+pub(crate) fn tables(machine: Machine) -> Index {
+    crate::sums::check("machine", &mut machine.trace(100_000))
 }
 
 /// Returns rows as texts: names for codes and rows, microseconds for times and durations, `-` for missing values.
-fn shown(index: &Index, table: &str, columns: &[&str]) -> Vec<String> {
+pub(crate) fn shown(index: &Index, table: &str, columns: &[&str]) -> Vec<String> {
     let table = index.table(table).unwrap();
     let value = |row: u64, name: &str| {
         let path = etw_analysis::column_path(table, name).unwrap_or_else(|| panic!("{name}"));
@@ -54,25 +50,32 @@ fn shown(index: &Index, table: &str, columns: &[&str]) -> Vec<String> {
 }
 
 /// Adds an event of a class, by its group and type.
-fn put(machine: &mut Machine, micros: i64, process: u32, hook: u16, version: u8, payload: &[&[u8]]) {
+pub(crate) fn put(
+    machine: &mut Machine,
+    micros: i64,
+    process: u32,
+    hook: u16,
+    version: u8,
+    payload: &[&[u8]],
+) {
     let record = RecordBuilder::system(PointerSize::Eight, HookId(hook), version).process(process, process);
     let record = record.time(Ticks(micros * 10)).payload(&payload.concat());
     machine.put_bytes(micros, 0, record.build().unwrap());
 }
 
-fn wide(text: &str) -> Vec<u8> {
+pub(crate) fn wide(text: &str) -> Vec<u8> {
     text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
 }
 
-fn words(words: &[u64]) -> Vec<u8> {
+pub(crate) fn words(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-fn halves(halves: &[u32]) -> Vec<u8> {
+pub(crate) fn halves(halves: &[u32]) -> Vec<u8> {
     halves.iter().flat_map(|half| half.to_le_bytes()).collect()
 }
 
-fn two_processes() -> Machine {
+pub(crate) fn two_processes() -> Machine {
     let mut machine = Machine::default();
     machine.there_is(10, "a.exe");
     machine.there_is(11, "b.exe");
@@ -119,7 +122,12 @@ fn heaps_of_every_version_are_alike() {
         put(&mut machine, at + 100, 10, HEAP | 34, version, &[&moved, &halves(&[77])]);
         put(&mut machine, at + 300, 10, HEAP | 36, version, &[&words(&[1, address + 0x100]), &halves(&[6])]);
     }
-    let index = tables(machine);
+    // Without the sums of events, which need a schema.
+    let mut trace = machine.trace(100_000);
+    let mut tables = RowTables::new(IndexWriter::in_memory()).unwrap();
+    let stacks = trace.stacks().unwrap();
+    trace.for_each_layout(|event| tables.add(event, &stacks.of(event.record))).unwrap();
+    let index = tables.finish(&Symbolizer::new()).unwrap();
     let columns = ["alloc_time", "lifetime", "handle", "size", "type", "is_realloc"];
     let expected: Vec<String> = (1..=5)
         .flat_map(|number| {
@@ -371,6 +379,15 @@ fn registry_and_handles() {
             "300 400 100 a.exe a.exe 4 Event Event1 Create",
             "350 450 100 b.exe a.exe 8 Event - Duplicate",
             "310 - - b.exe b.exe 4 Event - Create",
+        ]
+    );
+    assert_eq!(shown(&index, "object_types", &["number", "object_type"]), ["17 Event"]);
+    assert_eq!(
+        shown(&index, "registry_keys", &["name", "base", "remainder"]),
+        [
+            r"\REGISTRY\MACHINE\SOFTWARE\A\Value \REGISTRY\MACHINE\SOFTWARE\A Value",
+            r"\REGISTRY\USER\X - \REGISTRY\USER\X",
+            r"\REGISTRY\MACHINE\B \REGISTRY\MACHINE\B -",
         ]
     );
 }
