@@ -4,7 +4,6 @@
 #![expect(unsafe_code)]
 
 use std::ffi::{c_char, c_void};
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 use etw_event::{Guid, Sid};
 use etw_provider::activity;
@@ -415,11 +414,7 @@ unsafe fn wide_arguments(count: i32, arguments: *const *const c_char, width: Wid
         })
         .collect();
     pointers.push(std::ptr::null_mut());
-    let arguments = pointers.leak().as_mut_ptr();
-    // For leak checkers, which look for addresses in variables.
-    static KEPT: AtomicPtr<*mut c_void> = AtomicPtr::new(std::ptr::null_mut());
-    KEPT.store(arguments, Ordering::Relaxed);
-    arguments
+    pointers.leak().as_mut_ptr()
 }
 
 fn failed(code: u32) -> i32 {
