@@ -131,9 +131,10 @@ fn from_trace(request: &RowsRequest, is_known: bool) -> Result<()> {
         false => Some(event_table(&mut trace, &request.table)?),
     };
     let name = of_events.as_ref().map_or(&*request.table, |table| &table.schema().name).to_owned();
-    let stacks = trace.stacks()?;
+    let (overview, stacks) = (trace.overview()?, trace.stacks()?);
     let tables = RowTables::new(IndexWriter::in_memory())?.of_machines(Machines::of(&trace));
     let mut tables = tables.of_events(of_events)?.of_regions(regions);
+    tables.add_traces(&trace, &overview);
     trace.for_each_layout(|event| tables.add(event, &stacks.of(event.record)))?;
     tables.add_losses(trace.statistics());
     let index = tables.finish(&request.symbols.symbolizer()?)?;

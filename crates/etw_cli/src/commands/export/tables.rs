@@ -83,10 +83,11 @@ fn read(args: &ExportArgs, opened: &mut Opened, path: &Path) -> Result<(Index, V
     names.extend(of_events.iter().map(|table| table.schema().name.to_string()));
     names.sort();
     names.dedup();
-    let stacks = opened.trace.stacks()?;
+    let (overview, stacks) = (opened.trace.overview()?, opened.trace.stacks()?);
     let tables = RowTables::new(IndexWriter::create(path, b"")?)?.of_machines(Machines::of(&opened.trace));
     let regions = etw_report::rows::read_regions(&args.regions)?;
     let mut tables = tables.of_events(of_events)?.of_regions(regions);
+    tables.add_traces(&opened.trace, &overview);
     let progress = opened.progress(true);
     let mut events = 0_u64;
     opened.trace.for_each_layout(|event| {
