@@ -1,10 +1,12 @@
 //! The record batches of a table.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_ipc::reader::StreamReader;
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use etw_columns::{ColumnType, Table};
 
 use crate::ArrowTableError;
@@ -24,7 +26,12 @@ pub struct ArrowTable<'i> {
     /// Whether the first column is the number of the row.
     is_numbered: bool,
     columns: Vec<Source<'i>>,
+    /// The columns whose values come from elsewhere.
+    given: Vec<usize>,
 }
+
+/// Returns values for so many rows after those it returned before, as a stream in Arrow's format with one record batch.
+pub type Given<'g> = dyn FnMut(usize) -> io::Result<Vec<u8>> + 'g;
 
 impl<'i> ArrowTable<'i> {
     /// Prepares a table. Columns with texts are read once, to find the texts that they have.
@@ -34,10 +41,39 @@ impl<'i> ArrowTable<'i> {
     /// Returns [`ArrowTableError::Columns`] if the index is damaged, and [`ArrowTableError::Texts`] if the texts of a
     /// column are too long.
     pub fn new(table: Table<'i>) -> Result<ArrowTable<'i>, ArrowTableError> {
+        ArrowTable::with_fields(table, &[])
+    }
+
+    /// Prepares a table some of whose columns have values from elsewhere, such as arrays and structs, which an index
+    /// keeps as texts. `given` returns these values; its columns replace those of the same names.
+    ///
+    /// # Errors
+    ///
+    /// As [`ArrowTable::new`]; and if `given` fails or returns no stream.
+    pub fn with_given(table: Table<'i>, given: &mut Given<'_>) -> Result<ArrowTable<'i>, ArrowTableError> {
+        let (schema, _) = piece(given, 0)?;
+        ArrowTable::with_fields(
+            table,
+            &schema.fields().iter().map(|field| (**field).clone()).collect::<Vec<_>>(),
+        )
+    }
+
+    fn with_fields(table: Table<'i>, fields: &[Field]) -> Result<ArrowTable<'i>, ArrowTableError> {
         let (description, index) = (table.schema(), table.index());
+        let given = fields.iter().map(|field| {
+            let missing = || ArrowError::SchemaError(format!("no column '{}'", field.name()));
+            description.column(field.name()).ok_or_else(missing)
+        });
+        let given: Vec<usize> = given.collect::<Result<_, _>>()?;
+        let source = |number| {
+            let place = given.iter().position(|other| *other == number);
+            match place.and_then(|place| fields.get(place)) {
+                Some(field) => Source::given(table, number, field.data_type().clone()),
+                None => Source::new(table, number),
+            }
+        };
         let count = description.columns.len();
-        let columns: Vec<Source<'i>> =
-            (0..count).map(|number| Source::new(table, number)).collect::<Result<_, _>>()?;
+        let columns: Vec<Source<'i>> = (0..count).map(source).collect::<Result<_, _>>()?;
         let mut references = index.tables().flat_map(|table| table.schema().columns.iter());
         let is_numbered = description.column(ROW).is_none()
             && references.any(|column| {
@@ -55,7 +91,7 @@ impl<'i> ArrowTable<'i> {
         let metadata: HashMap<String, String> =
             texts.map(|(key, text)| (key.to_owned(), text.to_string())).into();
         let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
-        Ok(ArrowTable { table, schema, is_numbered, columns })
+        Ok(ArrowTable { table, schema, is_numbered, columns, given })
     }
 
     /// Returns the schema of the batches.
@@ -64,10 +100,30 @@ impl<'i> ArrowTable<'i> {
     }
 
     /// Returns the batches in the order of rows, each with at most 65,536 rows and 4,194,304 frames of stacks. After an
-    /// error there are no more.
+    /// error there are no more. Columns with values from elsewhere are null.
     pub fn batches(&self) -> Batches<'_, 'i> {
-        Batches { table: self, chunk: 0, row: 0, values: Vec::new() }
+        Batches { table: self, chunk: 0, row: 0, values: Vec::new(), given: None }
     }
+
+    /// Returns the batches as [`ArrowTable::batches`], with values that `given` returns.
+    pub fn batches_with<'t>(&'t self, given: &'t mut Given<'t>) -> Batches<'t, 'i> {
+        Batches { given: Some(given), ..self.batches() }
+    }
+}
+
+/// Returns the schema and the columns of the next rows.
+fn piece(given: &mut Given<'_>, rows: usize) -> Result<(SchemaRef, Vec<ArrayRef>), ArrowTableError> {
+    let stream = given(rows).map_err(ArrowError::from)?;
+    let mut reader = StreamReader::try_new(stream.as_slice(), None)?;
+    let schema = reader.schema();
+    let arrays = match reader.next() {
+        Some(batch) => batch?.columns().to_vec(),
+        None => Vec::new(),
+    };
+    if arrays.iter().any(|array| array.len() != rows) {
+        return Err(ArrowError::InvalidArgumentError(format!("not {rows} values")).into());
+    }
+    Ok((schema, arrays))
 }
 
 /// The batches of a table.
@@ -79,6 +135,7 @@ pub struct Batches<'t, 'i> {
     row: usize,
     /// The values of the chunk, if `row` is not 0.
     values: Vec<Decoded>,
+    given: Option<&'t mut Given<'t>>,
 }
 
 impl Iterator for Batches<'_, '_> {
@@ -98,7 +155,7 @@ impl Iterator for Batches<'_, '_> {
 
 impl Batches<'_, '_> {
     fn batch(&mut self) -> Result<RecordBatch, ArrowTableError> {
-        let ArrowTable { table, schema, is_numbered, columns } = self.table;
+        let ArrowTable { table, schema, is_numbered, columns, given } = self.table;
         if self.row == 0 {
             self.values = columns.iter().map(|column| column.decode(self.chunk)).collect::<Result<_, _>>()?;
         }
@@ -107,8 +164,18 @@ impl Batches<'_, '_> {
             let first = (self.chunk * Table::CHUNK_ROWS) as u32;
             Arc::new((self.row..end).map(|row| first + row as u32).collect::<UInt32Array>()) as ArrayRef
         });
-        let arrays = columns.iter().zip(&self.values);
-        let arrays = arrays.map(|(column, values)| column.array(values, self.row..end));
+        let from_elsewhere = match &mut self.given {
+            Some(from) if !given.is_empty() => piece(from, end - self.row)?.1,
+            _ => Vec::new(),
+        };
+        let arrays = columns.iter().zip(&self.values).enumerate();
+        let arrays = arrays.map(|(place, (column, values))| {
+            let given = given.iter().position(|given| *given == place);
+            match given.and_then(|given| from_elsewhere.get(given)) {
+                Some(array) => Ok(array.clone()),
+                None => column.array(values, self.row..end),
+            }
+        });
         let arrays = number.into_iter().map(Ok).chain(arrays).collect::<Result<_, _>>()?;
         let batch = RecordBatch::try_new(schema.clone(), arrays)?;
         self.row = end;

@@ -8,7 +8,8 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 
-use crate::{ArrowTable, ArrowTableError};
+use crate::batches::Given;
+use crate::{ArrowTable, ArrowTableError, Batches};
 
 /// Writes a table as a Parquet file with Snappy compression, in row groups of at most 65,536 rows.
 ///
@@ -16,10 +17,30 @@ use crate::{ArrowTable, ArrowTableError};
 ///
 /// Fails if the index is damaged, the texts of a column are too long, or the file cannot be written.
 pub fn write_parquet<W: Write + Send>(table: Table<'_>, out: W) -> Result<(), ArrowTableError> {
-    let table = ArrowTable::new(table)?;
+    parquet(&ArrowTable::new(table)?, None, out)
+}
+
+/// Writes a table as [`write_parquet`] does, with columns whose values `given` returns ([`ArrowTable::with_given`]).
+///
+/// # Errors
+///
+/// As [`write_parquet`] and [`ArrowTable::with_given`].
+pub fn write_parquet_with<W: Write + Send>(
+    table: Table<'_>,
+    given: &mut Given<'_>,
+    out: W,
+) -> Result<(), ArrowTableError> {
+    parquet(&ArrowTable::with_given(table, given)?, Some(given), out)
+}
+
+fn parquet<W: Write + Send>(
+    table: &ArrowTable<'_>,
+    given: Option<&mut Given<'_>>,
+    out: W,
+) -> Result<(), ArrowTableError> {
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
     let mut writer = ArrowWriter::try_new(out, table.schema(), Some(properties))?;
-    for batch in table.batches() {
+    for batch in batches(table, given) {
         writer.write(&batch?)?;
         writer.flush()?;
     }
@@ -33,11 +54,38 @@ pub fn write_parquet<W: Write + Send>(table: Table<'_>, out: W) -> Result<(), Ar
 ///
 /// Fails if the index is damaged, the texts of a column are too long, or the file cannot be written.
 pub fn write_arrow<W: Write>(table: Table<'_>, out: W) -> Result<(), ArrowTableError> {
-    let table = ArrowTable::new(table)?;
+    arrow(&ArrowTable::new(table)?, None, out)
+}
+
+/// Writes a table as [`write_arrow`] does, with columns whose values `given` returns ([`ArrowTable::with_given`]).
+///
+/// # Errors
+///
+/// As [`write_arrow`] and [`ArrowTable::with_given`].
+pub fn write_arrow_with<W: Write>(
+    table: Table<'_>,
+    given: &mut Given<'_>,
+    out: W,
+) -> Result<(), ArrowTableError> {
+    arrow(&ArrowTable::with_given(table, given)?, Some(given), out)
+}
+
+fn arrow<W: Write>(
+    table: &ArrowTable<'_>,
+    given: Option<&mut Given<'_>>,
+    out: W,
+) -> Result<(), ArrowTableError> {
     let mut writer = FileWriter::try_new(out, &table.schema())?;
-    for batch in table.batches() {
+    for batch in batches(table, given) {
         writer.write(&batch?)?;
     }
     writer.finish()?;
     Ok(())
+}
+
+fn batches<'t, 'i>(table: &'t ArrowTable<'i>, given: Option<&'t mut Given<'t>>) -> Batches<'t, 'i> {
+    match given {
+        Some(given) => table.batches_with(given),
+        None => table.batches(),
+    }
 }
