@@ -11,6 +11,7 @@ mod file;
 mod index;
 mod output;
 mod profile;
+mod rows;
 mod runtime;
 mod shared;
 mod sources;
@@ -32,6 +33,7 @@ pub use export::{columns, evtx, timeline};
 pub use file::{context_switches, etl_file, xpress};
 pub use index::column_index;
 pub use profile::profile;
+pub use rows::row_tables;
 pub use runtime::{logger, protocol, region};
 pub use shared::ring;
 pub use sources::{
@@ -91,6 +93,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "record", body: record, seeds: seeds::record },
     Target { name: "region", body: region, seeds: seeds::region },
     Target { name: "ring", body: ring, seeds: seeds::ring },
+    Target { name: "row_tables", body: row_tables, seeds: seeds::row_tables },
     Target { name: "stack_tags", body: stack_tags, seeds: seeds::stack_tags },
     Target { name: "store", body: store, seeds: seeds::store },
     Target { name: "symbol_path", body: symbol_path, seeds: seeds::symbol_path },

@@ -2,8 +2,12 @@
 //!
 //! `cargo xtask seeds` writes them to `fuzz/seeds`; a test checks that the files are current.
 
+use std::io::Cursor;
+
 use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, TableSchema};
-use etw_event::{FileTime, Guid};
+use etw_etl::encode::RecordBuilder;
+use etw_etl::{EtlWriter, WriterOptions};
+use etw_event::{Clock, ClockType, FileTime, Guid, HookId, PointerSize, Ticks};
 
 use crate::pe::ResourceType;
 use crate::traces::{self, Kind, Recipe};
@@ -154,6 +158,46 @@ pub fn etl_file() -> Vec<Seed> {
     let small = |kind| Recipe { processors: 2, buffer_size: 1024, ..Recipe::new(kind, 8) };
     let make = |kind| traces::bytes(&small(kind)).unwrap_or_else(|error| panic!("{kind:?}: {error}")).0;
     Kind::ALL.iter().map(|(name, kind)| (*name, make(*kind))).collect()
+}
+
+/// Seeds of `row_tables`: traces, and one with events of each class of the kernel that tables have rows of.
+pub fn row_tables() -> Vec<Seed> {
+    etl_file().into_iter().chain([("classes", of_classes().unwrap_or_default())]).collect()
+}
+
+/// Returns a trace with events of the types of each class, of two threads; what their payloads say is arbitrary.
+fn of_classes() -> Option<Vec<u8>> {
+    const GROUPS: [(u16, &[u16]); 14] = [
+        (0x01, &[10, 11, 12, 14]),
+        (0x02, &[10, 32, 98, 99, 112, 125, 128]),
+        (0x03, &[1, 2, 3, 10, 32]),
+        (0x04, &[0, 36, 64, 66, 67, 68, 76, 98]),
+        (0x05, &[1, 2, 36, 50]),
+        (0x06, &[10, 11, 12, 13]),
+        (0x08, &[10, 11]),
+        (0x09, &[11, 16, 22, 27]),
+        (0x0E, &[32, 34]),
+        (0x0F, &[34, 46, 51, 52, 67, 68, 73]),
+        (0x10, &[33, 34, 36]),
+        (0x11, &[32, 33, 34, 36]),
+        (0x12, &[34, 57, 58]),
+        (0x14, &[2, 3, 163, 176]),
+    ];
+    let clock = Clock::new(ClockType::Qpc, Ticks(0), FileTime(133_000_000_000_000_000), 10_000_000);
+    let mut writer = EtlWriter::new(Cursor::new(Vec::new()), WriterOptions::new(clock, 0x4000, 1)).ok()?;
+    let mut time = 0;
+    for (group, kinds) in GROUPS {
+        for kind in kinds {
+            time += 100;
+            let payload: Vec<u8> = (0..96).map(|place| (place * 7 % 5) as u8).collect();
+            let record = RecordBuilder::system(PointerSize::Eight, HookId(group << 8 | kind), 3)
+                .process(4, 8 + time as u32 % 200)
+                .time(Ticks(time))
+                .payload(&payload);
+            writer.write(0, &record.build().ok()?).ok()?;
+        }
+    }
+    Some(writer.finish(FileTime(133_000_000_001_000_000)).ok()?.out.into_inner())
 }
 
 /// Seeds of `columns`: traces, and schemas with payloads.
