@@ -176,11 +176,6 @@ const SMOKE_SECONDS: f64 = 0.3;
 /// Checks that the benches run.
 pub(crate) fn smoke() -> Result<()> {
     for suite in Suite::value_variants() {
-        // It needs a browser, and a build of `etw-view` beside this program.
-        #[cfg(target_os = "linux")]
-        if matches!(suite, Suite::Viewer) {
-            continue;
-        }
         run(&Options {
             suite: *suite,
             json: false,
