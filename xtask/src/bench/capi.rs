@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use super::write::lttng::{Kind, Measured, Mode};
 use super::write::ours::{self, Form};
-use super::{PROFILE, Effort, Row, median};
+use super::{Effort, PROFILE, Row, median};
 use crate::shell::{cargo, root, run, target_dir};
 
 /// Measures both in turns.
