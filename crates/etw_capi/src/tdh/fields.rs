@@ -23,7 +23,7 @@ thread_local! {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn openetw_record_fields(record: *const EVENT_RECORD) -> *const c_char {
     // SAFETY: the caller's promise.
-    unsafe { decode(record, fields) }.ok().flatten().unwrap_or(ptr::null())
+    unsafe { decode(record, &[], fields) }.ok().flatten().unwrap_or(ptr::null())
 }
 
 fn fields(event: &Event<'_>) -> Option<*const c_char> {
