@@ -135,6 +135,27 @@ impl Viewer {
     ///
     /// Fails if no trace can be opened, or if the port is in use.
     pub fn start(options: Options) -> Result<Viewer> {
+        let wanted = options.listen.unwrap_or(Ipv4Addr::LOCALHOST.into());
+        if let Some(password) = &options.password
+            && password.chars().count() < MIN_PASSWORD
+        {
+            bail!("a password has at least {MIN_PASSWORD} characters");
+        }
+        if options.password.is_none() && (!wanted.is_loopback() || !options.host_names.is_empty()) {
+            bail!("listening for other machines needs a password");
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .max_blocking_threads(16)
+            .thread_name("viewer")
+            .enable_all()
+            .build()?;
+        let is_loopback = wanted.is_loopback();
+        let wanted = SocketAddr::from((wanted, options.port));
+        let listener = runtime.block_on(TcpListener::bind(wanted));
+        let listener = listener.with_context(|| format!("cannot listen on {wanted}"))?;
+        let address = listener.local_addr()?;
+        // Traces are opened last: their tables are made in the background from then on.
         let library = Library::new(options.presets.clone(), &options.profiles)?;
         let regions = Loader::regions(&options.regions)?;
         let regions = regions.as_ref();
@@ -149,26 +170,6 @@ impl Viewer {
                 Some(Base { loader, tiles: Tiles::default() })
             }
         };
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .max_blocking_threads(16)
-            .thread_name("viewer")
-            .enable_all()
-            .build()?;
-        let wanted = options.listen.unwrap_or(Ipv4Addr::LOCALHOST.into());
-        if let Some(password) = &options.password
-            && password.chars().count() < MIN_PASSWORD
-        {
-            bail!("a password has at least {MIN_PASSWORD} characters");
-        }
-        if options.password.is_none() && (!wanted.is_loopback() || !options.host_names.is_empty()) {
-            bail!("listening for other machines needs a password");
-        }
-        let is_loopback = wanted.is_loopback();
-        let wanted = SocketAddr::from((wanted, options.port));
-        let listener = runtime.block_on(TcpListener::bind(wanted));
-        let listener = listener.with_context(|| format!("cannot listen on {wanted}"))?;
-        let address = listener.local_addr()?;
         let run = random()?[..16].to_owned();
         let state = Arc::new(Shared {
             symbols: Arc::new(Symbols::new(Arc::clone(&loader))),

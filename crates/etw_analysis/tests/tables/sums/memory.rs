@@ -1,6 +1,7 @@
 //! Tables of memory that are made of several events: committed pages, heaps, and counters of processes.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use etw_event::classes;
 use etw_schema::Struct;
@@ -52,8 +53,8 @@ impl Part for Commits {
             _ => return,
         };
         for page in pages(size) {
-            if !self.pages.contains_key(&page) {
-                self.pages.insert(page, time);
+            if let Entry::Vacant(free) = self.pages.entry(page) {
+                free.insert(time);
                 expected.add("virtual_alloc", "size", PAGE.into());
             }
         }
