@@ -174,7 +174,7 @@ fn read(path: &Path) -> Result<Opened> {
     }
     let bytes = fs::read(path).with_context(|| format!("cannot read {shown}"))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    open(&name, &openetw::profile::decode(&bytes))
+    open(&name, &etw_profile::decode(&bytes))
 }
 
 /// Returns the name of the file of a preset: readable, and different for different names.

@@ -394,7 +394,7 @@ mod tests {
                 if path.extension().is_none_or(|extension| extension != "wpaProfile") {
                     continue;
                 }
-                let text = openetw::profile::decode(&std::fs::read(&path).unwrap()).into_owned();
+                let text = etw_profile::decode(&std::fs::read(&path).unwrap()).into_owned();
                 let opened =
                     super::super::open("a", &text).unwrap_or_else(|error| panic!("{path:?}: {error:#}"));
                 files += 1;
