@@ -42,9 +42,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut install = Command::new(&python);
     install.args(["-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall"]).arg(&wheel);
     shell::run(&mut install)?;
-    let mut test = Command::new(&python);
-    test.args(["-m", "pytest", "--quiet"]).args(&options.pytest).current_dir(package());
-    shell::run(&mut test)
+    let test = |more: &[&str]| {
+        let mut test = Command::new(&python);
+        test.args(["-m", "pytest", "--quiet"]).args(more).args(&options.pytest).current_dir(package());
+        shell::run(&mut test)
+    };
+    // Tests record real kernels and clocks beside other programs: what failed runs again, once.
+    test(&[]).or_else(|_| test(&["--last-failed"]))
 }
 
 fn package() -> PathBuf {
