@@ -9,7 +9,7 @@ use openetw::symbols::Symbolizer;
 use openetw::tables::{Index, IndexWriter, Regions, RowTables, TraceIndex, Value};
 use openetw::{FileTime, Overview, Trace};
 
-/// Number of events after which progress is told.
+/// Number of events between progress reports.
 const PROGRESS_EVERY: u64 = 1 << 14;
 
 /// Complete tables.

@@ -69,7 +69,7 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// Fails if one of them cannot be read, or is no file of presets.
+    /// Fails if one of them cannot be read, or is not a preset file.
     pub(crate) fn new(directory: Option<PathBuf>, named: &[PathBuf]) -> Result<Library> {
         let named = named.iter().map(|path| read(path)).collect::<Result<_>>()?;
         Ok(Library { directory, named })

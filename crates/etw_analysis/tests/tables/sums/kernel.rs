@@ -6,7 +6,7 @@ use etw_event::{Ticks, classes};
 
 use super::said::{Expected, KERNEL_NETWORK, Part, Said, nanos};
 
-/// Length of a sampling interval without an event that tells it, in nanoseconds.
+/// Default sampling interval in nanoseconds, for traces without an event that states it.
 const INTERVAL: i128 = 1_000_000;
 /// States of threads.
 const TERMINATED: i128 = 4;
