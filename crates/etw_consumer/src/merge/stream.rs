@@ -79,16 +79,23 @@ impl Keys {
     #[inline(always)]
     fn item(&mut self, outline: Outline, at: usize) -> Turn {
         let key = self.scale.key(outline.raw_time());
-        if key < self.from {
-            return if self.greatest < self.from { Turn::Early } else { Turn::Outside(Side::Before) };
-        }
-        if key >= self.to {
-            return Turn::Outside(Side::After);
+        if key < self.from || key >= self.to {
+            return self.outside(key);
         }
         let steps_back = key < self.last;
         self.last = key;
         self.greatest = self.greatest.max(key);
         Turn::Has(Item { key: self.greatest, outline: Some(outline), at: at as u32, steps_back })
+    }
+
+    /// Returns the turn of a record outside of the time limits.
+    #[cold]
+    fn outside(&self, key: i64) -> Turn {
+        match (key < self.from, self.greatest < self.from) {
+            (true, true) => Turn::Early,
+            (true, false) => Turn::Outside(Side::Before),
+            (false, _) => Turn::Outside(Side::After),
+        }
     }
 }
 

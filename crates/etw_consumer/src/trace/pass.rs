@@ -196,14 +196,6 @@ impl<V: FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict> Sink for Reading<'_, V> {
             return ControlFlow::Break(());
         }
         let source = record.origin().source;
-        // The total is computed at the end.
-        if let Some(source) = statistics.sources.get_mut(source as usize) {
-            source.records += 1;
-            if source.records.is_multiple_of(PUBLISHED_EVERY) {
-                self.publish();
-            }
-        }
-        let statistics = &mut self.statistics;
         if let Some(loss) = loss_of(record) {
             statistics.add_loss(loss);
             if source >= self.first_live {
@@ -214,13 +206,18 @@ impl<V: FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict> Sink for Reading<'_, V> {
             self.pass.observe(record, source >= self.first_live);
         }
         let verdict = (self.visit)(&mut self.pass, record);
+        let delivered = u64::from(verdict != Verdict::Passed);
         let statistics = &mut self.statistics;
-        if verdict != Verdict::Passed {
-            statistics.delivered += 1;
-            if let Some(source) = statistics.sources.get_mut(source as usize) {
-                source.delivered += 1;
+        statistics.delivered += delivered;
+        // The total of all records is computed at the end.
+        if let Some(source) = statistics.sources.get_mut(source as usize) {
+            source.records += 1;
+            source.delivered += delivered;
+            if source.records.is_multiple_of(PUBLISHED_EVERY) {
+                self.publish();
             }
         }
+        let statistics = &self.statistics;
         // Otherwise a live session would wait once more.
         match verdict == Verdict::End || statistics.delivered >= self.limit {
             true => ControlFlow::Break(()),

@@ -3,7 +3,7 @@
 use etw_event::{Clock, Fields, PointerSize};
 
 use super::scan::{ansi_len, utf16_len};
-use super::{Elements, FRAME_START, Frame, LayoutDefect, MAX_EMPTY_VALUES, Op, Part, Plan, Shape, Stated};
+use super::{Elements, FRAME_START, Frame, LayoutDefect, MAX_EMPTY_VALUES, Op, Part, Plan, Shape};
 use crate::{Inference, Inferred};
 
 /// The positions of the properties in one event. Reused between events, so that locating does not allocate.
@@ -117,29 +117,33 @@ impl Located {
 }
 
 /// Locates the properties of a payload.
+///
+/// If the payload does not end where inferred properties end, locates only those that the source states.
 #[inline]
 pub(super) fn locate(plan: &Plan, payload: &[u8], pointer: PointerSize, located: &mut Located) {
-    locate_all(plan, payload, pointer, located);
-    // In this order, since most payloads end where their properties end.
-    if (located.end as usize != payload.len() || located.error.is_some())
-        && let Some(stated) = &plan.stated
-    {
-        locate_stated(stated, payload, pointer, located);
+    let mut plan = plan;
+    let mut inferred = None;
+    // One call in a loop, so that all of it is compiled in one place.
+    loop {
+        locate_all(plan, payload, pointer, located);
+        match &plan.stated {
+            // In this order, since most payloads end where their properties end.
+            Some(stated) if located.end as usize != payload.len() || located.error.is_some() => {
+                inferred = Some(stated.inferred);
+                plan = &stated.plan;
+            }
+            _ => break,
+        }
     }
-}
-
-/// Locates only the properties that the source states.
-#[cold]
-fn locate_stated(stated: &Stated, payload: &[u8], pointer: PointerSize, located: &mut Located) {
-    locate_all(&stated.plan, payload, pointer, located);
-    if located.error.is_none() {
-        let Inferred { from, what } = stated.inferred;
+    if let Some(Inferred { from, what }) = inferred
+        && located.error.is_none()
+    {
         let kind = LocateErrorKind::Inferred(what);
         located.error = Some(LocateError { property: from, offset: located.end, kind });
     }
 }
 
-#[inline]
+#[inline(always)]
 fn locate_all(plan: &Plan, payload: &[u8], pointer: PointerSize, located: &mut Located) {
     let top = plan.top();
     located.pointer = pointer;

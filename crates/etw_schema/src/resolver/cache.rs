@@ -18,10 +18,9 @@ pub(crate) struct Key<'a> {
     pub(crate) kind: KeyKind,
     /// Provider, class or message GUID; zero for hook ids.
     pub(crate) guid: Guid,
-    /// Id and version, opcode and version, hook id and version, or message number.
-    pub(crate) number: u32,
-    /// Windows build of the trace, if traces of several builds are read together; otherwise 0.
-    pub(crate) build: u32,
+    /// Id and version, opcode and version, hook id and version, or message number. If traces of several Windows builds
+    /// are read together, the upper half is the build.
+    pub(crate) number: u64,
     /// The complete event metadata of TraceLogging; empty for other events.
     pub(crate) blob: &'a [u8],
     /// The provider's traits, for TraceLogging.
@@ -48,6 +47,9 @@ pub(crate) enum KeyKind {
 const MAX_ENTRIES: usize = 16_384;
 const MAX_BYTES: usize = 16 << 20;
 
+/// The number of removed entries, which no key has.
+const REMOVED: u64 = u64::MAX;
+
 /// Number of places for recently found entries; a power of two.
 const RECENT: usize = 256;
 
@@ -57,8 +59,8 @@ pub(crate) struct Cache {
     /// Indexes of entries by the hashes of their keys. If two keys had one hash, they would displace each other.
     table: HashMap<u64, u32, BuildHasherDefault<Hashed>>,
     seeds: Seeds,
-    /// In insertion order; `None` for forgotten ones.
-    entries: Vec<Option<Entry>>,
+    /// In insertion order.
+    entries: Vec<Entry>,
     /// The entries that [`Cache::forget`] removes, by GUID.
     by_guid: HashMap<Guid, Vec<u32>>,
     /// Recently found entries, each at the place given by a cheap hash of its key. A place may have been overwritten,
@@ -72,8 +74,7 @@ pub(crate) struct Cache {
 struct Entry {
     kind: KeyKind,
     guid: Guid,
-    number: u32,
-    build: u32,
+    number: u64,
     blob: Box<[u8]>,
     traits: Box<[u8]>,
     outcome: Outcome,
@@ -98,7 +99,7 @@ impl Cache {
     pub(crate) fn find(&mut self, key: &Key<'_>) -> Option<usize> {
         let place = glance(key) % RECENT;
         let recent = self.recent[place] as usize;
-        if self.entry(recent).is_some_and(|entry| entry.is(key)) {
+        if self.entries.get(recent).is_some_and(|entry| entry.is(key)) {
             return Some(recent);
         }
         let found = self.search(key)?;
@@ -108,18 +109,13 @@ impl Cache {
 
     fn search(&self, key: &Key<'_>) -> Option<usize> {
         let index = *self.table.get(&self.seeds.hash(key))? as usize;
-        self.entry(index).is_some_and(|entry| entry.is(key)).then_some(index)
-    }
-
-    #[inline]
-    fn entry(&self, index: usize) -> Option<&Entry> {
-        self.entries.get(index)?.as_ref()
+        self.entries.get(index).is_some_and(|entry| entry.is(key)).then_some(index)
     }
 
     /// Returns the result stored in an entry.
     #[inline]
     pub(crate) fn outcome(&self, index: usize) -> Option<&Outcome> {
-        self.entry(index).map(|entry| &entry.outcome)
+        self.entries.get(index).map(|entry| &entry.outcome)
     }
 
     /// Adds an entry for a key that is not present.
@@ -131,15 +127,14 @@ impl Cache {
         }
         self.bytes += bytes;
         let index = self.entries.len() as u32;
-        self.entries.push(Some(Entry {
+        self.entries.push(Entry {
             kind: key.kind,
             guid: key.guid,
             number: key.number,
-            build: key.build,
             blob: key.blob.into(),
             traits: key.traits.into(),
             outcome,
-        }));
+        });
         if !matches!(key.kind, KeyKind::TraceLogging | KeyKind::TraceLoggingInPayload) {
             self.by_guid.entry(key.guid).or_default().push(index);
         }
@@ -150,8 +145,10 @@ impl Cache {
     /// Removes all entries of a GUID, except those resolved from metadata in the event itself.
     pub(crate) fn forget(&mut self, guid: &Guid) {
         for index in self.by_guid.remove(guid).unwrap_or_default() {
-            let Some(entry) = self.entries.get_mut(index as usize).and_then(Option::take) else { continue };
+            let Some(entry) = self.entries.get_mut(index as usize) else { continue };
             self.table.remove(&self.seeds.hash(&entry.key()));
+            entry.number = REMOVED;
+            entry.outcome = Err(Undecoded::NamelessMessage);
         }
     }
 
@@ -162,7 +159,8 @@ impl Cache {
 
     /// Returns the entries in insertion order.
     pub(crate) fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
-        self.entries.iter().flatten().map(|entry| &entry.outcome)
+        let entries = self.entries.iter().filter(|entry| entry.number != REMOVED);
+        entries.map(|entry| &entry.outcome)
     }
 }
 
@@ -171,15 +169,14 @@ impl Entry {
     fn is(&self, key: &Key<'_>) -> bool {
         self.kind == key.kind
             && self.number == key.number
-            && self.build == key.build
             && self.guid == key.guid
             && same(&self.blob, key.blob)
             && same(&self.traits, key.traits)
     }
 
     fn key(&self) -> Key<'_> {
-        let Entry { kind, guid, number, build, blob, traits, .. } = self;
-        Key { kind: *kind, guid: *guid, number: *number, build: *build, blob, traits }
+        let Entry { kind, guid, number, blob, traits, .. } = self;
+        Key { kind: *kind, guid: *guid, number: *number, blob, traits }
     }
 }
 
@@ -201,7 +198,7 @@ fn glance(key: &Key<'_>) -> usize {
     if let (first @ Some(_), last) = (key.blob.first_chunk(), key.blob.last_chunk()) {
         sum ^= word(first).rotate_left(17) ^ word(last).rotate_left(43) ^ key.blob.len() as u64;
     }
-    sum ^= u64::from(key.number) << 8 | key.kind as u64;
+    sum ^= key.number << 8 | key.kind as u64;
     (sum.wrapping_mul(FACTOR) >> 48) as usize
 }
 
@@ -221,9 +218,8 @@ impl Seeds {
     fn hash(&self, key: &Key<'_>) -> u64 {
         let Seeds([first, second, _]) = self;
         let guid = key.guid.to_u128();
-        let number = u64::from(key.number) << 8 | key.kind as u64;
         let hash = mix(guid as u64 ^ first, (guid >> 64) as u64 ^ second);
-        let hash = mix(hash ^ number, second ^ u64::from(key.build));
+        let hash = mix(hash ^ key.number, second ^ key.kind as u64);
         if key.blob.is_empty() { hash } else { self.bytes(self.bytes(hash, key.blob), key.traits) }
     }
 
@@ -302,7 +298,7 @@ mod tests {
         const B: u64 = 0xD6E8_FEB8_6659_FD93;
         let known = Seeds([A, B, 1]);
         let guid = |high: u64, low: u64| Guid::from_u128(u128::from(high) << 64 | u128::from(low));
-        let plain = |guid| Key { kind: KeyKind::Manifest, guid, number: 7, build: 0, blob: &[], traits: &[] };
+        let plain = |guid| Key { kind: KeyKind::Manifest, guid, number: 7, blob: &[], traits: &[] };
         let keys: Vec<Key<'_>> = (0..1000).map(|high| plain(guid(high, A))).collect();
         check(&known, &keys, 1);
         let blobs: Vec<[u8; 32]> = (0..1000_u128)
@@ -314,7 +310,7 @@ mod tests {
             .collect();
         let self_describing = |blob, traits| {
             let (kind, guid) = (KeyKind::TraceLogging, guid(1, 2));
-            Key { kind, guid, number: 0, build: 0, blob, traits }
+            Key { kind, guid, number: 0, blob, traits }
         };
         let keys: Vec<Key<'_>> = blobs.iter().map(|blob| self_describing(blob, &[])).collect();
         check(&known, &keys, 1);
@@ -330,7 +326,6 @@ mod tests {
             kind,
             guid: Guid::from_u128(guid),
             number,
-            build: 0,
             blob: &[],
             traits: &[],
         };

@@ -18,7 +18,7 @@ pub(super) fn partition_info_version(record: &Record<'_>) -> u8 {
 /// Returns the key of a record's schema.
 #[inline]
 pub(super) fn key_of<'a>(record: &Record<'a>) -> Key<'a> {
-    let key = |kind, guid, number| Key { kind, guid, number, build: 0, blob: &[], traits: &[] };
+    let key = |kind, guid, number| Key { kind, guid, number, blob: &[], traits: &[] };
     let kind = record.kind();
     if kind.has_hook_id() {
         let bytes = record.as_bytes();
@@ -27,7 +27,7 @@ pub(super) fn key_of<'a>(record: &Record<'a>) -> Key<'a> {
             PARTITION_INFO => partition_info_version(record),
             _ => bytes.u8_at(0).unwrap_or(0),
         };
-        return key(KeyKind::Hook, Guid::ZERO, u32::from(version) << 16 | u32::from(hook));
+        return key(KeyKind::Hook, Guid::ZERO, u64::from(version) << 16 | u64::from(hook));
     }
     let guid = record.provider_id();
     let descriptor = record.descriptor();
@@ -43,18 +43,18 @@ pub(super) fn key_of<'a>(record: &Record<'a>) -> Key<'a> {
                 }
             }
             if !blob.is_empty() {
-                return Key { kind: KeyKind::TraceLogging, guid, number: 0, build: 0, blob, traits };
+                return Key { kind: KeyKind::TraceLogging, guid, number: 0, blob, traits };
             }
         }
         return special_key(record, guid, &descriptor).unwrap_or_else(|| {
-            key(KeyKind::Manifest, guid, u32::from(descriptor.version) << 16 | u32::from(descriptor.id))
+            key(KeyKind::Manifest, guid, u64::from(descriptor.version) << 16 | u64::from(descriptor.id))
         });
     }
     match kind {
         HeaderKind::Message => key(KeyKind::Message, guid, descriptor.id.into()),
-        HeaderKind::Timed => key(KeyKind::Header, Guid::ZERO, kind as u32),
+        HeaderKind::Timed => key(KeyKind::Header, Guid::ZERO, kind as u64),
         _ => {
-            let number = u32::from(descriptor.version) << 8 | u32::from(descriptor.opcode.0);
+            let number = u64::from(descriptor.version) << 8 | u64::from(descriptor.opcode.0);
             key(KeyKind::Classic, guid, number)
         }
     }
@@ -63,7 +63,7 @@ pub(super) fn key_of<'a>(record: &Record<'a>) -> Key<'a> {
 /// Returns the key for the rarer forms of an `EVENT_HEADER`.
 #[inline]
 fn special_key<'a>(record: &Record<'a>, guid: Guid, descriptor: &EventDescriptor) -> Option<Key<'a>> {
-    let key = |kind, blob| Some(Key { kind, guid, number: 0, build: 0, blob, traits: &[] });
+    let key = |kind, blob| Some(Key { kind, guid, number: 0, blob, traits: &[] });
     if record.is_string_only() {
         return key(KeyKind::StringOnly, &[]);
     }

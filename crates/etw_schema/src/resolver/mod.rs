@@ -204,7 +204,7 @@ impl Resolver {
     fn index(&mut self, record: &Record<'_>) -> usize {
         let mut key = key_of(record);
         if self.is_mixed {
-            key.build = self.build_of(record);
+            key.number |= u64::from(self.build_of(record)) << 32;
         }
         match self.cache.find(&key) {
             Some(index) => index,
