@@ -17,6 +17,8 @@ use crate::reference;
 pub enum Kind {
     /// Process and thread starts, files, registry keys, and TraceLogging events; all are decodable.
     Mixed,
+    /// Like `Mixed`, with the start of a process or thread in every thousandth event at most, as recordings have them.
+    Recording,
     /// Like `Mixed`, in compressed buffers.
     Compressed,
     /// Context switches, the smallest of the frequent kernel events.
@@ -43,6 +45,7 @@ impl Kind {
     /// Names of all kinds.
     pub const ALL: &[(&str, Kind)] = &[
         ("mixed", Kind::Mixed),
+        ("recording", Kind::Recording),
         ("compressed", Kind::Compressed),
         ("switches", Kind::Switches),
         ("headers", Kind::Headers),
@@ -100,6 +103,9 @@ pub struct Summary {
 
 /// Start time of every generated trace: 2026-01-02T03:04:05Z.
 pub const START: FileTime = FileTime(134_117_966_450_000_000);
+/// In [`Kind::Recording`], the last templates are those of starts, and one event in so many may be one.
+const STARTS: usize = 2;
+const START_EVERY: u64 = 1000;
 /// Provider of the TraceLogging events.
 pub const PROVIDER_NAME: &str = "OpenETW-Generated";
 
@@ -130,6 +136,7 @@ pub fn write<W: Write + Seek>(out: W, recipe: &Recipe) -> Result<Summary, WriteE
     let mut writer = EtlWriter::new(out, options)?;
     let mut templates = templates(recipe.kind)?;
     let count = templates.len();
+    let usual = if recipe.kind == Kind::Recording { count - STARTS } else { count };
     let mut numbers = Numbers::new(recipe.events);
     // About a million events per second.
     let step = (clock.frequency() / 500_000).max(1) as usize;
@@ -141,7 +148,8 @@ pub fn write<W: Write + Seek>(out: W, recipe: &Recipe) -> Result<Summary, WriteE
         if index % recipe.turn.max(1) == 0 {
             processor = numbers.below(recipe.processors.max(1).into()) as u16;
         }
-        let template = &mut templates[numbers.below(count)];
+        let choices = if index % START_EVERY == 0 { count } else { usual };
+        let template = &mut templates[numbers.below(choices)];
         template.stamp(Ticks(ticks), index as u32);
         writer.write(processor, &template.bytes)?;
         if recipe.kind == Kind::Losses && index % 100 == 99 {
@@ -217,10 +225,20 @@ fn templates(kind: Kind) -> Result<Vec<Template>, WriteError> {
         }
         _ => {
             // The RPC call is omitted: its schema is not built in.
-            let references =
-                reference::events().into_iter().filter(|event| event.schema.provider.guid != reference::RPC);
-            let mut templates: Vec<Template> = references.map(|event| plain(event.record)).collect();
-            templates.push(plain(trace_logging().build()?));
+            let mut references = reference::events();
+            references.retain(|event| event.schema.provider.guid != reference::RPC);
+            let is_start = |event: &reference::ReferenceEvent| {
+                [reference::KERNEL_PROCESS, reference::THREAD].contains(&event.schema.provider.guid)
+            };
+            let mut templates: Vec<Template> = Vec::new();
+            if kind == Kind::Recording {
+                templates.push(plain(trace_logging().build()?));
+                references.sort_by_key(is_start);
+            }
+            templates.extend(references.into_iter().map(|event| plain(event.record)));
+            if kind != Kind::Recording {
+                templates.push(plain(trace_logging().build()?));
+            }
             return Ok(templates);
         }
     };

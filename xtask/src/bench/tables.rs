@@ -15,8 +15,8 @@ use super::{Effort, Peer, median, packaged_etw, python};
 use crate::process::{HOUR, Process};
 use crate::shell::{output, root};
 
-/// Inputs have this many times the events of other suites: about 8 GB.
-const LARGER: u64 = 160;
+/// The trace has this many times the events of other suites: 50 million, or 11 GB.
+const LARGER: u64 = 100;
 /// The compressed trace has this part of the events.
 const PART: u64 = 8;
 
@@ -27,37 +27,50 @@ pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
     let directory =
         tempfile::Builder::new().prefix("openetw-tables-").tempdir_in(crate::shell::target_dir())?;
     let events = effort.events * if effort.is_smoke() { 1 } else { LARGER };
-    let mut rows = Vec::new();
-    for (name, kind, events) in
-        [("compressed", Kind::Compressed, (events / PART).max(1)), ("plain", Kind::Mixed, events)]
-    {
-        let file = directory.path().join(format!("{name}.etl"));
-        traces::write(BufWriter::new(File::create(&file)?), &Recipe::new(kind, events))?;
-        let bytes = fs::metadata(&file)?.len() as f64;
-        let start = Instant::now();
-        run(&etw, &["index", "--force"], &file)?;
-        let seconds = start.elapsed().as_secs_f64();
-        rows.push(Row::new(
-            format!("index of a {name} trace of {:.1} GB: made", bytes / 1e9),
-            seconds / (bytes / 1e9),
-            "s/GB",
-        ));
-        if kind == Kind::Compressed {
-            fs::remove_file(&file)?;
-            continue;
-        }
-        let duckdb = duckdb(effort, &etw, &file)?;
-        rows.extend(opened(effort, &file, duckdb)?);
-        rows.extend(ranges(effort, &etw, &file)?);
-        for (what, arguments) in [
-            ("report", &["report"][..]),
-            ("report of a table with an index", &["report", "--table", "events", "--group-by", "kind"][..]),
-        ] {
-            let peak = peak_mib(&etw, arguments, &file)?;
-            rows.push(Row::new(format!("{what}: peak memory"), peak, "MiB"));
-        }
+    let mut rows = vec![compressed(&etw, directory.path(), (events / PART).max(1))?];
+    let file = directory.path().join("plain.etl");
+    generate(&file, events)?;
+    let gigabytes = fs::metadata(&file)?.len() as f64 / 1e9;
+    let seconds = index(&etw, &file)?;
+    rows.push(Row::new(format!("index of a trace of {gigabytes:.1} GB: made"), seconds / gigabytes, "s/GB"));
+    let duckdb = duckdb(effort, &etw, &file)?;
+    rows.extend(opened(effort, &file, duckdb)?);
+    rows.extend(ranges(effort, &etw, &file)?);
+    for (what, arguments) in [
+        ("report", &["report"][..]),
+        ("report of a table with an index", &["report", "--table", "events", "--group-by", "kind"][..]),
+    ] {
+        let peak = peak_mib(&etw, arguments, &file)?;
+        rows.push(Row::new(format!("{what}: peak memory without mapped files"), peak, "MiB"));
     }
     Ok(rows)
+}
+
+fn generate(file: &Path, events: u64) -> Result<()> {
+    traces::write(BufWriter::new(File::create(file)?), &Recipe::new(Kind::Recording, events))?;
+    Ok(())
+}
+
+/// Makes the index of a trace. Returns the seconds.
+fn index(etw: &Path, file: &Path) -> Result<f64> {
+    let start = Instant::now();
+    run(etw, &["index", "--force"], file)?;
+    Ok(start.elapsed().as_secs_f64())
+}
+
+/// Measures the index of a compressed trace, by the size of what is in it.
+fn compressed(etw: &Path, directory: &Path, events: u64) -> Result<Row> {
+    let (plain, file) = (directory.join("plain.etl"), directory.join("compressed.etl"));
+    generate(&plain, events)?;
+    let output = file.to_str().context("the path is not text")?;
+    run(etw, &["relog", "--compress", "--output", output], &plain)?;
+    let size = |file: &Path| Ok::<_, std::io::Error>(fs::metadata(file)?.len() as f64);
+    let (gigabytes, ratio) = (size(&plain)? / 1e9, size(&plain)? / size(&file)?);
+    let seconds = index(etw, &file)?;
+    fs::remove_file(&plain)?;
+    fs::remove_file(&file)?;
+    let name = format!("index of {gigabytes:.1} GB, compressed {ratio:.0} times: made");
+    Ok(Row::new(name, seconds / gigabytes, "s/GB"))
 }
 
 /// Returns the seconds that DuckDB takes for the same pivot over the exported table, on one thread and on two, if it is
@@ -153,7 +166,7 @@ fn ranges(effort: &Effort, etw: &Path, file: &Path) -> Result<Vec<Row>> {
     Ok(vec![Row { peer: Some(("without an index", median(&mut without))), ..row }])
 }
 
-/// Returns the greatest resident memory of a run of `etw`, by looking every few milliseconds.
+/// Returns the greatest memory of a run of `etw` besides mapped files, by looking every few milliseconds.
 fn peak_mib(etw: &Path, arguments: &[&str], file: &Path) -> Result<f64> {
     let mut command = Command::new(etw);
     command.args(arguments).arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -162,8 +175,9 @@ fn peak_mib(etw: &Path, arguments: &[&str], file: &Path) -> Result<f64> {
     let mut peak = 0.0_f64;
     loop {
         let text = fs::read_to_string(&status_file).unwrap_or_default();
-        let kib: Option<f64> =
-            text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().split(' ').next()?.parse().ok());
+        let kib: Option<f64> = text
+            .lines()
+            .find_map(|line| line.strip_prefix("RssAnon:")?.trim().split(' ').next()?.parse().ok());
         peak = peak.max(kib.unwrap_or(0.0) / 1024.0);
         if let Some(status) = child.try_wait()? {
             ensure!(status.success(), "etw {} failed: {status}", arguments.join(" "));
