@@ -32,7 +32,7 @@ etw report t.etl --table DiskIo/Read --group-by DiskNumber --sum TransferSize
 - Groups are sorted by the first value, the greatest first; `--sort` names another one, or a column to group by.
 - `--from`, `--to`, `--top`, `--symbols`, `--format text|json|csv|html` and `-o` are those of [reports](report.md). Times in JSON and CSV are nanoseconds from the start of the trace, and durations nanoseconds.
 - A stack is shown as its functions from the outermost to the innermost, separated by `;`.
-- Every kind of events is a table, `Provider/Event` or `Class/Type`: `time`, `process`, `thread`, `processor`, `version`, `level`, `activity`, `related_activity`, `stack`, and a column for each field that any version of the event has. Fields with names for their values have these in a second column, `FIELD_name`. Structs, arrays, addresses of networks and SIDs are texts.
+- Every kind of events is a table, `Provider/Event` or `Class/Type`: `time`, `process`, `thread`, `processor`, `version`, `level`, `activity`, `related_activity`, `stack`, and a column for each field that any version of the event has. Fields with names for their values have these in a second column, `FIELD_name`. Structs, arrays, addresses of networks and SIDs are texts; [`etw export --table`](export.md#tables-with-rows) writes structs and arrays as such.
 - The tables are made from all traces that are named: of large ones in [an index](index.md) beside the trace, of small ones in memory, which grows by about 24 bytes for each event. `--no-index` makes them in memory.
 - `--from` and `--to` select rows by `time`. Of tables whose rows have a start and an end, those count whose period overlaps the range; a missing start or end was before or after the trace. Rows without times always count.
 

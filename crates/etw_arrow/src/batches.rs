@@ -1,10 +1,12 @@
 //! The record batches of a table.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_ipc::reader::StreamReader;
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use etw_columns::{ColumnType, Table};
 
 use crate::ArrowTableError;
@@ -24,6 +26,8 @@ pub struct ArrowTable<'i> {
     /// Whether the first column is the number of the row.
     is_numbered: bool,
     columns: Vec<Source<'i>>,
+    /// The columns whose values come from elsewhere.
+    given: Vec<usize>,
 }
 
 impl<'i> ArrowTable<'i> {
@@ -34,6 +38,28 @@ impl<'i> ArrowTable<'i> {
     /// Returns [`ArrowTableError::Columns`] if the index is damaged, and [`ArrowTableError::Texts`] if the texts of a
     /// column are too long.
     pub fn new(table: Table<'i>) -> Result<ArrowTable<'i>, ArrowTableError> {
+        ArrowTable::with_fields(table, &[])
+    }
+
+    /// Prepares a table some of whose columns have values from elsewhere, such as arrays and structs, which an index
+    /// keeps as texts. These columns are null until [`ArrowTable::fill`] replaces them.
+    ///
+    /// `given` returns values for so many rows after those it returned before, as a stream in Arrow's format with at most
+    /// one record batch, whose columns have the names of those that they replace.
+    ///
+    /// # Errors
+    ///
+    /// As [`ArrowTable::new`]; and if `given` fails, returns no stream, or a column that the table does not have.
+    pub fn with_given(
+        table: Table<'i>,
+        given: &mut impl FnMut(usize) -> io::Result<Vec<u8>>,
+    ) -> Result<ArrowTable<'i>, ArrowTableError> {
+        let (schema, _) = piece(given, 0)?;
+        let fields: Vec<Field> = schema.fields().iter().map(|field| (**field).clone()).collect();
+        ArrowTable::with_fields(table, &fields)
+    }
+
+    fn with_fields(table: Table<'i>, fields: &[Field]) -> Result<ArrowTable<'i>, ArrowTableError> {
         let (description, index) = (table.schema(), table.index());
         let mut references = index.tables().flat_map(|table| table.schema().columns.iter());
         let is_numbered = description.column(ROW).is_none()
@@ -42,7 +68,7 @@ impl<'i> ArrowTable<'i> {
                     || (column.column_type == ColumnType::Stack && description.name == "frames")
             });
         let all: Vec<usize> = (0..description.columns.len()).collect();
-        ArrowTable::of_columns(table, &all, is_numbered)
+        ArrowTable::of_columns(table, &all, is_numbered, fields)
     }
 
     /// Prepares some columns of a table, by their numbers, in this order and without the number of the row.
@@ -51,17 +77,29 @@ impl<'i> ArrowTable<'i> {
     ///
     /// As [`ArrowTable::new`], and [`ArrowTableError::Columns`] if there is no such column.
     pub fn with_columns(table: Table<'i>, columns: &[usize]) -> Result<ArrowTable<'i>, ArrowTableError> {
-        ArrowTable::of_columns(table, columns, false)
+        ArrowTable::of_columns(table, columns, false, &[])
     }
 
     fn of_columns(
         table: Table<'i>,
         columns: &[usize],
         is_numbered: bool,
+        fields: &[Field],
     ) -> Result<ArrowTable<'i>, ArrowTableError> {
         let (description, index) = (table.schema(), table.index());
-        let columns: Vec<Source<'i>> =
-            columns.iter().map(|number| Source::new(table, *number)).collect::<Result<_, _>>()?;
+        let given = fields.iter().map(|field| {
+            let missing = || ArrowError::SchemaError(format!("no column '{}'", field.name()));
+            description.column(field.name()).ok_or_else(missing)
+        });
+        let given: Vec<usize> = given.collect::<Result<_, _>>()?;
+        let source = |number: &usize| {
+            let place = given.iter().position(|other| other == number);
+            match place.and_then(|place| fields.get(place)) {
+                Some(field) => Source::given(table, *number, field.data_type().clone()),
+                None => Source::new(table, *number),
+            }
+        };
+        let columns: Vec<Source<'i>> = columns.iter().map(source).collect::<Result<_, _>>()?;
         let number = is_numbered.then(|| {
             let metadata = HashMap::from([("summary".to_owned(), "Number of the row.".to_owned())]);
             Field::new(ROW, DataType::UInt32, false).with_metadata(metadata)
@@ -73,7 +111,7 @@ impl<'i> ArrowTable<'i> {
         let metadata: HashMap<String, String> =
             texts.map(|(key, text)| (key.to_owned(), text.to_string())).into();
         let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
-        Ok(ArrowTable { table, schema, is_numbered, columns })
+        Ok(ArrowTable { table, schema, is_numbered, columns, given })
     }
 
     /// Returns the schema of the batches.
@@ -82,10 +120,48 @@ impl<'i> ArrowTable<'i> {
     }
 
     /// Returns the batches in the order of rows, each with at most 65,536 rows and 4,194,304 frames of stacks. After an
-    /// error there are no more.
+    /// error there are no more. Columns with values from elsewhere are null.
     pub fn batches(&self) -> Batches<'_, 'i> {
         Batches { table: self, chunk: 0, row: 0, values: Vec::new() }
     }
+
+    /// Returns a batch with the values of the next rows that `given` returns. All batches are filled, in their order.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `given` fails, or returns other columns or another number of rows.
+    pub fn fill(
+        &self,
+        batch: &RecordBatch,
+        given: &mut impl FnMut(usize) -> io::Result<Vec<u8>>,
+    ) -> Result<RecordBatch, ArrowTableError> {
+        let (_, arrays) = piece(given, batch.num_rows())?;
+        let mut columns = batch.columns().to_vec();
+        for (place, array) in self.given.iter().zip(arrays) {
+            if let Some(column) = columns.get_mut(place + usize::from(self.is_numbered)) {
+                *column = array;
+            }
+        }
+        Ok(RecordBatch::try_new(self.schema(), columns)?)
+    }
+}
+
+/// Returns the schema and the columns of the next rows.
+fn piece(
+    given: &mut impl FnMut(usize) -> io::Result<Vec<u8>>,
+    rows: usize,
+) -> Result<(SchemaRef, Vec<ArrayRef>), ArrowTableError> {
+    let stream = given(rows).map_err(ArrowError::from)?;
+    let mut reader = StreamReader::try_new(stream.as_slice(), None)?;
+    let schema = reader.schema();
+    let arrays = match reader.next() {
+        Some(batch) => batch?.columns().to_vec(),
+        None => Vec::new(),
+    };
+    if arrays.iter().any(|array| array.len() != rows) {
+        return Err(ArrowError::InvalidArgumentError(format!("not {rows} values")).into());
+    }
+    Ok((schema, arrays))
 }
 
 /// The batches of a table.
@@ -116,7 +192,7 @@ impl Iterator for Batches<'_, '_> {
 
 impl Batches<'_, '_> {
     fn batch(&mut self) -> Result<RecordBatch, ArrowTableError> {
-        let ArrowTable { table, schema, is_numbered, columns } = self.table;
+        let ArrowTable { table, schema, is_numbered, columns, .. } = self.table;
         if self.row == 0 {
             self.values = columns.iter().map(|column| column.decode(self.chunk)).collect::<Result<_, _>>()?;
         }

@@ -8,7 +8,7 @@ use arrow_array::builder::StringBuilder;
 use arrow_array::types::Int32Type;
 use arrow_array::{
     ArrayRef, BooleanArray, DictionaryArray, DurationNanosecondArray, Float64Array, Int32Array, Int64Array,
-    ListArray, StringArray, TimestampNanosecondArray, UInt32Array, UInt64Array,
+    ListArray, StringArray, TimestampNanosecondArray, UInt32Array, UInt64Array, new_null_array,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, TimeUnit};
@@ -36,6 +36,8 @@ enum Kind<'i> {
     /// Codes of texts or GUIDs, which become places in a dictionary of this column.
     Dictionary(Dictionary),
     Stack(Stacks<'i>),
+    /// Values that come from elsewhere.
+    Given(DataType),
 }
 
 /// The texts of a column.
@@ -80,10 +82,23 @@ impl<'i> Source<'i> {
         Ok(Source { reader, kind })
     }
 
+    /// Prepares a column whose values come from elsewhere.
+    pub(crate) fn given(
+        table: Table<'i>,
+        number: usize,
+        data_type: DataType,
+    ) -> Result<Source<'i>, ArrowTableError> {
+        Ok(Source { reader: table.column(number)?, kind: Kind::Given(data_type) })
+    }
+
     /// Returns the field of the column in the schema.
     pub(crate) fn field(&self, index: &Index) -> Field {
         let column = self.reader.column();
-        Field::new(&*column.name, data_type(column.column_type), true).with_metadata(metadata(column, index))
+        let data_type = match &self.kind {
+            Kind::Given(data_type) => data_type.clone(),
+            _ => data_type(column.column_type),
+        };
+        Field::new(&*column.name, data_type, true).with_metadata(metadata(column, index))
     }
 
     /// Decodes the values of a chunk.
@@ -119,6 +134,9 @@ impl<'i> Source<'i> {
 
     /// Returns some rows of a chunk as an array.
     pub(crate) fn array(&self, values: &Decoded, rows: Range<usize>) -> Result<ArrayRef, ArrowTableError> {
+        if let Kind::Given(data_type) = &self.kind {
+            return Ok(new_null_array(data_type, rows.len()));
+        }
         Ok(match values {
             Decoded::U64(values) => Arc::new(UInt64Array::new(numbers(values, &rows), nulls(values, &rows))),
             Decoded::F64(values) => Arc::new(Float64Array::new(numbers(values, &rows), nulls(values, &rows))),
@@ -143,7 +161,9 @@ impl<'i> Source<'i> {
                     let truths = rows.map(|row| values.get(row).map(|value| value != 0));
                     Arc::new(truths.collect::<BooleanArray>())
                 }
-                Kind::Plain => Arc::new(UInt32Array::new(numbers(values, &rows), nulls(values, &rows))),
+                Kind::Plain | Kind::Given(_) => {
+                    Arc::new(UInt32Array::new(numbers(values, &rows), nulls(values, &rows)))
+                }
             },
         })
     }

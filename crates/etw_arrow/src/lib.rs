@@ -40,6 +40,9 @@
 //! | `Stack` | list of `UInt64` | frames, the innermost first |
 //! | `Row` | `UInt32` | number of a row of the table that the metadata names |
 //!
+//! Columns with arrays and structs have texts in an index; their values may be given from elsewhere
+//! ([`ArrowTable::with_given`]).
+//!
 //! A table that others refer to starts with the column `row`, the number of the row. The metadata of a column has its
 //! `summary`, its `unit` (`count`, `ns`, `bytes`, `percent`, `address`, `hex` or `id`), and for rows and stacks of a
 //! trace's tables the `table`; that of a table its `name`, `title` and `summary`.
@@ -53,4 +56,4 @@ mod files;
 
 pub use batches::{ArrowTable, Batches};
 pub use error::ArrowTableError;
-pub use files::{write_arrow, write_parquet};
+pub use files::{write_arrow, write_arrow_with, write_parquet, write_parquet_with};

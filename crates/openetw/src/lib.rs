@@ -384,7 +384,10 @@ pub mod tables {
     /// ```
     #[cfg(feature = "columns")]
     pub mod arrow {
-        pub use etw_arrow::{ArrowTable, ArrowTableError, Batches, write_arrow, write_parquet};
+        pub use etw_arrow::{
+            ArrowTable, ArrowTableError, Batches, write_arrow, write_arrow_with, write_parquet,
+            write_parquet_with,
+        };
     }
 
     pub use etw_analysis::{

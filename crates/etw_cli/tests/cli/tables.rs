@@ -322,6 +322,17 @@ fn tables_are_exported_as_files() {
     let out = etw.path("disk.parquet");
     etw.ok(&["export", &trace, "-o", &out, "--table", "disk"]);
     assert!(std::fs::read(&out).unwrap().starts_with(b"PAR1"));
+    // All rows of all tables are there, as an index has them.
+    let (out, indexes) = (etw.path("all.arrow"), etw.path("indexes"));
+    let said = crate::export::says(&etw, &["export", &trace, "-o", &out, "--table", "all"]);
+    let index =
+        json_lines(&etw.ok(&["index", &trace, "--index-dir", &indexes, "--format", "json"])).remove(0);
+    assert!(
+        number(&index["tables"]["buffers"]["rows"]) > 300 && number(&index["tables"]["traces"]["rows"]) == 1
+    );
+    let rows =
+        format!("all.arrow: {} rows, {} tables", index["rows"], index["tables"].as_object().unwrap().len());
+    assert!(said.contains(&rows), "{said} {rows}");
     for (args, expected) in [
         (&["-o", "x.parquet", "--table", "disks"][..], "no table 'disks'; there are: all, events, "),
         (&["-o", "x.parquet", "--table", "DiskIo/None"], "no events 'DiskIo/None'"),
@@ -331,6 +342,44 @@ fn tables_are_exported_as_files() {
         let (code, said) = etw.fails(&[&["export", &trace], args].concat());
         assert!(code == 2 && said.contains(expected), "{args:?}: {said}");
     }
+}
+
+/// Reads a Parquet file.
+#[cfg(feature = "columns")]
+fn parquet(path: &str) -> Vec<arrow_array::RecordBatch> {
+    let file = std::fs::File::open(path).unwrap();
+    let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+    reader.build().unwrap().map(Result::unwrap).collect()
+}
+
+#[cfg(feature = "columns")]
+#[test]
+fn arrays_are_exported_as_lists() {
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Int16Type, Int32Type};
+
+    let Some(directory) = etw_testkit::data::data_dir() else { return };
+    let etw = Etw::new();
+    // The values are those that another reader shows.
+    let trace = directory.join("nettrace/eventpipe-dotnetcore5.0-win-x64-arraytypes.nettrace.zst");
+    let out = etw.path("lists.parquet");
+    etw.ok(&["export", trace.to_str().unwrap(), "-o", &out, "--table", "TestEventSource0/TestEvent1"]);
+    let batches = parquet(&out);
+    let [batch] = &batches[..] else { panic!("{}", batches.len()) };
+    assert_eq!(batch.num_rows(), 1);
+    let list = |name: &str| batch.column_by_name(name).unwrap().as_list::<i32>().value(0);
+    let words = [2_032_854_139, 1_608_221_689, 1_470_019_200, 199_494_339, 1_238_846_140, 1_366_609_043];
+    assert_eq!(list("arg0").as_primitive::<Int32Type>().values()[..], words);
+    assert_eq!(list("arg1").as_primitive::<Int16Type>().values()[..], [26494, 17115, -7229, 18850, 27931]);
+    let text = etw.ok(&[
+        "report",
+        trace.to_str().unwrap(),
+        "--table",
+        "TestEventSource0/TestEvent1",
+        "--columns",
+        "arg1",
+    ]);
+    assert!(text.contains("26494"), "{text}");
 }
 
 #[test]

@@ -31,6 +31,7 @@ mod builder;
 mod collect;
 mod encode;
 mod kind;
+mod nested;
 mod table;
 
 use std::collections::HashMap;
@@ -47,6 +48,7 @@ use encode::{Encoders, Job};
 use table::TableKey;
 
 pub use collect::{RowCollector, Rows};
+pub use nested::NestedColumns;
 pub use table::HEADER_COLUMNS;
 
 /// Limit of open files.

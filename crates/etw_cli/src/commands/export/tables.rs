@@ -1,8 +1,10 @@
 //! Export of tables with rows as Parquet or Arrow files.
 
+use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use etw_app::input::{Filters, Opened};
@@ -10,6 +12,7 @@ use etw_app::schemas::Schemas;
 use etw_app::{UsageError, output};
 use openetw::analysis::Machines;
 use openetw::export::ColumnFormat;
+use openetw::export::columns::NestedColumns;
 use openetw::tables::{EventKinds, EventTable, Index, IndexWriter, RowTables, Table, arrow, row_tables};
 
 use super::{prepare, say};
@@ -49,7 +52,8 @@ pub(super) fn run(args: &ExportArgs, format: ColumnFormat) -> Result<()> {
     )?;
     // The index may be larger than the memory.
     let directory = tempfile::Builder::new().prefix("etw-export-").tempdir()?;
-    let (index, names) = read(args, &mut opened, &directory.path().join("index"))?;
+    let of_events = event_tables(args, &mut opened)?;
+    let (index, names) = read(args, &mut opened, of_events.clone(), &directory.path().join("index"))?;
     let failed = |path: &Path| format!("{}: cannot be written", path.display());
     let mut rows = 0;
     for name in &names {
@@ -62,7 +66,15 @@ pub(super) fn run(args: &ExportArgs, format: ColumnFormat) -> Result<()> {
             }
         };
         let file = file.with_context(|| failed(&path))?;
-        write(table, BufWriter::new(file), format).with_context(|| failed(&path))?;
+        let file = BufWriter::new(file);
+        let of_events = of_events.iter().find(|of_events| of_events.schema().name == **name);
+        match of_events.map(|of_events| (of_events, nested(of_events))) {
+            Some((of_events, columns)) if !columns.names().is_empty() => {
+                write_nested(table, of_events, columns, &mut opened, file, format)
+            }
+            _ => write(table, file, format),
+        }
+        .with_context(|| failed(&path))?;
         rows += table.rows();
     }
     say(&args.output, &[(rows, &"rows"), (names.len() as u64, &"tables")]);
@@ -70,8 +82,12 @@ pub(super) fn run(args: &ExportArgs, format: ColumnFormat) -> Result<()> {
 }
 
 /// Reads the traces into an index in a temporary file. Returns it with the names of the tables to write.
-fn read(args: &ExportArgs, opened: &mut Opened, path: &Path) -> Result<(Index, Vec<String>)> {
-    let of_events = event_tables(args, opened)?;
+fn read(
+    args: &ExportArgs,
+    opened: &mut Opened,
+    of_events: Vec<EventTable>,
+    path: &Path,
+) -> Result<(Index, Vec<String>)> {
     let mut names: Vec<String> = Vec::new();
     for name in &args.table {
         match name == ALL {
@@ -135,4 +151,72 @@ fn write(table: Table<'_>, mut file: BufWriter<File>, format: ColumnFormat) -> R
         _ => arrow::write_parquet(table, &mut file)?,
     }
     Ok(file.flush()?)
+}
+
+/// Returns the columns of a table of events whose values are arrays or structs of the same types in all versions.
+fn nested(table: &EventTable) -> NestedColumns {
+    let mut nested = NestedColumns::default();
+    let places: Vec<_> = table.schemas().iter().map(|schema| (&**schema, table.columns_of(schema))).collect();
+    for (number, column) in table.schema().columns.iter().enumerate() {
+        let of_column = places.iter().filter_map(|(schema, columns)| {
+            let (property, _) = columns.iter().find(|(_, column)| *column == number)?;
+            Some((*schema, *property))
+        });
+        nested.add(&column.name, &of_column.collect::<Vec<_>>());
+    }
+    nested
+}
+
+/// Writes a table of events. The index has texts for arrays and structs, so the trace is read again for their values.
+fn write_nested(
+    table: Table<'_>,
+    of_events: &EventTable,
+    mut nested: NestedColumns,
+    opened: &mut Opened,
+    mut file: BufWriter<File>,
+    format: ColumnFormat,
+) -> Result<()> {
+    let columns: Vec<Option<usize>> =
+        nested.names().iter().map(|name| of_events.schema().column(name)).collect();
+    // By the address of the schema, which is kept: the property of each column.
+    let mut places = HashMap::new();
+    let mut reader = opened.trace.reader()?;
+    let mut given = |rows: usize| -> io::Result<Vec<u8>> {
+        while nested.rows() < rows {
+            let Some(mut record) = reader.next_record() else {
+                return Err(io::Error::other("the trace has changed"));
+            };
+            let event = record.event();
+            if !of_events.has(&event) {
+                continue;
+            }
+            let (Some(schema), Ok(properties)) = (event.schema(), event.properties.as_ref()) else {
+                nested.put([]);
+                continue;
+            };
+            let (properties_of, _) = places.entry(Arc::as_ptr(schema)).or_insert_with(|| {
+                let known = of_events.columns_of(schema);
+                let property = |column: &Option<usize>| {
+                    known.iter().find(|(_, other)| Some(*other) == *column).map(|(property, _)| *property)
+                };
+                (columns.iter().map(property).collect::<Vec<_>>(), schema.clone())
+            });
+            nested.put(properties_of.iter().map(|property| properties.iter().nth((*property)?)));
+        }
+        nested.take()
+    };
+    match format {
+        ColumnFormat::Arrow => arrow::write_arrow_with(table, &mut given, &mut file)?,
+        _ => arrow::write_parquet_with(table, &mut given, &mut file)?,
+    }
+    file.flush()?;
+    let (times, values) = nested.lost();
+    if times + values > 0 {
+        output::warn(&format_args!(
+            "{}: {} values are null: columns cannot hold them",
+            of_events.schema().name,
+            times + values
+        ));
+    }
+    Ok(())
 }
