@@ -1,11 +1,11 @@
 //! Activity over time: processor time by process, and events by provider, in spans of equal length.
 
-use std::collections::HashMap;
 use std::hash::Hash;
 
 use etw_consumer::Event;
 use etw_event::{FileTime, Guid};
 
+use crate::maps::HashMap;
 use crate::processes::{Processes, ThreadIndex};
 use crate::{Duration, Window};
 
@@ -43,7 +43,7 @@ pub(crate) struct SpanSums<K> {
 impl<K> Default for SpanSums<K> {
     /// Returns sums that count nothing.
     fn default() -> SpanSums<K> {
-        SpanSums { start: 0, span: 0, rows: HashMap::new(), others: Vec::new() }
+        SpanSums { start: 0, span: 0, rows: HashMap::default(), others: Vec::new() }
     }
 }
 
@@ -52,7 +52,7 @@ impl<K: Eq + Hash> SpanSums<K> {
     pub(crate) fn new(start: FileTime, end: Option<FileTime>) -> SpanSums<K> {
         let length = end.map_or(0, |end| end.0.saturating_sub(start.0)).max(0);
         let span = if length == 0 { FIRST_SPAN } else { length / SPANS as i64 + 1 };
-        SpanSums { start: start.0, span, rows: HashMap::new(), others: Vec::new() }
+        SpanSums { start: start.0, span, rows: HashMap::default(), others: Vec::new() }
     }
 
     /// Adds a value at a time.
@@ -119,7 +119,7 @@ pub(crate) struct Providers {
 
 impl Providers {
     pub(crate) fn new(start: FileTime, end: Option<FileTime>) -> Providers {
-        Providers { events: SpanSums::new(start, end), names: HashMap::new() }
+        Providers { events: SpanSums::new(start, end), names: HashMap::default() }
     }
 
     #[inline]
@@ -145,7 +145,7 @@ pub(crate) fn activity(
     label: impl Fn(Option<crate::processes::ProcessIndex>) -> String,
 ) -> Activity {
     let (mut span, start) = (providers.events.span, FileTime(providers.events.start));
-    let mut of_process: HashMap<_, Vec<u64>> = HashMap::new();
+    let mut of_process: HashMap<_, Vec<u64>> = HashMap::default();
     let mut threads = threads;
     // Both get the same length; each length is the initial one times a power of two.
     while threads.span < span && threads.span > 0 {
@@ -171,7 +171,7 @@ pub(crate) fn activity(
     let mut busy: Vec<(String, Vec<u64>)> =
         of_process.into_iter().map(|(process, sums)| (label(process), sums)).collect();
     busy.push(("others".to_owned(), threads.others));
-    let mut by_provider: HashMap<String, Vec<u64>> = HashMap::new();
+    let mut by_provider: HashMap<String, Vec<u64>> = HashMap::default();
     for (guid, sums) in events.rows {
         let name = providers.names.get(&guid).cloned().unwrap_or_else(|| guid.to_string());
         add_all(by_provider.entry(name).or_default(), &sums);

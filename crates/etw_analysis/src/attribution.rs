@@ -1,6 +1,5 @@
 //! Attribution of kernel events to processes and threads if their headers do not name them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use etw_consumer::{
@@ -10,6 +9,7 @@ use etw_event::{FileTime, Record, classes};
 use etw_schema::Properties;
 
 use crate::ProcessFilter;
+use crate::maps::HashMap;
 
 /// Maximum number of threads remembered; events of further ones are not attributed.
 const MAX_THREADS: usize = 1 << 20;

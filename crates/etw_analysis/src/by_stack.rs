@@ -1,7 +1,5 @@
 //! What events weigh, counted by their stacks.
 
-use std::collections::HashMap;
-
 use etw_consumer::{Event, Stack};
 use etw_event::{Guid, PointerSize, Record, Ticks, classes};
 
@@ -9,6 +7,7 @@ use crate::call_tree::WeightUnit;
 use crate::class::{Group, class};
 use crate::facts::{Fact, Switched};
 use crate::managed::ClrProvider;
+use crate::maps::HashMap;
 use crate::payload::Payload;
 use crate::processes::{Processes, ThreadIndex};
 use crate::samples::{SampleCount, Samples};
@@ -152,9 +151,9 @@ impl ByStack {
             weight,
             tree: StackTree::default(),
             all: SampleCount::default(),
-            begun: HashMap::new(),
-            left: HashMap::new(),
-            entered: HashMap::new(),
+            begun: HashMap::default(),
+            left: HashMap::default(),
+            entered: HashMap::default(),
             chains: WaitChains::default(),
             frames: Vec::new(),
         }

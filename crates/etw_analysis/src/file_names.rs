@@ -1,9 +1,8 @@
 //! Names of files, by the keys that events contain.
 
-use std::collections::HashMap;
-
 use etw_consumer::Event;
 
+use crate::maps::HashMap;
 use crate::volumes::Volumes;
 
 /// Number of a file, in order of first appearance.

@@ -1,6 +1,6 @@
 //! Images: files mapped into the memory of processes and of the kernel.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 use etw_consumer::Event;
 use etw_event::Guid;
@@ -8,6 +8,7 @@ use etw_schema::Properties;
 use etw_symbols::{Module, PdbId, WindowsImage};
 
 use crate::embedded::ModuleNames;
+use crate::maps::{HashMap, HashSet};
 use crate::processes::{ProcessIndex, Processes};
 
 /// Number of an image's file, in order of first appearance.

@@ -31,6 +31,7 @@ mod images;
 mod kernel_functions;
 mod machines;
 mod managed;
+mod maps;
 mod modules;
 mod names;
 mod payload;

@@ -1,9 +1,9 @@
 //! The machines of a trace whose files are of several.
 
-use std::collections::HashSet;
-
 use etw_consumer::Trace;
 use etw_event::Record;
+
+use crate::maps::HashSet;
 
 /// The machine of each source of a trace. Ids, addresses and numbers in events have a meaning on one machine only.
 ///

@@ -1,6 +1,6 @@
 //! Function names of the addresses in a trace.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use etw_symbols::{Frame, IlPlace, KernelSymbols, Module, Symbol, Symbolizer, WindowsImage};
@@ -8,6 +8,7 @@ use etw_symbols::{Frame, IlPlace, KernelSymbols, Module, Symbol, Symbolizer, Win
 use crate::images::{ImageIndex, Images};
 use crate::kernel_functions::KernelFunctions;
 use crate::managed::{Assembly, CodeVersion, Method, Methods};
+use crate::maps::HashMap;
 use crate::processes::{ProcessIndex, Processes};
 use crate::system_modules::{is_system_assembly, is_system_path};
 
@@ -265,7 +266,7 @@ impl Names {
         let wanted = places.iter().filter(|place| !is_named(place));
         let wanted: BTreeSet<(ImageIndex, u64)> = wanted.filter_map(|place| place.image).collect();
         let wanted: Vec<(ImageIndex, u64)> = wanted.into_iter().collect();
-        let mut symbols = HashMap::new();
+        let mut symbols = HashMap::default();
         for of_image in wanted.chunk_by(|one, next| one.0 == next.0) {
             let Some((index, _)) = of_image.first() else { continue };
             let image = sources.images.get(*index);

@@ -1,11 +1,10 @@
 //! Processes and threads over time. Ids are reused, so each process and thread has its own number for counting.
 
-use std::collections::HashMap;
-
 use etw_consumer::Event;
 use etw_event::{FileTime, Record};
 
 use crate::Machines;
+use crate::maps::HashMap;
 
 /// Number of a process, in order of first appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -273,7 +272,7 @@ impl Processes {
     /// Returns the processes of thread ids over time, by machine and id: each with the time from which on it had the id. The
     /// first one had it from the start.
     pub(crate) fn of_threads(&self) -> HashMap<(u32, u32), Vec<(FileTime, Option<ProcessIndex>)>> {
-        let mut all: HashMap<_, Vec<_>> = HashMap::new();
+        let mut all: HashMap<_, Vec<_>> = HashMap::default();
         for thread in &self.threads {
             let of_id = all.entry((thread.machine, thread.id)).or_default();
             let since = if of_id.is_empty() { FileTime(i64::MIN) } else { thread.since };

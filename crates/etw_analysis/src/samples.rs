@@ -1,12 +1,13 @@
 //! Samples and their stacks.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use etw_event::{FileTime, PointerSize, Record, Ticks};
 
 use crate::activity::SpanSums;
 use crate::facts::Sampled;
 use crate::managed::{CodeVersion, CodeVersions};
+use crate::maps::HashMap;
 use crate::payload::{KERNEL_32, KERNEL_64, Payload};
 use crate::processes::{Processes, ThreadIndex};
 use crate::stacks::{NodeIndex, Parent, StackTree};
@@ -109,17 +110,17 @@ impl Samples {
         Samples {
             intervals: Vec::new(),
             is_32_bit: false,
-            waiting: HashMap::new(),
+            waiting: HashMap::default(),
             order: VecDeque::new(),
             spare: Vec::new(),
-            keys: HashMap::new(),
+            keys: HashMap::default(),
             definitions: Vec::new(),
-            halves: HashMap::new(),
-            keyed: HashMap::new(),
+            halves: HashMap::default(),
+            keyed: HashMap::default(),
             taken: None,
             tree: StackTree::default(),
             versions: CodeVersions::default(),
-            by_thread: HashMap::new(),
+            by_thread: HashMap::default(),
             timeline: SpanSums::default(),
             all: SampleCount::default(),
         }

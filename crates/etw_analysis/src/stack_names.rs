@@ -4,7 +4,6 @@
 //! stacks, for what names addresses, for the addresses in the stacks of the wanted events, and then by the caller.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,6 +17,7 @@ use crate::embedded::Kept;
 use crate::images::Images;
 use crate::kernel_functions::KernelFunctions;
 use crate::managed::{ClrEvent, ClrProvider, CodeVersion, CodeVersions, JitEvent, Methods};
+use crate::maps::{HashMap, HashSet};
 use crate::names::{self, Names, Sources, Space};
 use crate::payload::{KERNEL_32, KERNEL_64, Payload};
 use crate::processes::{ProcessIndex, Processes};
@@ -222,7 +222,7 @@ impl StackNames {
 
 /// Returns what was found of each address, free of what other threads cannot use.
 fn codes(names: &Names) -> HashMap<(Space, u64), Code> {
-    let mut texts: HashSet<Arc<str>> = HashSet::new();
+    let mut texts: HashSet<Arc<str>> = HashSet::default();
     let mut shared = |text: &str| match texts.get(text) {
         Some(known) => Arc::clone(known),
         None => {
@@ -355,7 +355,7 @@ impl Learned {
             methods: Methods::default(),
             versions: CodeVersions::default(),
             changes: Changes::default(),
-            short: HashSet::new(),
+            short: HashSet::default(),
         }
     }
 

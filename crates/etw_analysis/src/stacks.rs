@@ -1,9 +1,8 @@
 //! Stacks of samples: a tree for each thread, from the outermost address to the innermost.
 
-use std::collections::HashMap;
-
 use crate::Duration;
 use crate::managed::CodeVersion;
+use crate::maps::HashMap;
 use crate::processes::ThreadIndex;
 use crate::switches::ReadiedBy;
 

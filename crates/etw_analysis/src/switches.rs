@@ -1,11 +1,10 @@
 //! Context switches: how long threads ran, what they waited for, and what made them ready.
 
-use std::collections::HashMap;
-
 use etw_event::{FileTime, Record};
 
 use crate::activity::SpanSums;
 use crate::facts::Switched;
+use crate::maps::HashMap;
 use crate::payload::Payload;
 use crate::processes::{Processes, ThreadIndex};
 use crate::{Duration, Window};

@@ -1,8 +1,8 @@
 //! Volumes: the paths of the kernel's devices as users know them.
 
-use std::collections::HashMap;
-
 use etw_consumer::Event;
+
+use crate::maps::HashMap;
 
 /// Maximum number of volumes of a machine.
 const MAX_VOLUMES: usize = 1 << 12;

@@ -1,12 +1,12 @@
 //! What ended waits, and what that had waited for itself.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use etw_event::FileTime;
 
 use crate::facts::Switched;
 use crate::managed::CodeVersion;
+use crate::maps::HashMap;
 use crate::processes::{Processes, ThreadIndex};
 use crate::samples::Samples;
 use crate::stacks::{Link, NodeIndex, Parent, StackTree};

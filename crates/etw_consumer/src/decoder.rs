@@ -10,7 +10,7 @@ use etw_schema::{CompiledSchema, Located, Resolver, Undecoded};
 
 use crate::ProcessTable;
 use crate::merge::one_clock;
-use crate::overview::{self, Collected, Known, Overview};
+use crate::overview::{self, About, Collected, Known, Overview};
 use crate::processes::{FoundProcesses, Machines, PROCESS_EVENT_IDS, ProcessSearch, is_about_process};
 use crate::unordered::{self, Met};
 
@@ -33,6 +33,8 @@ pub(crate) struct Decoder {
     pub(crate) processes: ProcessTable,
     /// Whether the metadata scan is done or disabled.
     scanned: bool,
+    /// Whether it is disabled.
+    is_disabled: bool,
     /// Limit for the threads of the metadata scan.
     threads: usize,
     /// What is known of the files' buffers.
@@ -109,6 +111,7 @@ impl Decoder {
             resolver,
             processes,
             scanned: false,
+            is_disabled: false,
             threads,
             overview: None,
             unkept_schemas: 0,
@@ -118,7 +121,7 @@ impl Decoder {
 
     /// Disables the metadata scan.
     pub(crate) fn without_scan(self) -> Decoder {
-        Decoder { scanned: true, ..self }
+        Decoder { scanned: true, is_disabled: true, ..self }
     }
 
     /// Returns the schema of a record. The first record that does not describe itself triggers the metadata scan,
@@ -190,13 +193,17 @@ impl Decoder {
         }
         let mut files = files.to_vec();
         one_clock::share(files.iter_mut());
-        let search = self.search();
+        let names = self.overview.as_ref().and_then(|overview| overview.process_names.clone());
+        let search = if names.is_some() { self.search_schemas() } else { self.search() };
         let threads = unordered::threads(&files).min(self.threads);
         let mut states: Vec<Found> = (0..threads).map(|_| Found::default()).collect();
         let buffers = files.iter().zip(0..).flat_map(|(file, source)| {
             let known = overview::of_file(&self.overview, source as usize);
-            overview::buffers(file, known, |buffer| buffer.has_metadata)
-                .map(move |buffer| (file, source, buffer))
+            let needs_names = names.is_none();
+            overview::buffers(file, known, move |buffer| {
+                buffer.has_schemas || needs_names && buffer.has_processes
+            })
+            .map(move |buffer| (file, source, buffer))
         });
         unordered::for_each_of(&files, buffers, &mut states, |found, _, met| {
             if let Met::Record(record, place) = met {
@@ -207,6 +214,11 @@ impl Decoder {
         let mut all = Found::default();
         states.into_iter().for_each(|found| all.append(found));
         self.learn(search, all);
+        if let Some(names) = names {
+            self.unkept_processes = names.unkept();
+            self.processes.know(&names);
+            self.scanned = true;
+        }
     }
 
     /// Scans the trace as [`Decoder::scan`] does, and returns what it says of the buffers.
@@ -221,10 +233,9 @@ impl Decoder {
                 Met::Buffer(buffer) => collected.buffer(source, buffer),
                 Met::Damage(damage) => collected.damage(source, &damage),
                 Met::Record(record, place) => {
-                    let is_metadata =
-                        may_concern(record) && (is_about_schemas(record) || is_about_process(record));
-                    collected.record(record, is_metadata);
-                    if is_metadata {
+                    let about = about(record);
+                    collected.record(record, about);
+                    if about != About::Other {
                         search.look_at(record, place, found);
                     }
                 }
@@ -238,7 +249,8 @@ impl Decoder {
             parts.push(collected);
         }
         self.learn(search, all);
-        Collected::join(parts, files.len())
+        let process_names = (!self.is_disabled).then(|| self.processes.scanned(self.unkept_processes));
+        Overview { process_names, ..Collected::join(parts, files.len()) }
     }
 
     /// Learns what a search through the whole trace found. Does nothing if the scan is done or disabled.
@@ -264,6 +276,15 @@ impl Decoder {
 #[inline]
 fn is_described_elsewhere(record: &Record<'_>) -> bool {
     !record.kind().has_hook_id() && record.extended(ExtendedType::EVENT_SCHEMA_TL).is_none()
+}
+
+#[inline]
+fn about(record: &Record<'_>) -> About {
+    match may_concern(record) {
+        true if is_about_schemas(record) => About::Schemas,
+        true if is_about_process(record) => About::Processes,
+        _ => About::Other,
+    }
 }
 
 /// Whether a record may be about schemas or processes; a cheap check.

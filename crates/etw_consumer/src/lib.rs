@@ -44,7 +44,7 @@ pub use live::{SessionChange, SessionEnd, SessionError, SessionsHandle};
 pub use overview::{BufferSummary, Overview};
 pub use owned::{OwnedEvent, OwnedProperties, OwnedValue};
 pub use predicate::Predicate;
-pub use processes::{ProcessName, ProcessTable};
+pub use processes::{ProcessName, ProcessNames, ProcessTable};
 pub use schema_files::{SchemaFile, SchemaFileKind, SchemaFiles, SchemaReader, UndescribedPublisher};
 pub use schemas::Schemas;
 pub use stacks::{Stack, StackCounts, Stacks};

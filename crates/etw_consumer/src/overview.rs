@@ -5,6 +5,8 @@ use std::sync::Arc;
 use etw_etl::{BufferFlags, BufferRef, BufferType, Damage, EtlFile};
 use etw_event::{Record, Ticks};
 
+use crate::ProcessNames;
+
 /// The buffers of the files of a trace; [`Trace::overview`](crate::Trace::overview) makes it, and
 /// [`TraceBuilder::overview`](crate::TraceBuilder::overview) uses it.
 ///
@@ -22,6 +24,8 @@ use etw_event::{Record, Ticks};
 pub struct Overview {
     /// The buffers of each file, in the order of the file; `None` for files with damaged buffers.
     pub files: Vec<Option<Vec<BufferSummary>>>,
+    /// The names of processes in the files, if they are known.
+    pub process_names: Option<ProcessNames>,
 }
 
 /// One buffer of a file.
@@ -47,8 +51,10 @@ pub struct BufferSummary {
     pub min: Ticks,
     /// Greatest time of the records, if there are any.
     pub max: Ticks,
-    /// Whether a record says what events or processes are.
-    pub has_metadata: bool,
+    /// Whether a record says what events are.
+    pub has_schemas: bool,
+    /// Whether a record names a process.
+    pub has_processes: bool,
     /// Whether some records cannot be read.
     pub has_damage: bool,
 }
@@ -67,21 +73,34 @@ impl BufferSummary {
             record_bytes: 0,
             min: Ticks(i64::MAX),
             max: Ticks(i64::MIN),
-            has_metadata: false,
+            has_schemas: false,
+            has_processes: false,
             has_damage: false,
         }
     }
 
     /// Adds a record.
     #[inline]
-    pub(crate) fn add(&mut self, record: &Record<'_>, is_metadata: bool) {
+    pub(crate) fn add(&mut self, record: &Record<'_>, about: About) {
         let time = record.raw_time();
         self.records = self.records.saturating_add(1);
         self.record_bytes = self.record_bytes.saturating_add(record.as_bytes().len() as u64);
         self.min = self.min.min(time);
         self.max = self.max.max(time);
-        self.has_metadata |= is_metadata;
+        self.has_schemas |= about == About::Schemas;
+        self.has_processes |= about == About::Processes;
     }
+}
+
+/// What a record is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum About {
+    /// What events are.
+    Schemas,
+    /// The name of a process.
+    Processes,
+    /// Anything else.
+    Other,
 }
 
 /// The summaries that one thread collects.
@@ -103,9 +122,9 @@ impl Collected {
 
     /// Adds a record of the last buffer.
     #[inline]
-    pub(crate) fn record(&mut self, record: &Record<'_>, is_metadata: bool) {
+    pub(crate) fn record(&mut self, record: &Record<'_>, about: About) {
         if let Some((.., summary)) = self.buffers.last_mut() {
-            summary.add(record, is_metadata);
+            summary.add(record, about);
         }
     }
 
@@ -119,7 +138,7 @@ impl Collected {
 
     /// Joins what threads have collected.
     pub(crate) fn join(parts: impl IntoIterator<Item = Collected>, files: usize) -> Overview {
-        let mut overview = Overview { files: vec![Some(Vec::new()); files] };
+        let mut overview = Overview { files: vec![Some(Vec::new()); files], process_names: None };
         let (mut all, mut damaged) = (Vec::new(), Vec::new());
         for part in parts {
             all.extend(part.buffers);
@@ -156,7 +175,9 @@ pub(crate) fn checked(overview: &Overview, lengths: &[usize]) -> Known {
     let of = |(buffers, len): (&Option<Vec<BufferSummary>>, &usize)| {
         buffers.clone().filter(|buffers| is_of(buffers, *len))
     };
-    Some(Arc::new(Overview { files: overview.files.iter().zip(lengths).map(of).collect() }))
+    let files: Vec<_> = overview.files.iter().zip(lengths).map(of).collect();
+    let process_names = overview.process_names.clone().filter(|_| files.iter().all(Option::is_some));
+    Some(Arc::new(Overview { files, process_names }))
 }
 
 /// Returns the known buffers of a file.

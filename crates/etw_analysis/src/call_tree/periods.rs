@@ -1,9 +1,8 @@
 //! When the stacks of a call tree were seen: the weight of each node in each period.
 
-use std::collections::HashMap;
-
 use super::stacks::{FrameIndex, NamedStacks, StackIndex};
 use super::view::{CallTree, TreeView};
+use crate::maps::HashMap;
 
 impl CallTree {
     /// Returns the inclusive weight of each node in each of the periods 0 to `count` - 1, in the order of the nodes.
@@ -71,7 +70,7 @@ impl CallTree {
 
     /// Returns the number of each node by the node around it and its frame.
     fn places(&self) -> HashMap<(Option<usize>, FrameIndex), usize> {
-        let mut places = HashMap::new();
+        let mut places = HashMap::default();
         let mut around: Vec<usize> = Vec::new();
         for (index, node) in self.nodes.iter().enumerate() {
             around.truncate(node.depth);

@@ -1,8 +1,9 @@
 //! Weighted stacks of named frames.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::ops::AddAssign;
+
+use crate::maps::HashMap;
 
 /// Number of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -197,10 +198,10 @@ impl NamedStacks {
         NamedStacks {
             unit,
             frames: Vec::new(),
-            by_frame: HashMap::new(),
+            by_frame: HashMap::default(),
             nodes: Vec::new(),
-            by_place: HashMap::new(),
-            periods: HashMap::new(),
+            by_place: HashMap::default(),
+            periods: HashMap::default(),
             total: WeightSum::default(),
             left_out: WeightSum::default(),
         }
@@ -360,7 +361,7 @@ impl NamedStacks {
     /// Returns the inclusive and the exclusive weight of each frame, by the outermost frame of its stacks, which is their
     /// process. A recursive function counts once for each stack, and a process only for stacks without functions.
     pub(crate) fn by_process(&self) -> HashMap<(FrameIndex, FrameIndex), [WeightSum; 2]> {
-        let mut sums: HashMap<_, [WeightSum; 2]> = HashMap::new();
+        let mut sums: HashMap<_, [WeightSum; 2]> = HashMap::default();
         let (inclusive, are_outermost) = (self.inclusive(), self.are_outermost());
         let mut processes: Vec<FrameIndex> = Vec::with_capacity(self.nodes.len());
         for (index, node) in self.nodes.iter().enumerate() {

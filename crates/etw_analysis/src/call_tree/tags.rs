@@ -3,13 +3,12 @@
 //! The elements are those that Microsoft documents under "Stack Tags" of the Windows Performance Toolkit: `Tag` and
 //! `HintTag` with `Entrypoint`s.
 
-use std::collections::HashMap;
-
 use encoding_rs::UTF_8;
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::pattern::{Wildcard, lower};
 use super::stacks::{NamedStacks, StackFrame, StackIndex};
+use crate::maps::HashMap;
 
 /// Maximum size of a file; published ones have up to 200,000 bytes.
 const MAX_LEN_BYTES: usize = 4 << 20;
@@ -247,7 +246,7 @@ impl StackTags {
 
     /// Returns the tags whose entry points match each frame, without duplicates, the outer ones first.
     fn matches(&self, frames: &[StackFrame]) -> Vec<Vec<usize>> {
-        let mut by_module: HashMap<&str, Vec<&Entry>> = HashMap::new();
+        let mut by_module: HashMap<&str, Vec<&Entry>> = HashMap::default();
         let mut all = Vec::with_capacity(frames.len());
         for frame in frames {
             if !frame.is_function() {
@@ -280,10 +279,10 @@ impl Tagged {
     fn of(tags: &StackTags, stacks: &NamedStacks) -> Tagged {
         let matches = tags.matches(stacks.frames());
         let mut tagged = Tagged { applied: Vec::with_capacity(stacks.nodes().len()), labels: Vec::new() };
-        let mut by_label: HashMap<Box<str>, u32> = HashMap::new();
+        let mut by_label: HashMap<Box<str>, u32> = HashMap::default();
         // The gates that are open at each node, as the number of a set.
         let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
-        let mut by_set: HashMap<Vec<usize>, usize> = HashMap::from([(Vec::new(), 0)]);
+        let mut by_set: HashMap<Vec<usize>, usize> = HashMap::from_iter([(Vec::new(), 0)]);
         let mut open: Vec<usize> = Vec::with_capacity(stacks.nodes().len());
         for node in stacks.nodes() {
             let caller = node.caller.map(StackIndex::index);

@@ -2,8 +2,6 @@
 //!
 //! An image with many addresses has several events. `docs/symbols.md` describes the fields.
 
-use std::collections::HashMap;
-
 use etw_consumer::Event;
 use etw_consumer::relog::SYMBOL_PROVIDER;
 use etw_etl::encode::{EventMetadata, RecordBuilder, provider_traits};
@@ -11,6 +9,7 @@ use etw_event::{EventDescriptor, ExtendedType, Guid, Level, PointerSize};
 use etw_symbols::{Frame, PdbId, Symbol, WindowsImage};
 
 use super::identity::ModuleId;
+use crate::maps::HashMap;
 use crate::trace_logging::{
     ANSI_STRING, GUID, HEX_INT32, HEX_INT64, UINT8, UINT16, UINT32, UTF8, cut, put_text,
 };
@@ -157,7 +156,7 @@ impl<'a> Encoder<'a> {
             max_bytes,
             empty_bytes: 0,
             code: CodeForm::default(),
-            by_text: HashMap::new(),
+            by_text: HashMap::default(),
             len_bytes: 0,
             records: Vec::new(),
             skipped: 0,

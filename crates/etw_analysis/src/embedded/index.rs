@@ -1,6 +1,5 @@
 //! The code that the events of a trace name.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use etw_consumer::Event;
@@ -9,6 +8,7 @@ use etw_symbols::{Module, PdbId, Symbol};
 
 use super::form::{CodeForm, ImageCode};
 use super::identity::ModuleId;
+use crate::maps::HashMap;
 
 /// Maximum number of addresses.
 const MAX_PLACES: usize = 1 << 22;
@@ -57,7 +57,7 @@ impl CodeIndex {
         let image = known.unwrap_or(self.images.len());
         if known.is_none() {
             let ModuleId { build_id, .. } = id;
-            self.images.push(OfImage { build_id, source: source.into(), places: HashMap::new() });
+            self.images.push(OfImage { build_id, source: source.into(), places: HashMap::default() });
         }
         for key in keys {
             self.by_key.entry(key).or_insert(image);

@@ -1,7 +1,7 @@
 //! Names of code in images: from the trace, or else from the files of this machine.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use etw_consumer::Event;
@@ -11,6 +11,7 @@ use etw_symbols::{Frame, IlPlace, Module, SourceLine, Symbol, SymbolError, Symbo
 use super::form::Encoder;
 use super::identity::ModuleId;
 use super::index::CodeIndex;
+use crate::maps::HashMap;
 
 /// Names of code in images.
 #[derive(Debug, Default)]

@@ -3,10 +3,9 @@
 //! The event with a map does not say which code of the method it is about, and a method may be compiled several times.
 //! The runtime writes it right after the load of the code; rundowns at the end write it right before the method.
 
-use std::collections::HashMap;
-
 use super::event::ClrEvent;
 use super::methods::MethodIndex;
+use crate::maps::HashMap;
 use crate::processes::ThreadIndex;
 
 /// Maximum number of entries of all maps. Beyond it, methods have no lines.

@@ -5,7 +5,7 @@
 //! at the end describes methods from before the trace too: such a method was in place since the last change of the code
 //! there. Functions of other runtimes have one event, a load or a rundown.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use etw_event::{Guid, StackFrame};
@@ -16,6 +16,7 @@ use super::il_maps::{IlMap, IlMaps, il_offset};
 use super::jit::{JitEvent, SourceLines};
 use super::versions::{CodeVersion, CodeVersions};
 use crate::images::Images;
+use crate::maps::HashMap;
 use crate::processes::ProcessIndex;
 
 /// Maximum number of methods, and of modules.
@@ -281,7 +282,7 @@ impl Methods {
 
     /// Ends the pass; methods can be found afterwards.
     pub(crate) fn finish(&mut self) {
-        let mut places: HashMap<ProcessIndex, Vec<Place>> = HashMap::new();
+        let mut places: HashMap<ProcessIndex, Vec<Place>> = HashMap::default();
         for (method, index) in self.methods.iter().zip(0..) {
             let place = Place { start: method.start, method: MethodIndex(index), reach: method.end };
             places.entry(method.process).or_default().push(place);

@@ -4,8 +4,9 @@
 //! are counted by address and version: the number of the last change of the code there. Names are found at the end,
 //! since methods from before the trace are described there.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
+use crate::maps::HashMap;
 use crate::processes::ProcessIndex;
 
 /// Maximum number of remembered changes. Beyond it, code at user addresses has no version, and methods no names.

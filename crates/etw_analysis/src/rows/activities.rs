@@ -1,12 +1,11 @@
 //! Activities: the time between events of a start and a stop, and which of them are part of others.
 
-use std::collections::HashMap;
-
 use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, Role, TableId, TableSchema};
 use etw_event::{FileTime, Guid, Opcode};
 
 use super::columns::{duration, end_of, id, process, stack, start_of, thread};
 use super::seen::Seen;
+use crate::maps::HashMap;
 
 pub(super) static ACTIVITIES: TableSchema = TableSchema::new(
     "activities",

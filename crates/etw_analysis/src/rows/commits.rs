@@ -1,12 +1,13 @@
 //! Memory that processes commit: from VirtualAlloc to VirtualFree, in parts if parts are freed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use etw_columns::{ColumnsError, IndexWriter, TableId, TableSchema};
 use etw_event::{FileTime, classes};
 
 use super::columns::{address, bytes, duration, end_of, process, stack, start_of, text, thread};
 use super::seen::Seen;
+use crate::maps::HashMap;
 use crate::processes::{ProcessIndex, Processes};
 
 pub(super) static VIRTUAL_ALLOC: TableSchema = TableSchema::new(

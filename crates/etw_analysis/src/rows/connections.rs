@@ -1,12 +1,11 @@
 //! Connections: what two endpoints sent each other.
 
-use std::collections::HashMap;
-
 use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, TableId, TableSchema, Unit};
 use etw_event::FileTime;
 
 use super::columns::{bytes, count, duration, end_of, id, process, start_of, text};
 use crate::facts::Transferred;
+use crate::maps::HashMap;
 
 pub(super) static CONNECTIONS: TableSchema = TableSchema::new(
     "connections",

@@ -1,12 +1,11 @@
 //! Requests to disks: where they were sent, how long the disk worked for them, and how many there were at once.
 
-use std::collections::HashMap;
-
 use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, Role, TableId, TableSchema, Unit};
 use etw_event::{FileTime, classes};
 
 use super::columns::{duration, end_of, start_of, text};
 use super::seen::Seen;
+use crate::maps::HashMap;
 
 pub(super) static DISK_QUEUE: TableSchema = TableSchema::new(
     "disk_queue",

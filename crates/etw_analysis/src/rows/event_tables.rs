@@ -1,7 +1,6 @@
 //! Tables of the kinds of events: a row for each event, with a column for each field of its payload.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, TableId, TableSchema, Unit};
@@ -12,6 +11,7 @@ use etw_schema::{Count, EventSchema, InType, OutType, Property, PropertyType};
 use super::columns::{PROCESSOR, STACK, id, process, thread, time};
 use super::declared::{Held, Pen, held};
 use super::seen::Seen;
+use crate::maps::{HashMap, HashSet};
 
 /// Maximum number of kinds of events; further ones have no table.
 const MAX_KINDS: usize = 1 << 14;
@@ -154,7 +154,7 @@ impl EventKinds {
                 (None, false) => names.event(),
             };
             let name = without_version(&name).to_owned();
-            Kind { provider, name, events: 0, number, columns: Vec::new(), schemas: HashMap::new() }
+            Kind { provider, name, events: 0, number, columns: Vec::new(), schemas: HashMap::default() }
         });
         kind.events += 1;
         if let Some(schema) = event.schema() {
@@ -173,13 +173,13 @@ impl EventKinds {
             "" => kind.name.clone(),
             provider => format!("{provider}/{}", kind.name),
         };
-        let mut counts: HashMap<String, usize> = HashMap::new();
+        let mut counts: HashMap<String, usize> = HashMap::default();
         for kind in self.kinds.values() {
             *counts.entry(full_name(kind)).or_default() += 1;
         }
         let mut all: Vec<(&KindKey, &Kind)> = self.kinds.iter().collect();
         all.sort_by_key(|(_, kind)| kind.number);
-        let mut used = HashSet::new();
+        let mut used = HashSet::default();
         let tables = all.into_iter().map(|(key, kind)| {
             let mut name = full_name(kind);
             if counts.get(&name).is_some_and(|count| *count > 1) {

@@ -1,9 +1,8 @@
 //! The frames of stacks: addresses, each in the memory of a process or of the kernel.
 
-use std::collections::HashMap;
-
 use etw_columns::{ColumnsError, IndexWriter, TableId};
 
+use crate::maps::HashMap;
 use crate::names::{Names, Space};
 
 /// Maximum number of frames in a stack.

@@ -3,13 +3,12 @@
 //! Payloads are read by position: the published classes name the properties of one version otherwise than those of
 //! another, and all versions have the same layout.
 
-use std::collections::HashMap;
-
 use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, Row, TableId, TableSchema};
 use etw_event::{FileTime, classes};
 
 use super::columns::{PROCESS, THREAD, address, bytes, duration, end_of, stack, start_of, text};
 use super::seen::Seen;
+use crate::maps::HashMap;
 use crate::payload::Payload;
 
 pub(super) static HEAP: TableSchema = TableSchema::new(

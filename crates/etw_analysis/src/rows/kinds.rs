@@ -1,12 +1,13 @@
 //! The kinds of events.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use etw_columns::{ColumnsError, IndexWriter, TableId};
 use etw_consumer::Event;
 use etw_event::{EventDescriptor, Guid};
 use etw_schema::EventSchema;
+
+use crate::maps::HashMap;
 
 /// What makes a kind: the provider, the descriptor, whether it is a classic event, and the address of the schema.
 type Key = (Guid, EventDescriptor, bool, usize);
@@ -24,7 +25,7 @@ pub(super) struct Kinds {
 
 impl Kinds {
     pub(super) fn new(table: TableId) -> Kinds {
-        Kinds { table, rows: HashMap::new(), last: None, schemas: Vec::new() }
+        Kinds { table, rows: HashMap::default(), last: None, schemas: Vec::new() }
     }
 
     /// Returns the row of an event's kind, which the first event of the kind adds.

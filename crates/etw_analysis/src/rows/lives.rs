@@ -1,11 +1,10 @@
 //! What starts and ends say of processes, threads and images besides their names.
 
-use std::collections::HashMap;
-
 use etw_event::{FileTime, classes};
 
 use super::seen::Seen;
 use crate::class::{Class, Group};
+use crate::maps::HashMap;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 
 /// Maximum number of versions of files, and of ranges of images.

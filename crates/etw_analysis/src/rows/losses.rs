@@ -11,7 +11,11 @@ pub(super) static LOSSES: TableSchema = TableSchema::new(
     "One row for each kind of loss of a file or session, and for each damaged place.",
     columns![
         text("source", "File or session."),
-        text("type", "`Lost events`, `Lost buffers`, `Not closed`, `Damage` or `Gap`."),
+        text(
+            "type",
+            "`Lost events`, `Lost buffers`, `Not closed`, `Damage`, `Gap`, or `Schema records` and `Process records`: events \
+             about schemas and processes that were too many to be kept, so that others are undecoded or unnamed.",
+        ),
         count("count", "Number of events or buffers; 1 for others."),
         Column::new("offset", ColumnType::U64, "Place of damage in the file.").unit(Unit::Hex),
         text("description", "What is wrong there."),
@@ -19,6 +23,9 @@ pub(super) static LOSSES: TableSchema = TableSchema::new(
         Column::new("end", ColumnType::Time, "End of that time."),
     ],
 );
+
+/// The type of the row with the number of records about processes that were dropped.
+pub(super) const PROCESS_RECORDS: &str = "Process records";
 
 /// Writes the rows.
 pub(super) fn write(
@@ -36,6 +43,13 @@ pub(super) fn write(
         for (kind, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
             writer.row(table)?.text(0, &source.name).text(1, kind).u64(2, count).end()?;
         }
+    }
+    let unkept = [
+        ("Schema records", statistics.unkept_schema_records),
+        (PROCESS_RECORDS, statistics.unkept_process_records),
+    ];
+    for (kind, count) in unkept.into_iter().filter(|(_, count)| *count > 0) {
+        writer.row(table)?.text(1, kind).u64(2, count).end()?;
     }
     for (source, damage) in &statistics.damage {
         let mut row = writer.row(table)?;

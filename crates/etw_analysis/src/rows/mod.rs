@@ -34,8 +34,6 @@ mod single;
 mod snapshots;
 pub(crate) mod sources;
 
-use std::collections::HashMap;
-
 use etw_columns::{ColumnsError, Index, IndexWriter, TableSchema};
 use etw_consumer::{Event, Overview, Stack, Statistics, Trace};
 use etw_event::{PointerSize, Record};
@@ -43,6 +41,7 @@ use etw_symbols::Symbolizer;
 
 use crate::class::{Group, class};
 use crate::facts::{Called, DiskDone, Fact, FileDone, HardFault, Sampled, Switched};
+use crate::maps::HashMap;
 use crate::names::{Names, Sources, Space};
 use crate::payload::{KERNEL_32, KERNEL_64};
 use crate::processes::ThreadIndex;
@@ -145,7 +144,7 @@ impl RowTables {
             objects: Objects::default(),
             disks: Disks::default(),
             heaps: Heaps::default(),
-            operations: HashMap::new(),
+            operations: HashMap::default(),
             operation_stack: None,
             lives: Lives::default(),
             commits: Commits::default(),
@@ -334,8 +333,7 @@ impl RowTables {
     /// [`RowTables::finish`] returns the first error.
     pub fn add_traces(&mut self, trace: &Trace, overview: &Overview) {
         if self.error.is_none() {
-            let tables = (self.tables.traces, self.tables.buffers);
-            self.error = sources::write(trace, overview, tables, &mut self.writer).err();
+            self.error = sources::write(trace, overview, &self.tables, &mut self.writer).err();
         }
     }
 

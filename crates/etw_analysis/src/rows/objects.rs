@@ -2,12 +2,11 @@
 //!
 //! The events that describe them may come at the end of a trace, so their tables are written last.
 
-use std::collections::HashMap;
-
 use etw_columns::{ColumnsError, IndexWriter, TableId};
 use etw_event::{Guid, classes};
 
 use super::seen::Seen;
+use crate::maps::HashMap;
 use crate::processes::Processes;
 
 /// Microsoft-Windows-DxgKrnl.
@@ -35,7 +34,7 @@ struct Numbers<K> {
 
 impl<K> Default for Numbers<K> {
     fn default() -> Numbers<K> {
-        Numbers { rows: HashMap::new(), ids: Vec::new() }
+        Numbers { rows: HashMap::default(), ids: Vec::new() }
     }
 }
 

@@ -1,12 +1,11 @@
 //! Operations on the registry, with the whole names of keys.
 
-use std::collections::HashMap;
-
 use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, TableId, TableSchema, Unit};
 use etw_event::{Ticks, classes};
 
 use super::columns::{STACK, THREAD, code, duration, text, time};
 use super::seen::Seen;
+use crate::maps::HashMap;
 
 pub(super) static REGISTRY: TableSchema = TableSchema::new(
     "registry",

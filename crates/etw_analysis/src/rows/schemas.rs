@@ -17,7 +17,7 @@ use super::heaps::HEAP;
 use super::losses::LOSSES;
 use super::regions::REGIONS_OF_INTEREST;
 use super::registry::{REGISTRY, REGISTRY_KEYS};
-use super::sources::{BUFFERS, TRACES};
+use super::sources::{BUFFERS, PROCESS_NAMES, TRACES};
 
 const EVENTS_COLUMNS: &[Column] = &[
     time("When the event was logged."),
@@ -346,7 +346,7 @@ pub(super) static ALL: LazyLock<Vec<&'static TableSchema>> =
     LazyLock::new(|| OWN.into_iter().chain(declared::ALL.iter().map(|table| table.schema)).collect());
 
 /// The tables whose rows are written one by one.
-static OWN: [&TableSchema; 30] = [
+static OWN: [&TableSchema; 31] = [
     &EVENTS,
     &EVENT_KINDS,
     &PROCESSES,
@@ -377,6 +377,7 @@ static OWN: [&TableSchema; 30] = [
     &LOSSES,
     &TRACES,
     &BUFFERS,
+    &PROCESS_NAMES,
 ];
 
 /// The tables of a writer.
@@ -412,6 +413,7 @@ pub(super) struct Tables {
     pub(super) losses: TableId,
     pub(super) traces: TableId,
     pub(super) buffers: TableId,
+    pub(super) process_names: TableId,
 }
 
 impl Tables {
@@ -447,6 +449,7 @@ impl Tables {
             losses: writer.table(&LOSSES)?,
             traces: writer.table(&TRACES)?,
             buffers: writer.table(&BUFFERS)?,
+            process_names: writer.table(&PROCESS_NAMES)?,
         })
     }
 }

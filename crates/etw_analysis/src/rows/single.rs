@@ -1,7 +1,5 @@
 //! The rows of what single events say, as the counters of reports found it.
 
-use std::collections::HashMap;
-
 use etw_columns::{ColumnsError, Row};
 use etw_event::{FileTime, Record, classes};
 
@@ -10,6 +8,7 @@ use super::disks::priority;
 use super::put::{nanos, put, put_text, units};
 use super::seen::Seen;
 use crate::facts::{Called, DiskDone, FileDone, HardFault, Interrupted, Sampled, Switched, Transferred};
+use crate::maps::HashMap;
 use crate::names::Space;
 use crate::payload::{KERNEL_32, KERNEL_64};
 use crate::switches::{ReadiedBy, reason_name};

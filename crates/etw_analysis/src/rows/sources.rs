@@ -1,13 +1,15 @@
-//! The traces themselves, and their buffers.
+//! The traces themselves, their buffers, and the names of processes in them.
 
 use etw_columns::{
-    Column, ColumnType, ColumnsError, Index, IndexWriter, Table, TableId, TableSchema, Unit, Value, Values,
+    Column, ColumnType, ColumnsError, Index, IndexWriter, Table, TableSchema, Unit, Value, Values,
 };
-use etw_consumer::{BufferSummary, Overview, Trace};
+use etw_consumer::{BufferSummary, Overview, ProcessName, ProcessNames, Trace};
 use etw_etl::{BufferFlags, BufferType, EtlFile};
 use etw_event::{FileTime, Ticks};
 
 use super::columns::{PROCESSOR, bytes, code, count, end_of, id, start_of, text};
+use super::losses::{LOSSES, PROCESS_RECORDS};
+use super::schemas::Tables;
 
 pub(super) static TRACES: TableSchema = TableSchema::new(
     "traces",
@@ -42,8 +44,21 @@ pub(super) static BUFFERS: TableSchema = TableSchema::new(
         ticks("first_tick", "Time of the record that comes first, as the session's clock read."),
         ticks("least_tick", "Least time of its records, as the session's clock read."),
         ticks("greatest_tick", "Greatest time of its records, as the session's clock read."),
-        Column::new("has_metadata", ColumnType::Bool, "Whether an event says what others or processes are."),
+        Column::new("has_schemas", ColumnType::Bool, "Whether an event says what other events are."),
+        Column::new("has_processes", ColumnType::Bool, "Whether an event names a process."),
         Column::new("has_damage", ColumnType::Bool, "Whether some events cannot be read."),
+    ],
+);
+
+pub(super) static PROCESS_NAMES: TableSchema = TableSchema::new(
+    "process_names",
+    "Process Names",
+    "One row for each name that a process id has from some time on, by which events show their processes.",
+    columns![
+        id("machine", "Number of the machine; those of the traces are numbered from 0."),
+        id("pid", "Process id."),
+        start_of("start_time", "Start of the process; missing if it is older than the trace."),
+        text("name", "File name of the image."),
     ],
 );
 
@@ -51,15 +66,15 @@ const fn ticks(name: &'static str, summary: &'static str) -> Column {
     Column::new(name, ColumnType::I64, summary)
 }
 
-/// Writes the rows of both tables.
+/// Writes the rows of these tables.
 pub(super) fn write(
     trace: &Trace,
     overview: &Overview,
-    (traces, buffers): (TableId, TableId),
+    tables: &Tables,
     writer: &mut IndexWriter,
 ) -> Result<(), ColumnsError> {
     for ((input, header), file) in trace.inputs().iter().zip(trace.headers()).zip(0..) {
-        let mut row = writer.row(traces)?;
+        let mut row = writer.row(tables.traces)?;
         row.text(0, input.name()).time(1, header.start_time);
         if header.end_time.0 != 0 {
             row.time(2, header.end_time);
@@ -74,7 +89,7 @@ pub(super) fn write(
         };
         let clock = opened.clock();
         for buffer in known {
-            let mut row = writer.row(buffers)?;
+            let mut row = writer.row(tables.buffers)?;
             row.code(0, file).u64(1, buffer.offset);
             if buffer.records > 0 {
                 row.time(2, clock.to_filetime(buffer.min)).time(3, clock.to_filetime(buffer.max));
@@ -86,14 +101,22 @@ pub(super) fn write(
             if let Some(first) = buffer.first {
                 row.i64(10, first.0);
             }
-            row.bool(13, buffer.has_metadata).bool(14, buffer.has_damage);
+            row.bool(13, buffer.has_schemas).bool(14, buffer.has_processes).bool(15, buffer.has_damage);
             row.end()?;
         }
+    }
+    for process in overview.process_names.iter().flat_map(ProcessNames::iter) {
+        let mut row = writer.row(tables.process_names)?;
+        row.u32(0, process.machine).u32(1, process.id).text(3, process.name);
+        if process.from != FileTime(i64::MIN) {
+            row.time(2, process.from);
+        }
+        row.end()?;
     }
     Ok(())
 }
 
-/// Reads what [`write`] wrote: the names of the traces, their start, and their buffers.
+/// Reads what [`write`] wrote: the names of the traces, their start, their buffers and processes.
 pub(crate) fn read(index: &Index) -> Result<(Vec<String>, Option<FileTime>, Overview), ColumnsError> {
     let missing = |code| ColumnsError::NoEntry { what: "table of traces", code };
     let traces = index.table(&TRACES.name).ok_or_else(|| missing(0))?;
@@ -109,7 +132,8 @@ pub(crate) fn read(index: &Index) -> Result<(Vec<String>, Option<FileTime>, Over
             start = Some(start.map_or(time, |start: FileTime| start.min(time)));
         }
     }
-    let mut overview = Overview { files: vec![None; names.len()] };
+    let process_names = Some(process_names(index, names.len())?);
+    let mut overview = Overview { files: vec![None; names.len()], process_names };
     for chunk in 0..buffers.chunks() {
         let columns = Columns::read(buffers, chunk)?;
         for row in 0..buffers.chunk_rows(chunk) {
@@ -122,6 +146,45 @@ pub(crate) fn read(index: &Index) -> Result<(Vec<String>, Option<FileTime>, Over
     Ok((names, start, overview))
 }
 
+/// Reads the names of processes; there are not more machines than traces.
+fn process_names(index: &Index, traces: usize) -> Result<ProcessNames, ColumnsError> {
+    let missing = |code| ColumnsError::NoEntry { what: "table of traces", code };
+    let table = index.table(&PROCESS_NAMES.name).ok_or_else(|| missing(2))?;
+    let losses = index.table(&LOSSES.name).ok_or_else(|| missing(3))?;
+    let texts = index.texts()?;
+    let mut processes = Vec::new();
+    let (mut machines, mut ids, mut codes): (Values<u32>, Values<u32>, Values<u32>) = Default::default();
+    let mut times = Values::<i64>::default();
+    for chunk in 0..table.chunks() {
+        table.column(0)?.read(chunk, &mut machines)?;
+        table.column(1)?.read(chunk, &mut ids)?;
+        table.column(2)?.read(chunk, &mut times)?;
+        table.column(3)?.read(chunk, &mut codes)?;
+        for row in 0..table.chunk_rows(chunk) {
+            let number = |values: &Values<u32>| values.get(row).unwrap_or_default();
+            let machine = number(&machines);
+            if machine as usize >= traces {
+                return Err(ColumnsError::NoEntry { what: "machine", code: machine.into() });
+            }
+            processes.push(ProcessName {
+                machine,
+                id: number(&ids),
+                from: FileTime(times.get(row).unwrap_or(i64::MIN)),
+                name: texts.get(number(&codes)).unwrap_or_default(),
+            });
+        }
+    }
+    let mut unkept = 0;
+    for row in 0..losses.rows() {
+        if let (Value::Code(kind), Value::Integer(count)) = (losses.value(row, 1)?, losses.value(row, 2)?)
+            && texts.get(kind) == Some(PROCESS_RECORDS)
+        {
+            unkept = u64::try_from(count).unwrap_or_default();
+        }
+    }
+    Ok(ProcessNames::new(processes, unkept))
+}
+
 /// The columns of a chunk of `buffers` that an overview needs.
 struct Columns {
     numbers: Vec<(usize, Values<u64>)>,
@@ -131,7 +194,7 @@ struct Columns {
 impl Columns {
     fn read(table: Table<'_>, chunk: usize) -> Result<Columns, ColumnsError> {
         let mut columns = Columns { numbers: Vec::new(), ticks: Vec::new() };
-        for number in [0, 1, 4, 5, 6, 7, 8, 9, 13, 14] {
+        for number in [0, 1, 4, 5, 6, 7, 8, 9, 13, 14, 15] {
             let mut values = Values::default();
             table.column(number)?.read(chunk, &mut values)?;
             columns.numbers.push((number, values));
@@ -166,8 +229,9 @@ impl Columns {
             first: self.ticks(10, row),
             min: self.ticks(11, row).unwrap_or(Ticks(i64::MAX)),
             max: self.ticks(12, row).unwrap_or(Ticks(i64::MIN)),
-            has_metadata: self.number(13, row) != 0,
-            has_damage: self.number(14, row) != 0,
+            has_schemas: self.number(13, row) != 0,
+            has_processes: self.number(14, row) != 0,
+            has_damage: self.number(15, row) != 0,
         }
     }
 }

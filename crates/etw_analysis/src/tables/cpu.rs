@@ -1,10 +1,9 @@
 //! Tables of processor time: by process and by thread, from samples and from switches.
 
-use std::collections::HashMap;
-
 use super::context::Context;
 use super::table::{Cell, Column, Table, TableKind, shown};
 use crate::Duration;
+use crate::maps::HashMap;
 use crate::processes::{ProcessIndex, ThreadIndex};
 use crate::samples::{SampleCount, Samples};
 use crate::switches::{Run, Switches};
@@ -61,7 +60,7 @@ impl Use {
 
 /// Returns the table by process.
 pub(crate) fn by_process(samples: &Samples, switches: &Switches, context: &Context<'_>) -> Table {
-    let mut uses: HashMap<Option<ProcessIndex>, Use> = HashMap::new();
+    let mut uses: HashMap<Option<ProcessIndex>, Use> = HashMap::default();
     for (thread, used) in by_index(samples, switches) {
         let sum = uses.entry(context.processes.thread(thread).process).or_default();
         sum.samples.count += used.samples.count;
@@ -91,7 +90,7 @@ pub(crate) fn by_thread(samples: &Samples, switches: &Switches, context: &Contex
 }
 
 fn by_index(samples: &Samples, switches: &Switches) -> HashMap<ThreadIndex, Use> {
-    let mut uses: HashMap<ThreadIndex, Use> = HashMap::new();
+    let mut uses: HashMap<ThreadIndex, Use> = HashMap::default();
     for (thread, count) in &samples.by_thread {
         uses.entry(*thread).or_default().samples = *count;
     }

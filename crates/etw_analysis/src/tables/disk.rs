@@ -1,7 +1,5 @@
 //! Disk I/O.
 
-use std::collections::HashMap;
-
 use etw_consumer::Event;
 use etw_event::Record;
 
@@ -11,6 +9,7 @@ use super::latency::Transfers;
 use super::table::{Cell, Column, Table, TableKind, hidden, shown};
 use crate::facts::DiskDone;
 use crate::file_names::{FileIndex, FileNames};
+use crate::maps::HashMap;
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::{Duration, Window};
@@ -163,7 +162,7 @@ impl DiskIo {
     /// Returns the table by disk, operation, process and file.
     pub(crate) fn table(&self, files: &FileNames, context: &Context<'_>) -> Table {
         let mut rows: HashMap<(u32, u32, Operation, Option<ProcessIndex>, Option<String>), Sum> =
-            HashMap::new();
+            HashMap::default();
         for (key, sum) in &self.sums {
             let process = key.thread.and_then(|thread| context.processes.thread(thread).process);
             if !context.wants(process) {

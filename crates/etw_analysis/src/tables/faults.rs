@@ -1,7 +1,5 @@
 //! Hard faults: pages that had to be read from a disk.
 
-use std::collections::HashMap;
-
 use etw_event::{Record, Ticks};
 
 use super::context::Context;
@@ -10,6 +8,7 @@ use super::table::{Cell, Column, Table, TableKind, shown};
 use crate::Window;
 use crate::facts::HardFault;
 use crate::file_names::{FileIndex, FileNames};
+use crate::maps::HashMap;
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 
@@ -43,7 +42,7 @@ impl HardFaults {
 
     /// Returns the table by process and file.
     pub(crate) fn table(&self, files: &FileNames, context: &Context<'_>) -> Table {
-        let mut rows: HashMap<(Option<ProcessIndex>, Option<String>), Transfers> = HashMap::new();
+        let mut rows: HashMap<(Option<ProcessIndex>, Option<String>), Transfers> = HashMap::default();
         for ((thread, file), sum) in &self.sums {
             let process = context.processes.thread(*thread).process;
             if context.wants(process) {

@@ -1,7 +1,5 @@
 //! File I/O.
 
-use std::collections::HashMap;
-
 use etw_consumer::Event;
 use etw_event::{FileTime, Record};
 
@@ -11,6 +9,7 @@ use super::latency::Latencies;
 use super::table::{Cell, Column, Table, TableKind, hidden, shown};
 use crate::facts::FileDone;
 use crate::file_names::{FileIndex, FileNames};
+use crate::maps::HashMap;
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::{Duration, Window};
@@ -264,7 +263,7 @@ impl FileIo {
 
     /// Returns the table by file and process.
     pub(crate) fn table(&self, files: &FileNames, context: &Context<'_>) -> Table {
-        let mut rows: HashMap<(String, Option<ProcessIndex>), Sum> = HashMap::new();
+        let mut rows: HashMap<(String, Option<ProcessIndex>), Sum> = HashMap::default();
         for ((file, thread), sum) in &self.sums {
             let process = context.processes.thread(*thread).process;
             if context.wants(process) {

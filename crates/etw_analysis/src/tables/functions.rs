@@ -1,6 +1,6 @@
 //! The table of functions, and folded stacks.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::context::Context;
@@ -8,6 +8,7 @@ use super::table::{Cell, Column, Table, TableKind, hidden, shown};
 use crate::Duration;
 use crate::by_stack::{ByStack, StackWeight};
 use crate::call_tree::WeightUnit;
+use crate::maps::HashMap;
 use crate::names::{Code, FunctionIndex, Space};
 use crate::processes::{Processes, ThreadIndex};
 use crate::samples::{SampleCount, Samples};
@@ -155,7 +156,7 @@ pub(crate) fn table(stacks: Weighed<'_>, context: &Context<'_>) -> Table {
     // A function counts for the process whose thread's event it is, also where another one readied that.
     let (threads, roots) = (tree.threads(), tree.roots());
     // Processes of a machine with the same name share a row.
-    let mut process_names: HashMap<(bool, Option<&str>), u32> = HashMap::new();
+    let mut process_names: HashMap<(bool, Option<&str>), u32> = HashMap::default();
     let mut process_of: Vec<(bool, Option<&str>)> = Vec::new();
     let mut functions: Vec<Option<FunctionIndex>> = Vec::with_capacity(nodes.len());
     for (index, (node, thread)) in nodes.iter().zip(&threads).enumerate() {
@@ -163,9 +164,9 @@ pub(crate) fn table(stacks: Weighed<'_>, context: &Context<'_>) -> Table {
         let code = names.code(space, node.address).filter(|_| tree.link_at(index).is_none());
         functions.push(code.map(|code| code.function));
     }
-    let mut rows: HashMap<(u32, FunctionIndex), [SampleCount; 2]> = HashMap::new();
+    let mut rows: HashMap<(u32, FunctionIndex), [SampleCount; 2]> = HashMap::default();
     let mut seen: Vec<FunctionIndex> = Vec::new();
-    let mut nameless: HashMap<Option<Rc<str>>, u64> = HashMap::new();
+    let mut nameless: HashMap<Option<Rc<str>>, u64> = HashMap::default();
     let mut all = SampleCount::default();
     for (index, node) in nodes.iter().enumerate().filter(|(_, node)| node.count > 0) {
         if !context.wants_thread(roots[index]) {

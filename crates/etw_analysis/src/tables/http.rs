@@ -6,7 +6,6 @@
 //! Source: `HttpTelemetry` in dotnet/runtime, `HostingEventSource` and `KestrelEventSource` in dotnet/aspnetcore.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use etw_consumer::Event;
 use etw_event::{FileTime, Guid};
@@ -16,6 +15,7 @@ use super::context::Context;
 use super::latency::Latencies;
 use super::table::{Cell, Column, Table, TableKind, shown};
 use super::windows_http::{self, Api, Request, Requests};
+use crate::maps::HashMap;
 use crate::processes::{ProcessIndex, Processes};
 use crate::{Duration, Window};
 
@@ -109,9 +109,9 @@ impl Http {
     pub(crate) fn new() -> Http {
         Http {
             providers: Source::PROVIDERS.map(|(name, source)| (Guid::from_provider_name(name), source)),
-            by_key: HashMap::new(),
+            by_key: HashMap::default(),
             rows: Vec::new(),
-            open: HashMap::new(),
+            open: HashMap::default(),
             of_windows: Requests::default(),
             left_out: 0,
             without_activity: 0,
@@ -210,7 +210,7 @@ impl Http {
 
     /// Returns the table by process, method, host and path.
     pub(crate) fn table(&self, context: &Context<'_>) -> Table {
-        let mut failed: HashMap<usize, u64> = HashMap::new();
+        let mut failed: HashMap<usize, u64> = HashMap::default();
         for open in self.open.values().filter(|open| open.has_failed) {
             *failed.entry(open.row).or_default() += 1;
         }

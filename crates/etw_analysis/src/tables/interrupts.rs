@@ -1,7 +1,5 @@
 //! Interrupts and deferred calls.
 
-use std::collections::HashMap;
-
 use etw_event::{Record, Ticks};
 
 use super::context::Context;
@@ -9,6 +7,7 @@ use super::latency::Latencies;
 use super::table::{Cell, Column, Table, TableKind, shown};
 use crate::Window;
 use crate::facts::Interrupted;
+use crate::maps::HashMap;
 use crate::names::Space;
 use crate::payload::Payload;
 

@@ -1,6 +1,5 @@
 //! Network I/O.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 
 use etw_event::{Guid, Record};
@@ -9,6 +8,7 @@ use super::context::Context;
 use super::table::{Cell, Column, Table, TableKind, hidden, shown};
 use crate::Window;
 use crate::facts::Transferred;
+use crate::maps::HashMap;
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes};
 

@@ -1,7 +1,5 @@
 //! System calls.
 
-use std::collections::HashMap;
-
 use etw_event::{FileTime, Record};
 
 use super::context::Context;
@@ -9,6 +7,7 @@ use super::latency::Latencies;
 use super::table::{Cell, Column, Table, TableKind, shown};
 use crate::Window;
 use crate::facts::Called;
+use crate::maps::HashMap;
 use crate::names::Space;
 use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
@@ -81,7 +80,7 @@ impl SystemCalls {
 
     /// Returns the table by process and call.
     pub(crate) fn table(&self, context: &Context<'_>) -> Table {
-        let mut rows: HashMap<(Option<ProcessIndex>, u32, u64), Sum> = HashMap::new();
+        let mut rows: HashMap<(Option<ProcessIndex>, u32, u64), Sum> = HashMap::default();
         for ((thread, machine, address), sum) in &self.sums {
             let process = thread.and_then(|thread| context.processes.thread(thread).process);
             if context.wants(process) {

@@ -1,12 +1,12 @@
 //! The table of wait chains.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use super::context::Context;
 use super::functions::{space, stack_texts};
 use super::table::{Cell, Column, Table, TableKind, hidden, shown};
 use crate::by_stack::ByStack;
+use crate::maps::HashMap;
 use crate::names::Code;
 use crate::processes::ThreadIndex;
 use crate::samples::Samples;
@@ -56,7 +56,7 @@ struct Part<'c> {
 /// Returns the table by thread, reason, stack and chain.
 pub(crate) fn table(by_stack: &ByStack, samples: &Samples, context: &Context<'_>) -> Table {
     let (threads, roots) = (by_stack.tree.threads(), by_stack.tree.roots());
-    let mut rows: HashMap<Key, ChainSum> = HashMap::new();
+    let mut rows: HashMap<Key, ChainSum> = HashMap::default();
     for ((node, reason), sum) in &by_stack.chains.sums {
         let Some(root) = roots.get(node.index()).copied() else { continue };
         // The idle thread does not wait.

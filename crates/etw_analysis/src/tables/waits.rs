@@ -1,9 +1,8 @@
 //! The table of waits.
 
-use std::collections::HashMap;
-
 use super::context::Context;
 use super::table::{Cell, Column, Table, TableKind, hidden, shown};
+use crate::maps::HashMap;
 use crate::processes::ThreadIndex;
 use crate::switches::{ReadiedBy, Switches, Waits, reason_name};
 
@@ -23,7 +22,7 @@ const COLUMNS: &[Column] = &[
 
 /// Returns the table by thread, reason, and the process that made it ready.
 pub(crate) fn table(switches: &Switches, context: &Context<'_>) -> Table {
-    let mut rows: HashMap<(ThreadIndex, u8, String), Waits> = HashMap::new();
+    let mut rows: HashMap<(ThreadIndex, u8, String), Waits> = HashMap::default();
     for ((thread, reason, readied_by), waits) in &switches.waits {
         // The idle thread does not wait.
         if context.processes.thread(*thread).id == 0 || !context.wants_thread(*thread) {

@@ -3,12 +3,11 @@
 //!
 //! Source: the manifests of the providers. Observed in no real trace so far.
 
-use std::collections::HashMap;
-
 use etw_consumer::Event;
 use etw_event::{FileTime, Guid};
 use etw_schema::FromValue;
 
+use crate::maps::HashMap;
 use crate::processes::{ProcessIndex, Processes};
 
 /// Microsoft-Windows-WinINet.

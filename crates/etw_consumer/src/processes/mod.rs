@@ -49,6 +49,14 @@ pub struct ProcessName<'a> {
     pub name: &'a str,
 }
 
+/// The names of processes in the files of a trace, as a scan finds them; cheap to clone. See
+/// [`Overview`](crate::Overview).
+#[derive(Debug, Clone, Default)]
+pub struct ProcessNames {
+    known: Arc<Known>,
+    unkept: u64,
+}
+
 /// Names found by a scan.
 #[derive(Debug, Default)]
 struct Known {
@@ -64,6 +72,57 @@ struct KnownProcess {
     id: u32,
     name: names::NameIndex,
 }
+
+impl Known {
+    fn iter(&self) -> impl Iterator<Item = ProcessName<'_>> {
+        self.machines.iter().zip(0..).flat_map(move |(processes, machine)| {
+            processes.as_slice().iter().map(move |process| {
+                let KnownProcess { from, id, name } = *process;
+                ProcessName { machine, id, from, name: self.names.get(name) }
+            })
+        })
+    }
+}
+
+impl ProcessNames {
+    /// Returns the names that [`ProcessNames::iter`] returned for the same files, in the same order. Machines are numbered
+    /// from 0; `unkept` is the number of records about processes that exceeded the limit.
+    pub fn new<'n>(processes: impl IntoIterator<Item = ProcessName<'n>>, unkept: u64) -> ProcessNames {
+        let (mut machines, mut names): (Vec<Vec<KnownProcess>>, _) = (Vec::new(), Names::default());
+        for ProcessName { machine, id, from, name } in processes {
+            let machine = machine as usize;
+            if machines.len() <= machine {
+                machines.resize_with(machine + 1, Vec::new);
+            }
+            if let Some(processes) = machines.get_mut(machine) {
+                processes.push(KnownProcess { from, id, name: names.add(name) });
+            }
+        }
+        for processes in &mut machines {
+            processes.sort_by_key(|process| (process.id, process.from));
+        }
+        let machines = machines.into_iter().map(OverTime::new).collect();
+        ProcessNames { known: Arc::new(Known { machines, names }), unkept }
+    }
+
+    /// Returns every process.
+    pub fn iter(&self) -> impl Iterator<Item = ProcessName<'_>> {
+        self.known.iter()
+    }
+
+    /// Returns the number of records about processes that exceeded the limit of a scan, so that names may be missing.
+    pub fn unkept(&self) -> u64 {
+        self.unkept
+    }
+}
+
+impl PartialEq for ProcessNames {
+    fn eq(&self, other: &ProcessNames) -> bool {
+        self.unkept == other.unkept && self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for ProcessNames {}
 
 impl ProcessTable {
     /// Returns an empty table for sources of these machines.
@@ -103,13 +162,7 @@ impl ProcessTable {
 
     /// Returns every process.
     pub fn iter(&self) -> impl Iterator<Item = ProcessName<'_>> {
-        let known = self.known.machines.iter().zip(0..).flat_map(move |(processes, machine)| {
-            processes.as_slice().iter().map(move |process| {
-                let KnownProcess { from, id, name } = *process;
-                ProcessName { machine, id, from, name: self.known.names.get(name) }
-            })
-        });
-        known.chain(self.observed.iter())
+        self.known.iter().chain(self.observed.iter())
     }
 
     /// Whether the table is empty.
@@ -132,6 +185,16 @@ impl ProcessTable {
         search.complete(&mut found, resolver);
         self.known = Arc::new(found.into_known());
         search.unkept()
+    }
+
+    /// Returns the names in the files that were scanned; `unkept` is the number of records that exceeded the limit.
+    pub(crate) fn scanned(&self, unkept: u64) -> ProcessNames {
+        ProcessNames { known: self.known.clone(), unkept }
+    }
+
+    /// Uses the names of an earlier scan.
+    pub(crate) fn know(&mut self, names: &ProcessNames) {
+        self.known = names.known.clone();
     }
 
     /// Looks up an unknown process on this machine, once for each id; for live sessions.

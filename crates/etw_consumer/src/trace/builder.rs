@@ -215,8 +215,8 @@ impl TraceBuilder {
     /// Uses what is known of the buffers of the files, from [`Trace::overview`] of the same files, which must not have
     /// changed since.
     ///
-    /// Reading a range of time then touches only the buffers that can have its records, and those with metadata. What is
-    /// delivered is the same.
+    /// Reading a range of time then touches only the buffers that can have its records, and those that describe events. What
+    /// is delivered is the same.
     pub fn overview(mut self, overview: &Arc<Overview>) -> TraceBuilder {
         self.overview = Some(overview.clone());
         self

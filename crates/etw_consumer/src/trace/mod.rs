@@ -228,8 +228,9 @@ impl Trace {
         Ok(&self.decoder.processes)
     }
 
-    /// Returns what is known of the buffers of the files, for [`TraceBuilder::overview`]. Reads all files once, without an
-    /// order, on several threads; this includes the scan for metadata.
+    /// Returns what is known of the buffers of the files, and the names of processes in them, for
+    /// [`TraceBuilder::overview`]. Reads all files once, without an order, on several threads; this includes the scan for
+    /// metadata.
     ///
     /// # Errors
     ///

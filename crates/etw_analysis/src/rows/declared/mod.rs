@@ -9,8 +9,6 @@ mod memory;
 mod system;
 mod values;
 
-use std::collections::HashMap;
-
 use etw_columns::{ColumnsError, IndexWriter, Row, TableId, TableSchema};
 use etw_event::{FileTime, Guid, Record};
 
@@ -19,6 +17,7 @@ use super::objects::Objects;
 use super::seen::Seen;
 use crate::file_names::FileNames;
 use crate::managed::CodeVersions;
+use crate::maps::HashMap;
 use crate::processes::Processes;
 use values::{Fill, Of};
 pub(super) use values::{Held, held};
@@ -134,7 +133,7 @@ struct Open {
 impl DeclaredTables {
     pub(super) fn new(writer: &mut IndexWriter) -> Result<DeclaredTables, ColumnsError> {
         let tables = ALL.iter().map(|table| writer.table(table.schema)).collect::<Result<_, _>>()?;
-        Ok(DeclaredTables { tables, roles: Vec::new(), open: HashMap::new() })
+        Ok(DeclaredTables { tables, roles: Vec::new(), open: HashMap::default() })
     }
 
     /// Adds an event.

@@ -1,11 +1,10 @@
 //! Which events start and stop regions.
 
-use std::collections::HashMap;
-
 use etw_columns::{ColumnsError, IndexWriter};
 use etw_event::{FileTime, Guid};
 
 use super::definition::{Criteria, Definition, End, Part, Pattern, Point, Trigger};
+use crate::maps::HashMap;
 use crate::rows::seen::Seen;
 
 /// Maximum number of regions, and of starts without a stop; further ones are left out.

@@ -4,13 +4,13 @@ mod definition;
 mod matching;
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, Role, TableId, TableSchema};
 use etw_event::{FileTime, Guid};
 
 use super::columns::{duration, end_of, id, process, start_of, text, thread};
 use super::seen::Seen;
+use crate::maps::HashMap;
 use definition::{Criteria, Definition, End, Naming, Point, Trigger, When};
 use matching::{Instance, Matching, Moment};
 
@@ -143,7 +143,7 @@ impl RegionRows {
             of[instance.definition].push(instance);
         }
         let mut is_done = vec![false; self.all.len()];
-        let mut first: HashMap<Guid, FileTime> = HashMap::new();
+        let mut first: HashMap<Guid, FileTime> = HashMap::default();
         // Each round does those whose needs are done; regions in a circle have no end.
         loop {
             let ready = |number: &usize| !is_done[*number] && needs[*number].iter().all(|it| is_done[*it]);

@@ -1,10 +1,10 @@
 //! Allocations: one event for about every 100 KB that a process allocates.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use super::event_stacks::EventStacks;
 use crate::managed::ClrEvent;
+use crate::maps::HashMap;
 use crate::processes::ProcessIndex;
 use crate::stacks::NodeIndex;
 use crate::tables::context::Context;
@@ -60,7 +60,7 @@ impl Allocations {
 
     /// Returns the number of bytes that each process allocated.
     pub(super) fn by_process(&self) -> HashMap<ProcessIndex, u64> {
-        let mut bytes: HashMap<ProcessIndex, u64> = HashMap::new();
+        let mut bytes: HashMap<ProcessIndex, u64> = HashMap::default();
         for ((kind, _), sum) in &self.sums {
             let all = bytes.entry(kind.process).or_default();
             *all = all.saturating_add(sum.bytes);

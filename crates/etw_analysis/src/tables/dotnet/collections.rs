@@ -3,13 +3,12 @@
 //! A pause is the time from GCSuspendEEBegin, for a collection or its preparation, to GCRestartEEEnd of the same thread.
 //! It belongs to the collection that starts in it. If none starts, it is a further pause of the background collection.
 
-use std::collections::HashMap;
-
 use etw_event::FileTime;
 
 use super::heap::Heap;
 use crate::facts::Collected;
 use crate::managed::{ClrEvent, ClrProvider};
+use crate::maps::HashMap;
 use crate::processes::{ProcessIndex, ThreadIndex};
 use crate::{Duration, Window};
 

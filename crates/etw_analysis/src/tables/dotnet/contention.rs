@@ -1,13 +1,13 @@
 //! Contention: waits of threads for locks of .NET.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use etw_event::FileTime;
 
 use super::event_stacks::EventStacks;
 use crate::Window;
 use crate::managed::{ClrEvent, ClrProvider};
+use crate::maps::HashMap;
 use crate::processes::{ProcessIndex, ThreadIndex};
 use crate::stacks::NodeIndex;
 use crate::tables::context::Context;

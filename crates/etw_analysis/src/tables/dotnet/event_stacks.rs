@@ -1,11 +1,10 @@
 //! Stacks of the events of .NET, from the event after them or from their extended data.
 
-use std::collections::HashMap;
-
 use etw_event::Record;
 
 use crate::Duration;
 use crate::managed::{ClrEvent, CodeVersions};
+use crate::maps::HashMap;
 use crate::names::Space;
 use crate::payload::{KERNEL_64, Payload};
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};

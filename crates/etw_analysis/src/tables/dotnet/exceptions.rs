@@ -1,10 +1,10 @@
 //! Exceptions of .NET.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use super::event_stacks::EventStacks;
 use crate::managed::ClrEvent;
+use crate::maps::HashMap;
 use crate::processes::ProcessIndex;
 use crate::stacks::NodeIndex;
 use crate::tables::context::Context;

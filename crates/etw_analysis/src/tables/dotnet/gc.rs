@@ -1,11 +1,11 @@
 //! The tables of garbage collections, one by one and by process.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use super::allocations::Allocations;
 use super::collections::{Collection, Collections};
 use super::heap::{GENERATIONS, Generation, Heap, is_collected};
+use crate::maps::HashMap;
 use crate::processes::ProcessIndex;
 use crate::tables::context::Context;
 use crate::tables::table::{Cell, Column, Table, TableKind, hidden, shown};
@@ -91,7 +91,7 @@ pub(super) fn by_process(
     allocations: &Allocations,
     context: &Context<'_>,
 ) -> Table {
-    let mut sums: HashMap<ProcessIndex, Sum> = HashMap::new();
+    let mut sums: HashMap<ProcessIndex, Sum> = HashMap::default();
     for collection in collections.all().filter(|collection| context.wants(Some(collection.process))) {
         let sum = sums.entry(collection.process).or_default();
         sum.count += 1;

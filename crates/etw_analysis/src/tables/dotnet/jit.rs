@@ -1,11 +1,11 @@
 //! Methods that the JIT compiler compiled.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
 
 use etw_event::FileTime;
 
 use crate::managed::{ClrEvent, ClrProvider, MethodIndex, Methods};
+use crate::maps::{HashMap, HashSet};
 use crate::processes::{ProcessIndex, ThreadIndex};
 use crate::tables::context::Context;
 use crate::tables::table::{Cell, Column, Table, TableKind, hidden, shown};

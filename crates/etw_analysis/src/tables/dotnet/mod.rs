@@ -10,8 +10,6 @@ mod heap;
 mod jit;
 mod thread_pool;
 
-use std::collections::HashMap;
-
 use allocations::Allocations;
 use collections::Collections;
 use contention::Contention;
@@ -25,6 +23,7 @@ use super::table::{Table, TableKind};
 use crate::Window;
 use crate::facts::Collected;
 use crate::managed::{ClrEvent, ClrProvider, CodeVersions, MethodIndex, Methods};
+use crate::maps::HashMap;
 use crate::names::Space;
 use crate::processes::{Processes, ThreadIndex};
 use crate::stacks::NodeIndex;

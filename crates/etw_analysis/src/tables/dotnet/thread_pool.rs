@@ -1,11 +1,10 @@
 //! Thread pools of .NET: their threads, and how long work waits for one.
 
-use std::collections::HashMap;
-
 use etw_event::FileTime;
 
 use crate::Window;
 use crate::managed::{ClrEvent, ClrProvider};
+use crate::maps::HashMap;
 use crate::processes::ProcessIndex;
 use crate::tables::context::Context;
 use crate::tables::latency::Latencies;

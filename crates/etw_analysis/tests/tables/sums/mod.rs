@@ -20,7 +20,7 @@ use etw_symbols::Symbolizer;
 use said::{Expected, Part, Said};
 
 /// The tables whose rows are not counted as those of the others, and why.
-const NOT_COUNTED: [(&str, &str); 12] = [
+const NOT_COUNTED: [(&str, &str); 13] = [
     ("event_kinds", "each kind has events, and the events of each descriptor are counted"),
     ("processes", "each start and end has a row; processes that only headers name have one too"),
     ("threads", "each start and end has a row; threads that only headers name have one too"),
@@ -33,6 +33,7 @@ const NOT_COUNTED: [(&str, &str); 12] = [
     ("lost_events", "compared with the statistics of the reader"),
     ("traces", "compared with the headers"),
     ("buffers", "compared with all records"),
+    ("process_names", "compared with the names that reading finds"),
 ];
 
 /// Fills the tables of a trace, and compares them with its events. Returns them.
@@ -127,7 +128,7 @@ fn lived(index: &Index) -> i128 {
 }
 
 /// Compares the tables of traces, buffers and losses with the headers and with what was read.
-fn sources(name: &str, index: &Index, trace: &Trace, records: (i128, i128), are_intact: bool) {
+fn sources(name: &str, index: &Index, trace: &mut Trace, records: (i128, i128), are_intact: bool) {
     let traces = index.table("traces").unwrap();
     assert_eq!(traces.rows(), trace.headers().len() as u64, "{name}");
     for (header, row) in trace.headers().iter().zip(0..) {
@@ -145,12 +146,18 @@ fn sources(name: &str, index: &Index, trace: &Trace, records: (i128, i128), are_
         let found = (total(index, "buffers", "events"), total(index, "buffers", "event_bytes"));
         assert_eq!(found, records, "{name}: records in buffers");
     }
+    let names: Vec<_> = trace.processes().unwrap().iter().map(|process| process.name.to_owned()).collect();
+    let table = index.table("process_names").unwrap();
+    let rows: Vec<_> = (0..table.rows()).map(|row| lives::text(index, table, row, "name")).collect();
+    assert_eq!(rows, names, "{name}: names of processes");
     let statistics = trace.statistics();
     let lost = statistics.sources.iter();
     let lost = lost.map(|source| {
         i128::from(source.events_lost) + i128::from(source.buffers_lost) + i128::from(source.unclosed)
     });
-    let lost = lost.sum::<i128>() + (statistics.damage.len() + statistics.gaps.len()) as i128;
+    let unkept = statistics.unkept_schema_records + statistics.unkept_process_records;
+    let lost =
+        lost.sum::<i128>() + (statistics.damage.len() + statistics.gaps.len()) as i128 + i128::from(unkept);
     assert_eq!(total(index, "lost_events", "count"), lost, "{name}");
 }
 
