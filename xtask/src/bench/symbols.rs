@@ -39,8 +39,8 @@ pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
     let mut rows = stacks::rows(effort)?;
     rows.push(named(effort)?);
     rows.push(resolved(effort)?);
-    rows.extend(large_pdb::rows(effort)?);
     rows.extend(reports(effort)?);
+    rows.extend(large_pdb::rows(effort)?);
     Ok(rows)
 }
 
