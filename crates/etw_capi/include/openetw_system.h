@@ -99,7 +99,11 @@ BOOL WINAPI ConvertSidToStringSidW(PSID sid, LPWSTR *text) OPENETW_WIDE(ConvertS
 #define FORMAT_MESSAGE_ARGUMENT_ARRAY 0x2000u
 #define FORMAT_MESSAGE_MAX_WIDTH_MASK 0xFFu
 #define LANG_NEUTRAL 0
+#define LANG_ENGLISH 9
+#define SUBLANG_NEUTRAL 0
 #define SUBLANG_DEFAULT 1
+#define SUBLANG_SYS_DEFAULT 2
+#define SUBLANG_ENGLISH_US 1
 DWORD WINAPI FormatMessageA(DWORD flags, LPCVOID source, DWORD code, DWORD language, LPSTR text, DWORD size,
                             va_list *arguments);
 DWORD WINAPI FormatMessageW(DWORD flags, LPCVOID source, DWORD code, DWORD language, LPWSTR text, DWORD size,
@@ -116,6 +120,59 @@ HMODULE WINAPI LoadLibraryW(LPCWSTR name) OPENETW_WIDE(LoadLibraryW);
 HMODULE WINAPI GetModuleHandleA(LPCSTR name);
 HMODULE WINAPI GetModuleHandleW(LPCWSTR name) OPENETW_WIDE(GetModuleHandleW);
 FARPROC WINAPI GetProcAddress(HMODULE module, LPCSTR name) OPENETW_WIDE(GetProcAddress);
+
+/* Tokens: root is elevated and has all privileges, other users have none; AdjustTokenPrivileges changes nothing. */
+#define TOKEN_DUPLICATE 0x2u
+#define TOKEN_QUERY 0x8u
+#define TOKEN_ADJUST_PRIVILEGES 0x20u
+#define SE_PRIVILEGE_ENABLED 2u
+#define SE_PRIVILEGE_REMOVED 4u
+#define SE_BACKUP_NAME TEXT("SeBackupPrivilege")
+#define SE_DEBUG_NAME TEXT("SeDebugPrivilege")
+#define SE_INC_BASE_PRIORITY_NAME TEXT("SeIncreaseBasePriorityPrivilege")
+#define SE_INCREASE_QUOTA_NAME TEXT("SeIncreaseQuotaPrivilege")
+#define SE_LOAD_DRIVER_NAME TEXT("SeLoadDriverPrivilege")
+#define SE_LOCK_MEMORY_NAME TEXT("SeLockMemoryPrivilege")
+#define SE_PROF_SINGLE_PROCESS_NAME TEXT("SeProfileSingleProcessPrivilege")
+#define SE_RESTORE_NAME TEXT("SeRestorePrivilege")
+#define SE_SECURITY_NAME TEXT("SeSecurityPrivilege")
+#define SE_SYSTEM_PROFILE_NAME TEXT("SeSystemProfilePrivilege")
+typedef enum _TOKEN_INFORMATION_CLASS {
+  TokenUser = 1,
+  TokenGroups = 2,
+  TokenPrivileges = 3,
+  TokenElevationType = 18,
+  TokenElevation = 20,
+  TokenIntegrityLevel = 25
+} TOKEN_INFORMATION_CLASS;
+typedef enum _TOKEN_ELEVATION_TYPE {
+  TokenElevationTypeDefault = 1,
+  TokenElevationTypeFull = 2,
+  TokenElevationTypeLimited = 3
+} TOKEN_ELEVATION_TYPE;
+typedef struct _TOKEN_ELEVATION {
+  DWORD TokenIsElevated;
+} TOKEN_ELEVATION;
+typedef struct _LUID {
+  DWORD LowPart;
+  LONG HighPart;
+} LUID, *PLUID;
+typedef struct _LUID_AND_ATTRIBUTES {
+  LUID Luid;
+  DWORD Attributes;
+} LUID_AND_ATTRIBUTES, *PLUID_AND_ATTRIBUTES;
+typedef struct _TOKEN_PRIVILEGES {
+  DWORD PrivilegeCount;
+  LUID_AND_ATTRIBUTES Privileges[ANYSIZE_ARRAY];
+} TOKEN_PRIVILEGES, *PTOKEN_PRIVILEGES;
+BOOL WINAPI OpenProcessToken(HANDLE process, DWORD access, PHANDLE token);
+/* Of TokenElevation and TokenElevationType. */
+BOOL WINAPI GetTokenInformation(HANDLE token, TOKEN_INFORMATION_CLASS informationClass, LPVOID information, DWORD size,
+                                PDWORD needed);
+BOOL WINAPI LookupPrivilegeValueA(LPCSTR system, LPCSTR name, PLUID luid);
+BOOL WINAPI LookupPrivilegeValueW(LPCWSTR system, LPCWSTR name, PLUID luid) OPENETW_WIDE(LookupPrivilegeValueW);
+BOOL WINAPI AdjustTokenPrivileges(HANDLE token, BOOL disableAll, PTOKEN_PRIVILEGES to, DWORD size,
+                                  PTOKEN_PRIVILEGES previous, PDWORD needed);
 
 /* Addresses as text; return the end of the text. */
 struct in_addr;
@@ -231,6 +288,12 @@ FORCEINLINE BOOL FreeLibrary(HMODULE module) { return module != NULL; }
 /* Processes and threads. */
 FORCEINLINE HANDLE GetCurrentProcess(void) { return (HANDLE)(LONG_PTR)-1; }
 FORCEINLINE HANDLE GetCurrentThread(void) { return (HANDLE)(LONG_PTR)-2; }
+FORCEINLINE HANDLE GetCurrentProcessToken(void) { return (HANDLE)(LONG_PTR)-4; }
+FORCEINLINE BOOL IsWow64Process(HANDLE process, PBOOL isWow64) {
+  (void)process;
+  *isWow64 = FALSE;
+  return TRUE;
+}
 #define ExitProcess(code) exit((int)(code))
 #define GetTickCount() ((DWORD)GetTickCount64())
 #define SwitchToThread() ((BOOL)(sched_yield() == 0))
@@ -339,6 +402,7 @@ OPENETW_INLINE_ LONG CompareFileTime(const FILETIME *one, const FILETIME *other)
 #define ConvertSidToStringSid ConvertSidToStringSidW
 #define FormatMessage FormatMessageW
 #define lstrlen lstrlenW
+#define LookupPrivilegeValue LookupPrivilegeValueW
 #else
 #define CreateEvent CreateEventA
 #define LoadLibrary LoadLibraryA
@@ -350,6 +414,7 @@ OPENETW_INLINE_ LONG CompareFileTime(const FILETIME *one, const FILETIME *other)
 #define ConvertSidToStringSid ConvertSidToStringSidA
 #define FormatMessage FormatMessageA
 #define lstrlen lstrlenA
+#define LookupPrivilegeValue LookupPrivilegeValueA
 #endif
 
 /*

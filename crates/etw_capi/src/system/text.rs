@@ -9,9 +9,7 @@ use etw_event::{Guid, Sid};
 use etw_provider::activity;
 use windows_sys::core::GUID;
 
-use crate::error::{
-    ERROR_INSUFFICIENT_BUFFER, ERROR_INVALID_PARAMETER, ERROR_NOT_ENOUGH_MEMORY, SetLastError,
-};
+use crate::error::{ERROR_INSUFFICIENT_BUFFER, ERROR_INVALID_PARAMETER, ERROR_NOT_ENOUGH_MEMORY, failed};
 use crate::guid;
 use crate::wide::{Width, character};
 
@@ -415,11 +413,6 @@ unsafe fn wide_arguments(count: i32, arguments: *const *const c_char, width: Wid
         .collect();
     pointers.push(std::ptr::null_mut());
     pointers.leak().as_mut_ptr()
-}
-
-fn failed(code: u32) -> i32 {
-    SetLastError(code);
-    0
 }
 
 #[cfg(test)]

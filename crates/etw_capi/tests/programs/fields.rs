@@ -22,6 +22,8 @@ Counted level=3 keyword=0 opcode=0 of-function=0
   binary=0x010203
   units=[x, y]
   error=0x80070005 (E_ACCESSDENIED)
+  custom=0x010203
+  tagged=0x0102
   tail=9
 work level=4 keyword=0 opcode=1 of-function=1
   number=5
