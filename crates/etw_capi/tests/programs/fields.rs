@@ -1,6 +1,6 @@
 //! Fields of TraceLogging whose types the compiler chooses, and activities of functions.
 
-use crate::support::{Workshop, available, source};
+use crate::support::{SANITIZED_CPP, Workshop, available, source};
 
 const EXPECTED: &str = "\
 Chosen level=4 keyword=8 opcode=0 of-function=0
@@ -37,7 +37,9 @@ Start level=5 keyword=0 opcode=2 of-function=0
 #[test]
 fn types_are_chosen_by_the_compiler() {
     let workshop = Workshop::new();
-    for compiler in available(&[&["g++", "-std=c++11"], &["clang++", "-std=c++20", "-fshort-wchar"]]) {
+    for compiler in
+        available(&[&["g++", "-std=c++11"], &["clang++", "-std=c++20", "-fshort-wchar"], SANITIZED_CPP])
+    {
         let program = workshop.compile(compiler, &source("fields.cpp"));
         let found = workshop.run(&program, &[&workshop.path("fields.etl")]);
         assert_eq!(found, EXPECTED, "{compiler:?}");

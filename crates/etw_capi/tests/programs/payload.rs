@@ -1,13 +1,13 @@
 //! Payload filters.
 
-use crate::support::{Workshop, available, source};
+use crate::support::{SANITIZED_C, Workshop, available, source};
 
 #[test]
 fn sessions_get_the_events_whose_payload_matches() {
     let compilers: [&[&str]; 4] = [
         &["gcc", "-std=c11"],
         &["gcc", "-fshort-wchar"],
-        &["clang", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+        SANITIZED_C,
         &["g++", "-std=c++17", "-fshort-wchar", "-x", "c++"],
     ];
     for compiler in available(&compilers) {
