@@ -16,6 +16,8 @@
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/sysinfo.h>
 #include <time.h>
 #include <openetw_text.h>
 
@@ -64,11 +66,88 @@ BOOL WINAPI SetConsoleCtrlHandler(PHANDLER_ROUTINE handler, BOOL add);
 
 /* GUIDs. */
 #define RPC_S_OK 0
+#define RPC_S_OUT_OF_MEMORY 14
+#ifdef __cplusplus
+#define OPENETW_REF_(pointer) (*(pointer))
+#else
+#define OPENETW_REF_(pointer) (pointer)
+#endif
 typedef LONG RPC_STATUS;
 HRESULT WINAPI CoCreateGuid(GUID *guid);
 /* `{XXXXXXXX-XXXX-XXXX-XXXX-XXXXXXXXXXXX}`. */
 int WINAPI StringFromGUID2(REFGUID guid, LPWSTR text, int size) OPENETW_WIDE(StringFromGUID2);
 HRESULT WINAPI CLSIDFromString(LPCWSTR text, LPCLSID guid) OPENETW_WIDE(CLSIDFromString);
+
+typedef GUID UUID;
+typedef WCHAR *RPC_WSTR;
+typedef unsigned char *RPC_CSTR;
+/* `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`; free it with RpcStringFree. */
+FORCEINLINE RPC_STATUS UuidToStringW(const UUID *uuid, RPC_WSTR *text) {
+  WCHAR braced[39];
+  WCHAR *to = (WCHAR *)malloc(37 * sizeof(WCHAR));
+  int at;
+  if (to == NULL) {
+    return RPC_S_OUT_OF_MEMORY;
+  }
+  StringFromGUID2(OPENETW_REF_(uuid), braced, 39);
+  for (at = 0; at < 36; at++) {
+    to[at] = braced[at + 1] >= 'A' && braced[at + 1] <= 'F' ? (WCHAR)(braced[at + 1] + 32) : braced[at + 1];
+  }
+  to[36] = 0;
+  *text = to;
+  return RPC_S_OK;
+}
+FORCEINLINE RPC_STATUS UuidToStringA(const UUID *uuid, RPC_CSTR *text) {
+  RPC_WSTR wide = NULL;
+  unsigned char *to = (unsigned char *)malloc(37);
+  int at;
+  if (to == NULL || UuidToStringW(uuid, &wide) != RPC_S_OK) {
+    free(to);
+    return RPC_S_OUT_OF_MEMORY;
+  }
+  for (at = 0; at < 37; at++) {
+    to[at] = (unsigned char)wide[at];
+  }
+  free(wide);
+  *text = to;
+  return RPC_S_OK;
+}
+FORCEINLINE RPC_STATUS RpcStringFreeW(RPC_WSTR *text) {
+  free(*text);
+  *text = NULL;
+  return RPC_S_OK;
+}
+FORCEINLINE RPC_STATUS RpcStringFreeA(RPC_CSTR *text) {
+  free(*text);
+  *text = NULL;
+  return RPC_S_OK;
+}
+
+/* The processors and the size of pages; of the other members none is set. */
+typedef struct _SYSTEM_INFO {
+  WORD wProcessorArchitecture;
+  WORD wReserved;
+  DWORD dwPageSize;
+  LPVOID lpMinimumApplicationAddress;
+  LPVOID lpMaximumApplicationAddress;
+  ULONG_PTR dwActiveProcessorMask;
+  DWORD dwNumberOfProcessors;
+  DWORD dwProcessorType;
+  DWORD dwAllocationGranularity;
+  WORD wProcessorLevel;
+  WORD wProcessorRevision;
+} SYSTEM_INFO, *LPSYSTEM_INFO;
+FORCEINLINE VOID GetSystemInfo(LPSYSTEM_INFO info) {
+  memset(info, 0, sizeof *info);
+#if defined(__x86_64__)
+  info->wProcessorArchitecture = 9;
+#elif defined(__aarch64__)
+  info->wProcessorArchitecture = 12;
+#endif
+  info->dwPageSize = info->dwAllocationGranularity = (DWORD)getauxval(AT_PAGESZ);
+  info->dwNumberOfProcessors = (DWORD)get_nprocs();
+}
+#define GetNativeSystemInfo GetSystemInfo
 
 /* The arguments of `wmain`, as WCHAR. */
 WCHAR **openetw_wide_arguments(int count, char **arguments) OPENETW_WIDE(openetw_wide_arguments);
@@ -403,6 +482,8 @@ OPENETW_INLINE_ LONG CompareFileTime(const FILETIME *one, const FILETIME *other)
 #define FormatMessage FormatMessageW
 #define lstrlen lstrlenW
 #define LookupPrivilegeValue LookupPrivilegeValueW
+#define UuidToString UuidToStringW
+#define RpcStringFree RpcStringFreeW
 #else
 #define CreateEvent CreateEventA
 #define LoadLibrary LoadLibraryA
@@ -415,6 +496,8 @@ OPENETW_INLINE_ LONG CompareFileTime(const FILETIME *one, const FILETIME *other)
 #define FormatMessage FormatMessageA
 #define lstrlen lstrlenA
 #define LookupPrivilegeValue LookupPrivilegeValueA
+#define UuidToString UuidToStringA
+#define RpcStringFree RpcStringFreeA
 #endif
 
 /*

@@ -74,6 +74,15 @@ static void texts(void) {
 static void guids(void) {
   GUID guid, same;
   WCHAR text[39];
+  RPC_WSTR uuid = NULL;
+  RPC_CSTR uuid8 = NULL;
+  EXPECT(CLSIDFromString(L"{3970F9CF-2C0C-4F11-B1CC-E3A1E9958833}", &guid), S_OK);
+  EXPECT(UuidToStringW(&guid, &uuid), RPC_S_OK);
+  EXPECT_TEXT(narrow(uuid), "3970f9cf-2c0c-4f11-b1cc-e3a1e9958833");
+  EXPECT(RpcStringFreeW(&uuid), RPC_S_OK);
+  EXPECT(UuidToStringA(&guid, &uuid8), RPC_S_OK);
+  EXPECT_TEXT((const char *)uuid8, "3970f9cf-2c0c-4f11-b1cc-e3a1e9958833");
+  EXPECT(RpcStringFreeA(&uuid8), RPC_S_OK);
   EXPECT(CoCreateGuid(&guid), S_OK);
   EXPECT(StringFromGUID2(REF(guid), text, 39), 39);
   EXPECT(StringFromGUID2(REF(guid), text, 38), 0);
@@ -170,6 +179,9 @@ static void tokens(void) {
   EXPECT(AdjustTokenPrivileges(token, FALSE, &privileges, 0, NULL, NULL), TRUE);
   EXPECT(GetLastError(), elevation.TokenIsElevated ? ERROR_SUCCESS : ERROR_NOT_ALL_ASSIGNED);
   EXPECT(AdjustTokenPrivileges(token, FALSE, NULL, 0, NULL, NULL), FALSE);
+  SYSTEM_INFO machine;
+  GetSystemInfo(&machine);
+  EXPECT(machine.dwNumberOfProcessors > 0 && machine.dwPageSize >= 4096, TRUE);
   EXPECT(CloseHandle(token), TRUE);
   EXPECT(GetTokenInformation(token, TokenElevation, &elevation, sizeof elevation, &size), FALSE);
   EXPECT(GetLastError(), ERROR_INVALID_HANDLE);
