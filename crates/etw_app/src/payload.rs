@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use openetw::Guid;
-use openetw::schema::{Count, EventSchema, IdSet, InType, Length, Property, PropertyType, Provider};
+use openetw::schema::{EventSchema, IdSet, Property, Provider};
 use openetw::session::{
-    Filter, LayoutField, PayloadFilter, PayloadLayout, PayloadOperator, PayloadPredicate, ProviderSpec,
+    Filter, PayloadFilter, PayloadOperator, PayloadPredicate, ProviderSpec, payload_layout,
 };
 
 use crate::UsageError;
@@ -27,14 +27,6 @@ pub(crate) struct PayloadCondition {
 pub(crate) struct Described {
     name: String,
     events: Vec<Arc<EventSchema>>,
-}
-
-/// The types of fields that can be compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FieldKind {
-    Number,
-    Text,
-    Guid,
 }
 
 impl PayloadCondition {
@@ -112,7 +104,7 @@ impl Described {
                 false => predicates.iter().all(|predicate| has(event, predicate)),
             };
             for event in events().filter(has_fields) {
-                layouts.push(self.layout(event, &predicates)?);
+                layouts.push(payload_layout(event, &predicates).map_err(|error| self.wrong(error))?);
             }
             if layouts.is_empty() {
                 let fields: Vec<_> = predicates.iter().map(|predicate| predicate.field.as_str()).collect();
@@ -130,29 +122,6 @@ impl Described {
         Ok(Filter::Payload(PayloadFilter { event: None, any, predicates, layouts }))
     }
 
-    /// Returns the fields of an event up to the last one that is compared.
-    fn layout(&self, event: &EventSchema, predicates: &[PayloadPredicate]) -> Result<PayloadLayout> {
-        let is_compared = |property: &Property| predicates.iter().any(|one| one.field == *property.name);
-        let properties = top_level(event);
-        let count = properties.iter().rposition(is_compared).map_or(0, |last| last + 1);
-        let mut fields = Vec::new();
-        for property in properties.iter().take(count) {
-            let Some((in_type, kind)) = stored(property) else {
-                let (id, name) = (event.descriptor.id, &property.name);
-                return Err(self.wrong(format_args!(
-                    "event {id}: neither '{name}' nor the fields after it can be compared, since its size is not fixed"
-                )));
-            };
-            for predicate in predicates.iter().filter(|predicate| predicate.field == *property.name) {
-                kind.map_or(Err("its type has no order"), |kind| check(kind, predicate))
-                    .map_err(|what| self.wrong(format_args!("field '{}': {what}", property.name)))?;
-            }
-            let name = if is_compared(property) { property.name.to_string() } else { String::new() };
-            fields.push(LayoutField { name, in_type });
-        }
-        Ok(PayloadLayout { id: event.descriptor.id, version: event.descriptor.version, fields })
-    }
-
     fn wrong(&self, what: impl fmt::Display) -> anyhow::Error {
         let name = &self.name;
         UsageError(format!("provider {name} {what}; `etw provider show {name}` lists events and fields"))
@@ -166,55 +135,6 @@ fn top_level(event: &EventSchema) -> &[Property] {
 
 fn field_of<'e>(event: &'e EventSchema, name: &str) -> Option<&'e Property> {
     top_level(event).iter().find(|property| *property.name == *name)
-}
-
-/// Returns the in-type of a field whose size follows from it, and how it is compared; `None` for the latter if it is not.
-fn stored(property: &Property) -> Option<(u8, Option<FieldKind>)> {
-    let PropertyType::Value { in_type, .. } = property.kind else { return None };
-    if property.count != Count::One {
-        return None;
-    }
-    let kind = match in_type {
-        InType::UNICODE_STRING | InType::ANSI_STRING if property.length == Length::Natural => {
-            Some(FieldKind::Text)
-        }
-        InType::FLOAT | InType::DOUBLE | InType::BOOLEAN | InType::FILETIME => Some(FieldKind::Number),
-        in_type if in_type.is_integer() => Some(FieldKind::Number),
-        InType::GUID => Some(FieldKind::Guid),
-        InType::SYSTEMTIME | InType::SID => None,
-        _ => return None,
-    };
-    Some((u8::try_from(in_type.0).ok()?, kind))
-}
-
-/// Checks that a field of this kind can be compared so.
-fn check(kind: FieldKind, predicate: &PayloadPredicate) -> Result<(), &'static str> {
-    use PayloadOperator::{Contains, DoesNotContain, Equal, Is, IsNot, NotEqual};
-    let is_number = |text: &str| {
-        let text = text.trim();
-        let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
-        match hex {
-            Some(digits) => u64::from_str_radix(digits, 16).is_ok(),
-            None => matches!(text, "true" | "false") || text.parse::<f64>().is_ok(),
-        }
-    };
-    let (operator, value) = (predicate.operator, &predicate.value);
-    let is_value = match is_range(operator) {
-        true => value.split(',').all(is_number),
-        false => is_number(value),
-    };
-    match kind {
-        FieldKind::Number if matches!(operator, Contains | DoesNotContain | Is | IsNot) => {
-            Err("a number has the operators ==, !=, <, <=, >, >=, between, not between and %")
-        }
-        FieldKind::Number if !is_value => Err("a number is compared with a number"),
-        FieldKind::Text if !matches!(operator, Equal | NotEqual | Contains | DoesNotContain | Is | IsNot) => {
-            Err("a text has the operators ==, !=, =~, !~, icontains and not icontains")
-        }
-        FieldKind::Guid if !matches!(operator, Equal | NotEqual) => Err("a GUID has the operators == and !="),
-        FieldKind::Guid if value.parse::<Guid>().is_err() => Err("a GUID is compared with a GUID"),
-        _ => Ok(()),
-    }
 }
 
 /// Reads a field, an operator and a value.
@@ -300,7 +220,7 @@ fn wrong(text: &str, what: impl fmt::Display) -> anyhow::Error {
 
 #[cfg(test)]
 mod tests {
-    use openetw::schema::OutType;
+    use openetw::schema::{InType, OutType};
 
     use super::*;
 

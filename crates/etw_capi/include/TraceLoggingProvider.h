@@ -566,6 +566,14 @@ enum TlgOut_t {
 #define TraceLoggingPackedData(pointer, size) (D, B, (pointer, size))
 #define TraceLoggingPackedDataEx(pointer, size, dataType) (D, B, (pointer, size))
 
+/*
+ * Data of a program's own format: `protocol` (5 to 31) says which, and the `cbSchema` constant bytes of `bSchema`, in
+ * parentheses, describe it.
+ */
+#define TraceLoggingCustom(pbValue, cbValue, protocol, bSchema, cbSchema, ...)                                         \
+  OPENETW_TL_F_(1, 2, TlgInBINARY | 0x60, protocol, (bSchema, cbSchema), C, (pbValue, cbValue), #pbValue,              \
+                ##__VA_ARGS__)
+
 #ifdef __cplusplus
 /* A field whose type is that of the value. */
 #define TraceLoggingValue(value, ...)                                                                                  \
@@ -610,6 +618,14 @@ enum TlgOut_t {
   6, ((UINT8)((in) | 0x80), (UINT8)((out) | 0x80), OPENETW_TL_TAGS_(tags))
 #define OPENETW_TL_TYPE111_(in, out, count, tags)                                                                      \
   8, ((UINT8)((in) | 0x80), (UINT8)((out) | 0x80), OPENETW_TL_TAGS_(tags), OPENETW_TL_COUNT_(count))
+/* With a custom schema in place of the number. */
+#define OPENETW_TL_TYPE012_(in, out, count, tags)                                                                      \
+  4 + OPENETW_TL_SCHEMA_SIZE_ count, ((UINT8)((in) | 0x80), (UINT8)(out), OPENETW_TL_SCHEMA_ count)
+#define OPENETW_TL_TYPE112_(in, out, count, tags)                                                                      \
+  8 + OPENETW_TL_SCHEMA_SIZE_ count,                                                                                   \
+      ((UINT8)((in) | 0x80), (UINT8)((out) | 0x80), OPENETW_TL_TAGS_(tags), OPENETW_TL_SCHEMA_ count)
+#define OPENETW_TL_SCHEMA_SIZE_(schema, size) (size)
+#define OPENETW_TL_SCHEMA_(schema, size) OPENETW_TL_COUNT_(size), OPENETW_TL_BYTES_ schema
 #define OPENETW_TL_COUNT_(count) (UINT8)((count) & 0xFF), (UINT8)((count) >> 8 & 0xFF)
 #define OPENETW_TL_TAGS_(tags)                                                                                         \
   (UINT8)(((tags) >> 21 & 0x7F) | 0x80), (UINT8)(((tags) >> 14 & 0x7F) | 0x80), (UINT8)(((tags) >> 7 & 0x7F) | 0x80),  \

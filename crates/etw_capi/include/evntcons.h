@@ -153,6 +153,19 @@ struct _EVENT_RECORD {
   PVOID UserContext;
 };
 
+typedef enum {
+  EventSecuritySetDACL,
+  EventSecuritySetSACL,
+  EventSecurityAddDACL,
+  EventSecurityAddSACL,
+  EventSecurityMax
+} EVENTSECURITYOPERATION;
+
+/* Rights are those of the host's access list: these return ERROR_NOT_SUPPORTED. */
+ULONG EVNTAPI EventAccessControl(LPGUID Guid, ULONG Operation, PSID Sid, ULONG Rights, BOOLEAN AllowOrDeny);
+ULONG EVNTAPI EventAccessQuery(LPGUID Guid, PSECURITY_DESCRIPTOR Buffer, PULONG BufferSize);
+ULONG EVNTAPI EventAccessRemove(LPGUID Guid);
+
 FORCEINLINE ULONG GetEventProcessorIndex(PCEVENT_RECORD EventRecord) {
   return EventRecord->EventHeader.Flags & EVENT_HEADER_FLAG_PROCESSOR_INDEX ? EventRecord->BufferContext.ProcessorIndex
                                                                              : EventRecord->BufferContext.ProcessorNumber;

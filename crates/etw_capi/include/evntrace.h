@@ -911,6 +911,9 @@ TRACEHANDLE WMIAPI OpenTraceW(PEVENT_TRACE_LOGFILEW Logfile) OPENETW_WIDE(OpenTr
 TRACEHANDLE WMIAPI OpenTraceA(PEVENT_TRACE_LOGFILEA Logfile);
 ULONG WMIAPI ProcessTrace(PTRACEHANDLE HandleArray, ULONG HandleCount, LPFILETIME StartTime, LPFILETIME EndTime);
 ULONG WMIAPI CloseTrace(TRACEHANDLE TraceHandle);
+/* A function for the events of one class, besides the callbacks of traces. */
+ULONG WMIAPI SetTraceCallback(LPCGUID pGuid, PEVENT_CALLBACK EventCallback);
+ULONG WMIAPI RemoveTraceCallback(LPCGUID pGuid);
 
 /* The newer forms of OpenTrace. */
 typedef enum ETW_PROCESS_TRACE_MODES {

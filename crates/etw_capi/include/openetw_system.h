@@ -16,6 +16,8 @@
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/sysinfo.h>
 #include <time.h>
 #include <openetw_text.h>
 
@@ -64,11 +66,88 @@ BOOL WINAPI SetConsoleCtrlHandler(PHANDLER_ROUTINE handler, BOOL add);
 
 /* GUIDs. */
 #define RPC_S_OK 0
+#define RPC_S_OUT_OF_MEMORY 14
+#ifdef __cplusplus
+#define OPENETW_REF_(pointer) (*(pointer))
+#else
+#define OPENETW_REF_(pointer) (pointer)
+#endif
 typedef LONG RPC_STATUS;
 HRESULT WINAPI CoCreateGuid(GUID *guid);
 /* `{XXXXXXXX-XXXX-XXXX-XXXX-XXXXXXXXXXXX}`. */
 int WINAPI StringFromGUID2(REFGUID guid, LPWSTR text, int size) OPENETW_WIDE(StringFromGUID2);
 HRESULT WINAPI CLSIDFromString(LPCWSTR text, LPCLSID guid) OPENETW_WIDE(CLSIDFromString);
+
+typedef GUID UUID;
+typedef WCHAR *RPC_WSTR;
+typedef unsigned char *RPC_CSTR;
+/* `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`; free it with RpcStringFree. */
+FORCEINLINE RPC_STATUS UuidToStringW(const UUID *uuid, RPC_WSTR *text) {
+  WCHAR braced[39];
+  WCHAR *to = (WCHAR *)malloc(37 * sizeof(WCHAR));
+  int at;
+  if (to == NULL) {
+    return RPC_S_OUT_OF_MEMORY;
+  }
+  StringFromGUID2(OPENETW_REF_(uuid), braced, 39);
+  for (at = 0; at < 36; at++) {
+    to[at] = braced[at + 1] >= 'A' && braced[at + 1] <= 'F' ? (WCHAR)(braced[at + 1] + 32) : braced[at + 1];
+  }
+  to[36] = 0;
+  *text = to;
+  return RPC_S_OK;
+}
+FORCEINLINE RPC_STATUS UuidToStringA(const UUID *uuid, RPC_CSTR *text) {
+  RPC_WSTR wide = NULL;
+  unsigned char *to = (unsigned char *)malloc(37);
+  int at;
+  if (to == NULL || UuidToStringW(uuid, &wide) != RPC_S_OK) {
+    free(to);
+    return RPC_S_OUT_OF_MEMORY;
+  }
+  for (at = 0; at < 37; at++) {
+    to[at] = (unsigned char)wide[at];
+  }
+  free(wide);
+  *text = to;
+  return RPC_S_OK;
+}
+FORCEINLINE RPC_STATUS RpcStringFreeW(RPC_WSTR *text) {
+  free(*text);
+  *text = NULL;
+  return RPC_S_OK;
+}
+FORCEINLINE RPC_STATUS RpcStringFreeA(RPC_CSTR *text) {
+  free(*text);
+  *text = NULL;
+  return RPC_S_OK;
+}
+
+/* The processors and the size of pages; of the other members none is set. */
+typedef struct _SYSTEM_INFO {
+  WORD wProcessorArchitecture;
+  WORD wReserved;
+  DWORD dwPageSize;
+  LPVOID lpMinimumApplicationAddress;
+  LPVOID lpMaximumApplicationAddress;
+  ULONG_PTR dwActiveProcessorMask;
+  DWORD dwNumberOfProcessors;
+  DWORD dwProcessorType;
+  DWORD dwAllocationGranularity;
+  WORD wProcessorLevel;
+  WORD wProcessorRevision;
+} SYSTEM_INFO, *LPSYSTEM_INFO;
+FORCEINLINE VOID GetSystemInfo(LPSYSTEM_INFO info) {
+  memset(info, 0, sizeof *info);
+#if defined(__x86_64__)
+  info->wProcessorArchitecture = 9;
+#elif defined(__aarch64__)
+  info->wProcessorArchitecture = 12;
+#endif
+  info->dwPageSize = info->dwAllocationGranularity = (DWORD)getauxval(AT_PAGESZ);
+  info->dwNumberOfProcessors = (DWORD)get_nprocs();
+}
+#define GetNativeSystemInfo GetSystemInfo
 
 /* The arguments of `wmain`, as WCHAR. */
 WCHAR **openetw_wide_arguments(int count, char **arguments) OPENETW_WIDE(openetw_wide_arguments);
@@ -99,7 +178,11 @@ BOOL WINAPI ConvertSidToStringSidW(PSID sid, LPWSTR *text) OPENETW_WIDE(ConvertS
 #define FORMAT_MESSAGE_ARGUMENT_ARRAY 0x2000u
 #define FORMAT_MESSAGE_MAX_WIDTH_MASK 0xFFu
 #define LANG_NEUTRAL 0
+#define LANG_ENGLISH 9
+#define SUBLANG_NEUTRAL 0
 #define SUBLANG_DEFAULT 1
+#define SUBLANG_SYS_DEFAULT 2
+#define SUBLANG_ENGLISH_US 1
 DWORD WINAPI FormatMessageA(DWORD flags, LPCVOID source, DWORD code, DWORD language, LPSTR text, DWORD size,
                             va_list *arguments);
 DWORD WINAPI FormatMessageW(DWORD flags, LPCVOID source, DWORD code, DWORD language, LPWSTR text, DWORD size,
@@ -116,6 +199,59 @@ HMODULE WINAPI LoadLibraryW(LPCWSTR name) OPENETW_WIDE(LoadLibraryW);
 HMODULE WINAPI GetModuleHandleA(LPCSTR name);
 HMODULE WINAPI GetModuleHandleW(LPCWSTR name) OPENETW_WIDE(GetModuleHandleW);
 FARPROC WINAPI GetProcAddress(HMODULE module, LPCSTR name) OPENETW_WIDE(GetProcAddress);
+
+/* Tokens: root is elevated and has all privileges, other users have none; AdjustTokenPrivileges changes nothing. */
+#define TOKEN_DUPLICATE 0x2u
+#define TOKEN_QUERY 0x8u
+#define TOKEN_ADJUST_PRIVILEGES 0x20u
+#define SE_PRIVILEGE_ENABLED 2u
+#define SE_PRIVILEGE_REMOVED 4u
+#define SE_BACKUP_NAME TEXT("SeBackupPrivilege")
+#define SE_DEBUG_NAME TEXT("SeDebugPrivilege")
+#define SE_INC_BASE_PRIORITY_NAME TEXT("SeIncreaseBasePriorityPrivilege")
+#define SE_INCREASE_QUOTA_NAME TEXT("SeIncreaseQuotaPrivilege")
+#define SE_LOAD_DRIVER_NAME TEXT("SeLoadDriverPrivilege")
+#define SE_LOCK_MEMORY_NAME TEXT("SeLockMemoryPrivilege")
+#define SE_PROF_SINGLE_PROCESS_NAME TEXT("SeProfileSingleProcessPrivilege")
+#define SE_RESTORE_NAME TEXT("SeRestorePrivilege")
+#define SE_SECURITY_NAME TEXT("SeSecurityPrivilege")
+#define SE_SYSTEM_PROFILE_NAME TEXT("SeSystemProfilePrivilege")
+typedef enum _TOKEN_INFORMATION_CLASS {
+  TokenUser = 1,
+  TokenGroups = 2,
+  TokenPrivileges = 3,
+  TokenElevationType = 18,
+  TokenElevation = 20,
+  TokenIntegrityLevel = 25
+} TOKEN_INFORMATION_CLASS;
+typedef enum _TOKEN_ELEVATION_TYPE {
+  TokenElevationTypeDefault = 1,
+  TokenElevationTypeFull = 2,
+  TokenElevationTypeLimited = 3
+} TOKEN_ELEVATION_TYPE;
+typedef struct _TOKEN_ELEVATION {
+  DWORD TokenIsElevated;
+} TOKEN_ELEVATION;
+typedef struct _LUID {
+  DWORD LowPart;
+  LONG HighPart;
+} LUID, *PLUID;
+typedef struct _LUID_AND_ATTRIBUTES {
+  LUID Luid;
+  DWORD Attributes;
+} LUID_AND_ATTRIBUTES, *PLUID_AND_ATTRIBUTES;
+typedef struct _TOKEN_PRIVILEGES {
+  DWORD PrivilegeCount;
+  LUID_AND_ATTRIBUTES Privileges[ANYSIZE_ARRAY];
+} TOKEN_PRIVILEGES, *PTOKEN_PRIVILEGES;
+BOOL WINAPI OpenProcessToken(HANDLE process, DWORD access, PHANDLE token);
+/* Of TokenElevation and TokenElevationType. */
+BOOL WINAPI GetTokenInformation(HANDLE token, TOKEN_INFORMATION_CLASS informationClass, LPVOID information, DWORD size,
+                                PDWORD needed);
+BOOL WINAPI LookupPrivilegeValueA(LPCSTR system, LPCSTR name, PLUID luid);
+BOOL WINAPI LookupPrivilegeValueW(LPCWSTR system, LPCWSTR name, PLUID luid) OPENETW_WIDE(LookupPrivilegeValueW);
+BOOL WINAPI AdjustTokenPrivileges(HANDLE token, BOOL disableAll, PTOKEN_PRIVILEGES to, DWORD size,
+                                  PTOKEN_PRIVILEGES previous, PDWORD needed);
 
 /* Addresses as text; return the end of the text. */
 struct in_addr;
@@ -231,6 +367,12 @@ FORCEINLINE BOOL FreeLibrary(HMODULE module) { return module != NULL; }
 /* Processes and threads. */
 FORCEINLINE HANDLE GetCurrentProcess(void) { return (HANDLE)(LONG_PTR)-1; }
 FORCEINLINE HANDLE GetCurrentThread(void) { return (HANDLE)(LONG_PTR)-2; }
+FORCEINLINE HANDLE GetCurrentProcessToken(void) { return (HANDLE)(LONG_PTR)-4; }
+FORCEINLINE BOOL IsWow64Process(HANDLE process, PBOOL isWow64) {
+  (void)process;
+  *isWow64 = FALSE;
+  return TRUE;
+}
 #define ExitProcess(code) exit((int)(code))
 #define GetTickCount() ((DWORD)GetTickCount64())
 #define SwitchToThread() ((BOOL)(sched_yield() == 0))
@@ -339,6 +481,9 @@ OPENETW_INLINE_ LONG CompareFileTime(const FILETIME *one, const FILETIME *other)
 #define ConvertSidToStringSid ConvertSidToStringSidW
 #define FormatMessage FormatMessageW
 #define lstrlen lstrlenW
+#define LookupPrivilegeValue LookupPrivilegeValueW
+#define UuidToString UuidToStringW
+#define RpcStringFree RpcStringFreeW
 #else
 #define CreateEvent CreateEventA
 #define LoadLibrary LoadLibraryA
@@ -350,6 +495,9 @@ OPENETW_INLINE_ LONG CompareFileTime(const FILETIME *one, const FILETIME *other)
 #define ConvertSidToStringSid ConvertSidToStringSidA
 #define FormatMessage FormatMessageA
 #define lstrlen lstrlenA
+#define LookupPrivilegeValue LookupPrivilegeValueA
+#define UuidToString UuidToStringA
+#define RpcStringFree RpcStringFreeA
 #endif
 
 /*

@@ -291,6 +291,32 @@ typedef struct _TDH_CONTEXT {
   ULONG ParameterSize;
 } TDH_CONTEXT, *PTDH_CONTEXT;
 
+/* A condition on one field of a payload; CompareOp is a PAYLOAD_OPERATOR. */
+typedef struct _PAYLOAD_FILTER_PREDICATE {
+  LPWSTR FieldName;
+  USHORT CompareOp;
+  LPWSTR Value;
+} PAYLOAD_FILTER_PREDICATE, *PPAYLOAD_FILTER_PREDICATE;
+#define MAX_PAYLOAD_PREDICATES 8
+#define ETW_MAX_PAYLOAD_PREDICATES MAX_PAYLOAD_PREDICATES
+
+typedef enum _PAYLOAD_OPERATOR {
+  PAYLOADFIELD_EQ = 0,
+  PAYLOADFIELD_NE = 1,
+  PAYLOADFIELD_LE = 2,
+  PAYLOADFIELD_GT = 3,
+  PAYLOADFIELD_LT = 4,
+  PAYLOADFIELD_GE = 5,
+  PAYLOADFIELD_BETWEEN = 6,
+  PAYLOADFIELD_NOTBETWEEN = 7,
+  PAYLOADFIELD_MODULO = 8,
+  PAYLOADFIELD_CONTAINS = 20,
+  PAYLOADFIELD_DOESNTCONTAIN = 21,
+  PAYLOADFIELD_IS = 30,
+  PAYLOADFIELD_ISNOT = 31,
+  PAYLOADFIELD_INVALID = 32
+} PAYLOAD_OPERATOR;
+
 /* The texts in these structures are of WCHAR. */
 TDHSTATUS TDHAPI TdhGetEventInformation(PEVENT_RECORD Event, ULONG TdhContextCount, PTDH_CONTEXT TdhContext,
                                         PTRACE_EVENT_INFO Buffer, PULONG BufferSize)
@@ -342,6 +368,15 @@ TDHSTATUS TDHAPI TdhGetWppMessage(TDH_HANDLE Handle, PEVENT_RECORD EventRecord, 
 /* FormattedString, TraceGuid, ProcessId, ThreadId, CpuNumber, RawSystemTime. */
 TDHSTATUS TDHAPI TdhGetWppProperty(TDH_HANDLE Handle, PEVENT_RECORD EventRecord, PWSTR PropertyName, PULONG BufferSize,
                                    PBYTE Buffer) OPENETW_WIDE(TdhGetWppProperty);
+
+/* Conditions on payloads, for EnableTraceEx2. */
+TDHSTATUS TDHAPI TdhCreatePayloadFilter(LPCGUID ProviderGuid, PCEVENT_DESCRIPTOR EventDescriptor, BOOLEAN EventMatchANY,
+                                        ULONG PayloadPredicateCount, PPAYLOAD_FILTER_PREDICATE PayloadPredicates,
+                                        PVOID *PayloadFilter) OPENETW_WIDE(TdhCreatePayloadFilter);
+TDHSTATUS TDHAPI TdhDeletePayloadFilter(PVOID *PayloadFilter);
+TDHSTATUS TDHAPI TdhAggregatePayloadFilters(ULONG PayloadFilterCount, PVOID *PayloadFilterPtrs,
+                                            PBOOLEAN EventMatchALLFlags, PEVENT_FILTER_DESCRIPTOR EventFilterDescriptor);
+TDHSTATUS TDHAPI TdhCleanupPayloadEventFilterDescriptor(PEVENT_FILTER_DESCRIPTOR EventFilterDescriptor);
 
 FORCEINLINE PWSTR TEI_PROVIDER_NAME(PTRACE_EVENT_INFO info) {
   return info->ProviderNameOffset ? (PWSTR)(void *)((PBYTE)info + info->ProviderNameOffset) : NULL;

@@ -78,6 +78,7 @@ typedef wchar_t WCHAR;
 #define DECLSPEC_NORETURN __attribute__((noreturn))
 #define DECLSPEC_SELECTANY __attribute__((weak))
 #define DECLSPEC_ALIGN(bytes) __attribute__((aligned(bytes)))
+#define DECLSPEC_CACHEALIGN __attribute__((aligned(64)))
 #define DECLSPEC_UUID(text)
 #define DECLSPEC_NOVTABLE
 #ifndef _MSC_VER
@@ -113,148 +114,7 @@ typedef wchar_t WCHAR;
 #ifndef OPTIONAL
 #define OPTIONAL
 #endif
-#define _In_
-#define _In_z_
-#define _In_opt_
-#define _In_opt_z_
-#define _In_range_(...)
-#define _In_reads_(...)
-#define _In_reads_z_(...)
-#define _In_reads_opt_(...)
-#define _In_reads_opt_z_(...)
-#define _In_reads_bytes_(...)
-#define _In_reads_bytes_opt_(...)
-#define _In_reads_or_z_(...)
-#define _In_reads_to_ptr_(...)
-#define _In_count_(...)
-#define _In_opt_count_(...)
-#define _In_bytecount_(...)
-#define _In_opt_bytecount_(...)
-#define _Inout_count_(...)
-#define _Inout_bytecount_(...)
-#define _Out_cap_(...)
-#define _Out_bytecap_(...)
-#define _Inout_
-#define _Inout_z_
-#define _Inout_opt_
-#define _Inout_opt_z_
-#define _Inout_updates_(...)
-#define _Inout_updates_z_(...)
-#define _Inout_updates_opt_(...)
-#define _Inout_updates_bytes_(...)
-#define _Inout_updates_bytes_opt_(...)
-#define _Inout_updates_all_(...)
-#define _Inout_updates_to_(...)
-#define _Out_
-#define _Out_opt_
-#define _Out_range_(...)
-#define _Out_writes_(...)
-#define _Out_writes_z_(...)
-#define _Out_writes_opt_(...)
-#define _Out_writes_opt_z_(...)
-#define _Out_writes_all_(...)
-#define _Out_writes_to_(...)
-#define _Out_writes_to_opt_(...)
-#define _Out_writes_bytes_(...)
-#define _Out_writes_bytes_opt_(...)
-#define _Out_writes_bytes_all_(...)
-#define _Out_writes_bytes_to_(...)
-#define _Out_writes_bytes_to_opt_(...)
-#define _Outptr_
-#define _Outptr_opt_
-#define _Outptr_result_maybenull_
-#define _Outptr_result_z_
-#define _Outptr_result_buffer_(...)
-#define _Outptr_result_bytebuffer_(...)
-#define _COM_Outptr_
-#define _Deref_out_
-#define _Pre_
-#define _Pre_valid_
-#define _Pre_notnull_
-#define _Pre_maybenull_
-#define _Pre_satisfies_(...)
-#define _Post_
-#define _Post_valid_
-#define _Post_invalid_
-#define _Post_satisfies_(...)
-#define _Prepost_
-#define _Ret_maybenull_
-#define _Ret_notnull_
-#define _Ret_z_
-#define _Ret_valid_
-#define _Null_terminated_
-#define _NullNull_terminated_
-#define _Notnull_
-#define _Maybenull_
-#define _Printf_format_string_
-#define _Scanf_format_string_
-#define _Reserved_
-#define _Const_
-#define _Success_(...)
-#define _Check_return_
-#define _Check_return_opt_
-#define _Must_inspect_result_
-#define _Use_decl_annotations_
-#define _Return_type_success_(...)
-#define _When_(...)
-#define _At_(...)
-#define _Always_(...)
-#define _On_failure_(...)
-#define _Field_size_(...)
-#define _Field_size_opt_(...)
-#define _Field_size_bytes_(...)
-#define _Field_size_bytes_opt_(...)
-#define _Field_range_(...)
-#define _Field_z_
-#define _Struct_size_bytes_(...)
-#define _Readable_bytes_(...)
-#define _Readable_elements_(...)
-#define _Writable_bytes_(...)
-#define _Writable_elements_(...)
-#define _Analysis_assume_(...)
-#define _Analysis_noreturn_
-#define _Guarded_by_(...)
-#define _Requires_lock_held_(...)
-#define _Acquires_lock_(...)
-#define _Releases_lock_(...)
-#define _Function_class_(...)
-#define _IRQL_requires_max_(...)
-#define _IRQL_requires_(...)
-#define _IRQL_requires_same_
-#define _Interlocked_operand_
-#define _Frees_ptr_
-#define _Frees_ptr_opt_
-#define _Kernel_entry_
-#define __checkReturn
-#define __nullterminated
-#define __in_bcount(...)
-#define __in_ecount(...)
-#define __in_bcount_opt(...)
-#define __in_ecount_opt(...)
-#define __out_bcount(...)
-#define __out_ecount(...)
-#define __out_bcount_opt(...)
-#define __out_ecount_opt(...)
-#define __inout_bcount(...)
-#define __inout_ecount(...)
-#define __inout_bcount_opt(...)
-#define __inout_ecount_opt(...)
-#define __field_bcount(...)
-#define __field_ecount(...)
-#define __analysis_assume(...)
-/* Annotations of before 2012. In C++ they would break libstdc++, whose own names they are. */
-#if !defined(__cplusplus) || defined(OPENETW_SAL)
-#define __in
-#define __out
-#define __inout
-#define __in_opt
-#define __out_opt
-#define __inout_opt
-#define __deref_in
-#define __deref_out
-#define __deref_out_opt
-#define __deref_opt_out
-#endif
+#include <sal.h>
 #define UNREFERENCED_PARAMETER(name) ((void)(name))
 #define DBG_UNREFERENCED_PARAMETER(name) ((void)(name))
 #define UNREFERENCED_LOCAL_VARIABLE(name) ((void)(name))
@@ -282,6 +142,7 @@ typedef wchar_t WCHAR;
 #define UNICODE_NULL ((WCHAR)0)
 #define ANSI_NULL ((CHAR)0)
 #define MAXULONG 0xFFFFFFFFu
+#define MAXULONG_PTR (~(ULONG_PTR)0)
 #define MAXUSHORT 0xFFFFu
 #define MAXLONG 0x7FFFFFFF
 #define MAXLONGLONG 0x7FFFFFFFFFFFFFFFLL
@@ -461,59 +322,101 @@ FORCEINLINE DWORD GetLengthSid(PSID sid) { return 8 + 4 * (DWORD)((PISID)sid)->S
 /* Error codes. */
 #define NO_ERROR 0
 #define ERROR_SUCCESS 0
+#define ERROR_INVALID_FUNCTION 1
 #define ERROR_FILE_NOT_FOUND 2
 #define ERROR_PATH_NOT_FOUND 3
+#define ERROR_TOO_MANY_OPEN_FILES 4
 #define ERROR_ACCESS_DENIED 5
 #define ERROR_INVALID_HANDLE 6
 #define ERROR_NOT_ENOUGH_MEMORY 8
 #define ERROR_INVALID_DATA 13
 #define ERROR_OUTOFMEMORY 14
+#define ERROR_WRITE_PROTECT 19
+#define ERROR_NOT_READY 21
+#define ERROR_CRC 23
 #define ERROR_BAD_LENGTH 24
+#define ERROR_GEN_FAILURE 31
 #define ERROR_SHARING_VIOLATION 32
+#define ERROR_HANDLE_EOF 38
+#define ERROR_HANDLE_DISK_FULL 39
 #define ERROR_NOT_SUPPORTED 50
+#define ERROR_NETWORK_ACCESS_DENIED 65
+#define ERROR_FILE_EXISTS 80
 #define ERROR_INVALID_PARAMETER 87
+#define ERROR_BUFFER_OVERFLOW 111
 #define ERROR_DISK_FULL 112
 #define ERROR_CALL_NOT_IMPLEMENTED 120
+#define ERROR_SEM_TIMEOUT 121
 #define ERROR_INSUFFICIENT_BUFFER 122
+#define ERROR_INVALID_NAME 123
+#define ERROR_INVALID_LEVEL 124
+#define ERROR_MOD_NOT_FOUND 126
+#define ERROR_PROC_NOT_FOUND 127
 #define ERROR_BAD_PATHNAME 161
 #define ERROR_BUSY 170
 #define ERROR_ALREADY_EXISTS 183
 #define ERROR_INVALID_FLAG_NUMBER 186
+#define ERROR_NO_DATA 232
 #define ERROR_MORE_DATA 234
 #define ERROR_NO_MORE_ITEMS 259
+#define ERROR_DELETE_PENDING 303
 #define ERROR_ARITHMETIC_OVERFLOW 534
+#define ERROR_TIMER_NOT_CANCELED 541
+#define ERROR_STOPPED_ON_SYMLINK 681
+#define ERROR_ABANDONED_WAIT_0 735
+#define ERROR_VERSION_PARSE_ERROR 777
+#define ERROR_OPERATION_ABORTED 995
+#define ERROR_IO_INCOMPLETE 996
+#define ERROR_IO_PENDING 997
+#define ERROR_NOACCESS 998
 #define ERROR_INVALID_FLAGS 1004
+#define ERROR_FILE_INVALID 1006
+#define ERROR_SERVICE_NOT_ACTIVE 1062
 #define ERROR_NOT_FOUND 1168
 #define ERROR_CANCELLED 1223
-#define ERROR_NO_SYSTEM_RESOURCES 1450
-#define ERROR_TIMEOUT 1460
-#define ERROR_INVALID_FUNCTION 1
-#define ERROR_GEN_FAILURE 31
-#define ERROR_HANDLE_EOF 38
-#define ERROR_INVALID_NAME 123
-#define ERROR_MOD_NOT_FOUND 126
-#define ERROR_PROC_NOT_FOUND 127
-#define ERROR_INVALID_LEVEL 124
-#define ERROR_FILE_EXISTS 80
-#define ERROR_TOO_MANY_OPEN_FILES 4
-#define ERROR_INVALID_OPERATION 4317
-#define ERROR_INVALID_STATE 5023
-#define ERROR_NO_DATA 232
-#define ERROR_FILE_INVALID 1006
-#define ERROR_PRIVILEGE_NOT_HELD 1314
-#define ERROR_NOT_READY 21
+#define ERROR_ALREADY_REGISTERED 1242
+#define ERROR_ALREADY_INITIALIZED 1247
 #define ERROR_UNIDENTIFIED_ERROR 1287
+#define ERROR_NOT_ALL_ASSIGNED 1300
+#define ERROR_NO_SUCH_PRIVILEGE 1313
+#define ERROR_PRIVILEGE_NOT_HELD 1314
 #define ERROR_INTERNAL_ERROR 1359
 #define ERROR_FILE_CORRUPT 1392
-#define ERROR_WMI_GUID_NOT_FOUND 4200
-#define ERROR_WMI_ITEMID_NOT_FOUND 4202
-#define ERROR_WMI_ALREADY_ENABLED 4206
-#define ERROR_EVT_INVALID_PUBLISHER_NAME 15004
-#define ERROR_WMI_INSTANCE_NOT_FOUND 4201
+#define ERROR_NO_SYSTEM_RESOURCES 1450
+#define ERROR_TIMEOUT 1460
 #define ERROR_RESOURCE_TYPE_NOT_FOUND 1813
+#define ERROR_NOT_ENOUGH_QUOTA 1816
+#define ERROR_WMI_GUID_NOT_FOUND 4200
+#define ERROR_WMI_INSTANCE_NOT_FOUND 4201
+#define ERROR_WMI_ITEMID_NOT_FOUND 4202
+#define ERROR_WMI_TRY_AGAIN 4203
+#define ERROR_WMI_DP_NOT_FOUND 4204
+#define ERROR_WMI_UNRESOLVED_INSTANCE_REF 4205
+#define ERROR_WMI_ALREADY_ENABLED 4206
+#define ERROR_WMI_GUID_DISCONNECTED 4207
+#define ERROR_WMI_SERVER_UNAVAILABLE 4208
+#define ERROR_WMI_DP_FAILED 4209
+#define ERROR_WMI_ALREADY_DISABLED 4212
+#define ERROR_WMI_READ_ONLY 4213
+#define ERROR_WMI_SET_FAILURE 4214
 #define ERROR_RESOURCE_NOT_PRESENT 4316
+#define ERROR_INVALID_OPERATION 4317
+#define ERROR_INVALID_STATE 5023
 #define ERROR_CTX_CLOSE_PENDING 7007
+#define ERROR_EVT_INVALID_CHANNEL_PATH 15000
+#define ERROR_EVT_INVALID_QUERY 15001
+#define ERROR_EVT_PUBLISHER_METADATA_NOT_FOUND 15002
+#define ERROR_EVT_EVENT_TEMPLATE_NOT_FOUND 15003
+#define ERROR_EVT_INVALID_PUBLISHER_NAME 15004
 #define ERROR_EVT_INVALID_EVENT_DATA 15005
+#define ERROR_EVT_CHANNEL_NOT_FOUND 15007
+#define ERROR_EVT_MESSAGE_NOT_FOUND 15027
+#define ERROR_EVT_MESSAGE_ID_NOT_FOUND 15028
+#define ERROR_EVT_UNRESOLVED_VALUE_INSERT 15029
+#define ERROR_EVT_UNRESOLVED_PARAMETER_INSERT 15030
+#define ERROR_EVT_MAX_INSERTS_REACHED 15031
+#define ERROR_EVT_EVENT_DEFINITION_NOT_FOUND 15032
+#define ERROR_EVT_MESSAGE_LOCALE_NOT_FOUND 15033
 #define ERROR_MUI_FILE_NOT_FOUND 15100
 #define S_OK ((HRESULT)0)
 #define S_FALSE ((HRESULT)1)

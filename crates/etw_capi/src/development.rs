@@ -7,8 +7,8 @@ macro_rules! headers {
 /// Name and text of each header.
 const HEADERS: &[(&str, &str)] = headers![
     "TraceLoggingActivity.h" "TraceLoggingProvider.h" "conio.h" "evntcons.h" "evntprov.h"
-    "evntrace.h" "openetw.h" "openetw_mc.h" "openetw_system.h" "openetw_text.h" "relogger.h"
-    "strsafe.h" "tchar.h" "tdh.h" "unknwn.h" "windows.h" "winmeta.h" "winsock2.h" "wmistr.h"
+    "evntrace.h" "ntverp.h" "openetw.h" "openetw_mc.h" "openetw_system.h" "openetw_text.h" "process.h" "relogger.h"
+    "sal.h" "strsafe.h" "tchar.h" "tdh.h" "unknwn.h" "versionhelpers.h" "windows.h" "winmeta.h" "winsock2.h" "wmistr.h"
 ];
 
 macro_rules! aliases {
@@ -25,11 +25,13 @@ const ALIASES: &[(&str, &str)] = aliases! {
     "evntcons.h": "Evntcons.h";
     "evntprov.h": "Evntprov.h";
     "evntrace.h": "Evntrace.h";
+    "process.h": "Process.h";
     "relogger.h": "Relogger.h";
     "strsafe.h": "Strsafe.h";
     "tdh.h": "TDH.h" "Tdh.h";
-    "unknwn.h": "comutil.h" "comdef.h" "Unknwn.h" "cguid.h" "combaseapi.h" "oaidl.h" "objbase.h" "ole2.h" "oleauto.h" "wtypes.h";
-    "windows.h": "Windows.h" "basetsd.h" "consoleapi.h" "debugapi.h" "errhandlingapi.h" "guiddef.h" "handleapi.h" "heapapi.h" "initguid.h" "minwindef.h" "ntstatus.h" "processthreadsapi.h" "profileapi.h" "rpc.h" "sal.h" "sddl.h" "sdkddkver.h" "stringapiset.h" "synchapi.h" "sysinfoapi.h" "timezoneapi.h" "winapifamily.h" "winbase.h" "windef.h" "winerror.h" "winnls.h" "winnt.h" "intsafe.h" "shellapi.h";
+    "unknwn.h": "comutil.h" "comdef.h" "Unknwn.h" "cguid.h" "combaseapi.h" "oaidl.h" "objbase.h" "ole2.h" "oleauto.h" "wbemcli.h" "wbemidl.h" "Wbemidl.h" "wtypes.h";
+    "versionhelpers.h": "VersionHelpers.h";
+    "windows.h": "Windows.h" "basetsd.h" "consoleapi.h" "debugapi.h" "errhandlingapi.h" "guiddef.h" "handleapi.h" "heapapi.h" "initguid.h" "minwindef.h" "ntstatus.h" "processthreadsapi.h" "profileapi.h" "rpc.h" "sddl.h" "sdkddkver.h" "stringapiset.h" "synchapi.h" "sysinfoapi.h" "timezoneapi.h" "winapifamily.h" "winbase.h" "windef.h" "winerror.h" "winnls.h" "winnt.h" "intsafe.h" "shellapi.h";
     "winmeta.h": "Winmeta.h";
     "winsock2.h": "In6addr.h" "WinSock2.h" "Ws2ipdef.h" "Ws2tcpip.h" "Winsock2.h" "in6addr.h" "inaddr.h" "mstcpip.h" "ws2def.h" "ws2ipdef.h" "ws2tcpip.h";
     "wmistr.h": "Wmistr.h";

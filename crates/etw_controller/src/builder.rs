@@ -133,12 +133,13 @@ pub struct EnableBuilder {
     spec: ProviderSpec,
     properties: EnableProperties,
     filters: Vec<Filter>,
+    source: Guid,
 }
 
 impl EnableBuilder {
     /// Creates the parameters given by a provider string.
     pub fn new(spec: ProviderSpec) -> EnableBuilder {
-        EnableBuilder { spec, properties: EnableProperties::empty(), filters: Vec::new() }
+        EnableBuilder { spec, properties: EnableProperties::empty(), filters: Vec::new(), source: Guid::ZERO }
     }
 
     /// Adds extended data and special rules.
@@ -155,6 +156,12 @@ impl EnableBuilder {
     /// Adds a filter.
     pub fn filter(mut self, filter: Filter) -> EnableBuilder {
         self.filters.push(filter);
+        self
+    }
+
+    /// Sets the source of the request, which the callbacks of the provider receive (`SourceId`).
+    pub fn source(mut self, source: Guid) -> EnableBuilder {
+        self.source = source;
         self
     }
 
@@ -178,7 +185,7 @@ impl EnableBuilder {
             all: Keyword(spec.all.mask),
             properties: self.properties,
             filters,
-            source: Guid::ZERO,
+            source: self.source,
         };
         Ok((spec.provider.guid(), enable))
     }

@@ -21,6 +21,7 @@
 mod builder;
 mod controller;
 mod error;
+mod payload;
 
 pub use builder::{EnableBuilder, SessionBuilder};
 pub use controller::Controller;
@@ -32,3 +33,4 @@ pub use etw_protocol::{
     SessionClock, SessionProperties, SessionState, SessionStatus, SessionUpdate,
 };
 pub use etw_schema::{ProviderKey, ProviderSpec, ProviderSpecError};
+pub use payload::{PayloadLayoutError, payload_layout};

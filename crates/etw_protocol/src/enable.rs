@@ -7,8 +7,8 @@ use etw_event::{Guid, Keyword, Level};
 
 use crate::codec::{at_most, text};
 use crate::limits::{
-    MAX_FILTER_DATA_BYTES, MAX_FILTER_IDS, MAX_FILTER_NAMES, MAX_FILTER_PIDS, MAX_FILTERS, MAX_LAYOUT_FIELDS,
-    MAX_LAYOUTS, MAX_NAME_BYTES, MAX_PREDICATES,
+    MAX_ALTERNATIVES, MAX_FILTER_DATA_BYTES, MAX_FILTER_IDS, MAX_FILTER_NAMES, MAX_FILTER_PIDS, MAX_FILTERS,
+    MAX_LAYOUT_FIELDS, MAX_LAYOUTS, MAX_NAME_BYTES, MAX_PREDICATES,
 };
 use crate::{ProtocolError, wire};
 
@@ -131,6 +131,8 @@ pub enum Filter {
         /// The bytes.
         data: Vec<u8>,
     },
+    /// Events whose payload matches one of several sets of conditions.
+    AnyPayload(Vec<PayloadFilter>),
 }
 
 /// Conditions on the payload of events.
@@ -241,24 +243,32 @@ impl Filter {
             }
             Filter::ExecutableNames(names) => check_names("program names of a filter", names),
             Filter::Pids(pids) => at_most("process ids of a filter", pids.len(), MAX_FILTER_PIDS),
-            Filter::Payload(payload) => {
-                at_most("predicates of a filter", payload.predicates.len(), MAX_PREDICATES)?;
-                payload.predicates.iter().try_for_each(|predicate| {
-                    text("a field of a predicate", &predicate.field, MAX_NAME_BYTES)?;
-                    at_most("bytes of a predicate's value", predicate.value.len(), MAX_NAME_BYTES)
-                })?;
-                at_most("layouts of a filter", payload.layouts.len(), MAX_LAYOUTS)?;
-                payload.layouts.iter().try_for_each(|layout| {
-                    at_most("fields of a layout", layout.fields.len(), MAX_LAYOUT_FIELDS)?;
-                    let mut names = layout.fields.iter().map(|field| &field.name);
-                    names.try_for_each(|name| text("a field of a layout", name, MAX_NAME_BYTES))
-                })
+            Filter::Payload(payload) => payload.check(),
+            Filter::AnyPayload(alternatives) => {
+                at_most("alternatives of a filter", alternatives.len(), MAX_ALTERNATIVES)?;
+                alternatives.iter().try_for_each(PayloadFilter::check)
             }
             Filter::Data { data, .. } => {
                 at_most("bytes of a filter's data", data.len(), MAX_FILTER_DATA_BYTES)
             }
             Filter::StackWalkLevelKeyword { .. } => Ok(()),
         }
+    }
+}
+
+impl PayloadFilter {
+    fn check(&self) -> Result<(), ProtocolError> {
+        at_most("predicates of a filter", self.predicates.len(), MAX_PREDICATES)?;
+        self.predicates.iter().try_for_each(|predicate| {
+            text("a field of a predicate", &predicate.field, MAX_NAME_BYTES)?;
+            at_most("bytes of a predicate's value", predicate.value.len(), MAX_NAME_BYTES)
+        })?;
+        at_most("layouts of a filter", self.layouts.len(), MAX_LAYOUTS)?;
+        self.layouts.iter().try_for_each(|layout| {
+            at_most("fields of a layout", layout.fields.len(), MAX_LAYOUT_FIELDS)?;
+            let mut names = layout.fields.iter().map(|field| &field.name);
+            names.try_for_each(|name| text("a field of a layout", name, MAX_NAME_BYTES))
+        })
     }
 }
 

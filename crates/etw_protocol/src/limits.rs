@@ -22,6 +22,8 @@ pub const MAX_FILTER_PIDS: usize = 64;
 pub const MAX_FILTER_NAMES: usize = 64;
 /// Predicates of one payload filter (ETW: 8).
 pub const MAX_PREDICATES: usize = 64;
+/// Sets of conditions in one filter, of which one must match.
+pub const MAX_ALTERNATIVES: usize = 16;
 /// Event layouts of one payload filter.
 pub const MAX_LAYOUTS: usize = 256;
 /// Fields of one event layout.

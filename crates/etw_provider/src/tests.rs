@@ -385,6 +385,16 @@ fn filters_leave_out_what_the_session_does_not_want() {
     assert_eq!(events(vec![sized(GreaterOrEqual, "0")]), "", "event 2 has no payload");
     assert_eq!(laid_out(sized(Equal, "77")), [2]);
     assert_eq!(laid_out(sized(Less, "77")), [0; 0]);
+    // Of several filters one must match.
+    let either = |values: [&str; 2]| {
+        let part = |value| {
+            let Filter::Payload(filter) = sized(Equal, value) else { unreachable!() };
+            PayloadFilter { event: Some(2), ..filter }
+        };
+        laid_out(Filter::AnyPayload(values.map(part).into()))
+    };
+    assert_eq!(either(["76", "77"]), [1, 2, 3]);
+    assert_eq!(either(["76", "78"]), [1, 3], "other events pass");
 }
 
 /// The ids of the events with a payload of 8 bytes, a text and a 32-bit 77 that pass a filter.

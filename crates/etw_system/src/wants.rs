@@ -218,11 +218,7 @@ impl Wants {
 
 impl Enabled {
     fn new(provider: &'static KernelProvider, enable: Enable) -> Enabled {
-        let payload = |filter: &Filter| match filter {
-            Filter::Payload(filter) => Some(PayloadCondition::new(filter.clone())),
-            _ => None,
-        };
-        let conditions = enable.filters.iter().filter_map(payload).collect();
+        let conditions = enable.filters.iter().filter_map(PayloadCondition::new).collect();
         Enabled { provider, enable, conditions }
     }
 
@@ -331,8 +327,11 @@ impl Enabled {
                 "{name}: its events have no stacks, since no thread of the process causes them"
             ));
         }
-        let is_blind =
-            |filter: &Filter| matches!(filter, Filter::Payload(filter) if filter.layouts.is_empty());
+        let is_blind = |filter: &Filter| match filter {
+            Filter::Payload(filter) => filter.layouts.is_empty(),
+            Filter::AnyPayload(filters) => filters.iter().any(|filter| filter.layouts.is_empty()),
+            _ => false,
+        };
         if self.enable.filters.iter().any(is_blind) {
             refused.push(format!("{name}: a payload filter without layouts of the events is not applied"));
         }

@@ -1,5 +1,6 @@
 //! Consumers: opening traces and processing their events (`OpenTrace`, `ProcessTrace`, `CloseTrace`).
 
+mod classes;
 mod current;
 mod header;
 mod logfile;
@@ -7,6 +8,7 @@ mod open;
 mod process;
 mod record;
 
+pub use classes::*;
 pub use open::*;
 pub use process::ProcessTrace;
 

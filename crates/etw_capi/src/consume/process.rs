@@ -16,7 +16,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{EVENT_HEADER_EXTENDED_DATA_IT
 
 use super::logfile::{EventCallback, Logfile};
 use super::open::{Open, code_of, find, is_kernel};
-use super::{current, record};
+use super::{classes, current, record};
 use crate::error::{
     ERROR_BAD_LENGTH, ERROR_BUSY, ERROR_CANCELLED, ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER,
     ERROR_SUCCESS,
@@ -180,6 +180,7 @@ impl Processing {
             }
             EventCallback::None => {}
         }
+        classes::deliver(record, is_raw);
         source.filled += record.stride_bytes();
         source.description.CurrentTime = record.time().0;
         if source.filled >= source.description.BufferSize as usize {

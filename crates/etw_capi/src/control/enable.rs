@@ -9,8 +9,9 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
     ENABLE_TRACE_PARAMETERS, EVENT_CONTROL_CODE_CAPTURE_STATE, EVENT_CONTROL_CODE_DISABLE_PROVIDER,
     EVENT_CONTROL_CODE_ENABLE_PROVIDER, EVENT_FILTER_DESCRIPTOR, EVENT_FILTER_TYPE_EVENT_ID,
     EVENT_FILTER_TYPE_EVENT_NAME, EVENT_FILTER_TYPE_EXECUTABLE_NAME, EVENT_FILTER_TYPE_NONE,
-    EVENT_FILTER_TYPE_PID, EVENT_FILTER_TYPE_SCHEMATIZED, EVENT_FILTER_TYPE_STACKWALK,
-    EVENT_FILTER_TYPE_STACKWALK_LEVEL_KW, EVENT_FILTER_TYPE_STACKWALK_NAME, MAX_EVENT_FILTERS_COUNT,
+    EVENT_FILTER_TYPE_PAYLOAD, EVENT_FILTER_TYPE_PID, EVENT_FILTER_TYPE_SCHEMATIZED,
+    EVENT_FILTER_TYPE_STACKWALK, EVENT_FILTER_TYPE_STACKWALK_LEVEL_KW, EVENT_FILTER_TYPE_STACKWALK_NAME,
+    MAX_EVENT_FILTERS_COUNT,
 };
 use windows_sys::core::GUID;
 
@@ -19,10 +20,21 @@ use super::sessions::code;
 use crate::error::{ERROR_INVALID_PARAMETER, ERROR_NOT_SUPPORTED};
 use crate::guid;
 use crate::provide::catch_up;
+use crate::tdh::payload_filters;
 use crate::wide::Width;
 
 /// Most bytes of a filter.
 const MAX_FILTER_BYTES: u32 = 0x1_0000;
+
+/// What a session wants of a provider, besides filters.
+#[derive(Debug, Default, Clone, Copy)]
+struct Settings {
+    level: u8,
+    any: u64,
+    all: u64,
+    property: u32,
+    source: Guid,
+}
 
 /// Enables or disables a provider in a session, or asks it for its state.
 #[unsafe(no_mangle)]
@@ -37,7 +49,10 @@ pub unsafe extern "C" fn EnableTraceEx2(
     parameters: *const ENABLE_TRACE_PARAMETERS,
 ) -> u32 {
     // SAFETY: the caller's promise.
-    code(unsafe { enable_ex2(session, provider, control_code, (level, any, all), parameters, Width::Wide16) })
+    code(unsafe {
+        let settings = Settings { level, any, all, ..Settings::default() };
+        enable_ex2(session, provider, control_code, settings, parameters, Width::Wide16)
+    })
 }
 
 /// [`EnableTraceEx2`] with filters whose text has characters of 32 bits.
@@ -53,14 +68,17 @@ pub unsafe extern "C" fn EnableTraceEx232(
     parameters: *const ENABLE_TRACE_PARAMETERS,
 ) -> u32 {
     // SAFETY: the caller's promise.
-    code(unsafe { enable_ex2(session, provider, control_code, (level, any, all), parameters, Width::Wide32) })
+    code(unsafe {
+        let settings = Settings { level, any, all, ..Settings::default() };
+        enable_ex2(session, provider, control_code, settings, parameters, Width::Wide32)
+    })
 }
 
 /// Enables (1) or disables (0) a provider in a session.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn EnableTraceEx(
     provider: *const GUID,
-    _source: *const GUID,
+    source: *const GUID,
     session: u64,
     is_enabled: u32,
     level: u8,
@@ -75,15 +93,8 @@ pub unsafe extern "C" fn EnableTraceEx(
     // SAFETY: the caller's promise.
     code(unsafe {
         let filters = if filter.is_null() { Vec::new() } else { vec![filter.read_unaligned()] };
-        enable(
-            session,
-            guid::read(provider),
-            is_enabled,
-            (level, any, all),
-            property,
-            &filters,
-            Width::Wide16,
-        )
+        let settings = Settings { level, any, all, property, source: guid::read(source).unwrap_or_default() };
+        enable(session, guid::read(provider), is_enabled, settings, &filters, Width::Wide16)
     })
 }
 
@@ -100,8 +111,8 @@ pub unsafe extern "C" fn EnableTrace(
     let control_code = u32::from(is_enabled != 0);
     // SAFETY: the caller's promise.
     code(unsafe {
-        let settings = (level, flags.into(), 0);
-        enable(session, guid::read(provider), control_code, settings, 0, &[], Width::Wide16)
+        let settings = Settings { level, any: flags.into(), ..Settings::default() };
+        enable(session, guid::read(provider), control_code, settings, &[], Width::Wide16)
     })
 }
 
@@ -112,15 +123,16 @@ unsafe fn enable_ex2(
     session: u64,
     provider: *const GUID,
     control_code: u32,
-    settings: (u8, u64, u64),
+    mut settings: Settings,
     parameters: *const ENABLE_TRACE_PARAMETERS,
     width: Width,
 ) -> Result<(), u32> {
-    let (mut property, mut filters) = (0, Vec::new());
+    let mut filters = Vec::new();
     if !parameters.is_null() {
         // SAFETY: the caller's promise; both versions of the structure have these members.
         let (version, first) = unsafe {
-            property = (&raw const (*parameters).EnableProperty).read_unaligned();
+            settings.property = (&raw const (*parameters).EnableProperty).read_unaligned();
+            settings.source = guid::read(&raw const (*parameters).SourceId).unwrap_or_default();
             let version = (&raw const (*parameters).Version).read_unaligned();
             (version, (&raw const (*parameters).EnableFilterDesc).read_unaligned())
         };
@@ -139,7 +151,7 @@ unsafe fn enable_ex2(
         }
     }
     // SAFETY: the caller's promise.
-    unsafe { enable(session, guid::read(provider), control_code, settings, property, &filters, width) }
+    unsafe { enable(session, guid::read(provider), control_code, settings, &filters, width) }
 }
 
 /// # Safety
@@ -149,12 +161,12 @@ unsafe fn enable(
     session: u64,
     provider: Option<Guid>,
     control_code: u32,
-    (level, any, all): (u8, u64, u64),
-    property: u32,
+    settings: Settings,
     filters: &[EVENT_FILTER_DESCRIPTOR],
     width: Width,
 ) -> Result<(), u32> {
     let provider = provider.ok_or(ERROR_INVALID_PARAMETER)?;
+    let Settings { level, any, all, property, source } = settings;
     let name = session_name(session, None)?;
     match control_code {
         EVENT_CONTROL_CODE_DISABLE_PROVIDER => {
@@ -175,12 +187,11 @@ unsafe fn enable(
             };
             spec.any.mask = any;
             spec.all.mask = all;
-            let mut enable = EnableBuilder::new(spec).properties(EnableProperties(property));
+            let mut enable = EnableBuilder::new(spec).properties(EnableProperties(property)).source(source);
             for filter in filters {
                 // SAFETY: the caller's promise.
-                if let Some(filter) = unsafe { filter_of(filter, width)? } {
-                    enable = enable.filter(filter);
-                }
+                let read = unsafe { filters_of(filter, width)? };
+                enable = read.into_iter().fold(enable, EnableBuilder::filter);
             }
             connected(Hosting::Never, |controller| controller.enable(&name, &enable))?;
             // A program that enables its own provider writes events next.
@@ -200,16 +211,19 @@ unsafe fn enable(
 /// # Safety
 ///
 /// The descriptor names readable memory.
-unsafe fn filter_of(descriptor: &EVENT_FILTER_DESCRIPTOR, width: Width) -> Result<Option<Filter>, u32> {
+unsafe fn filters_of(descriptor: &EVENT_FILTER_DESCRIPTOR, width: Width) -> Result<Vec<Filter>, u32> {
     if descriptor.Type == EVENT_FILTER_TYPE_NONE {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     if descriptor.Ptr == 0 || descriptor.Size == 0 || descriptor.Size > MAX_FILTER_BYTES {
         return Err(ERROR_INVALID_PARAMETER);
     }
     // SAFETY: the caller's promise.
     let bytes = unsafe { std::slice::from_raw_parts(descriptor.Ptr as *const u8, descriptor.Size as usize) };
-    filter(descriptor.Type, bytes, width).map(Some)
+    match descriptor.Type {
+        EVENT_FILTER_TYPE_PAYLOAD => payload_filters(bytes).ok_or(ERROR_INVALID_PARAMETER),
+        kind => Ok(vec![filter(kind, bytes, width)?]),
+    }
 }
 
 /// Reads a filter.
@@ -304,6 +318,6 @@ mod tests {
         check(EVENT_FILTER_TYPE_EVENT_NAME, &named[..19], Err(ERROR_INVALID_PARAMETER));
         let text = Width::Wide16.encode("a.exe;b");
         check(EVENT_FILTER_TYPE_EXECUTABLE_NAME, &text, Ok(Filter::ExecutableNames(vec!["a.exe;b".into()])));
-        check(0x8000_0100, &[1], Err(ERROR_NOT_SUPPORTED));
+        check(0x8000_8001, &[1], Err(ERROR_NOT_SUPPORTED));
     }
 }

@@ -1,5 +1,6 @@
 //! Controllers: starting, stopping and querying sessions, and enabling providers in them.
 
+mod access;
 mod connection;
 mod enable;
 mod information;
@@ -7,6 +8,7 @@ mod properties;
 mod registered;
 mod sessions;
 
+pub use access::*;
 pub use enable::*;
 pub use information::*;
 pub use registered::*;

@@ -4,13 +4,16 @@
 #![expect(unsafe_code)]
 
 use etw_controller::{LogFileMode, SessionClock, SessionProperties, SessionStatus, SessionUpdate};
+use etw_event::classes::SYSTEM_TRACE;
 use windows_sys::Win32::System::Diagnostics::Etw::EVENT_TRACE_PROPERTIES;
 
 use super::connection::handle_of;
-use crate::error::{ERROR_BAD_LENGTH, ERROR_INVALID_PARAMETER, ERROR_MORE_DATA};
+use crate::error::{ERROR_BAD_LENGTH, ERROR_BAD_PATHNAME, ERROR_INVALID_PARAMETER, ERROR_MORE_DATA};
 use crate::guid;
 use crate::wide::Width;
 
+/// The only session that may have the GUID of the system's events (`KERNEL_LOGGER_NAME`).
+const KERNEL_LOGGER: &str = "NT Kernel Logger";
 /// Bytes of the structure before its texts.
 const SIZE: usize = size_of::<EVENT_TRACE_PROPERTIES>();
 
@@ -81,15 +84,27 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// Fails with an error code if a value is invalid.
+    /// Fails with an error code if a value is invalid, the name does not fit where it is to be copied, or the mode needs
+    /// a file and none is named.
     pub(super) fn to_start(&self, name: &str) -> Result<SessionProperties, u32> {
         let given = self.get();
+        let room = self.size.saturating_sub(given.LoggerNameOffset as usize);
+        if given.LoggerNameOffset != 0 && self.width.encode(name).len() > room {
+            return Err(ERROR_BAD_LENGTH);
+        }
+        if guid::from(&given.Wnode.Guid) == SYSTEM_TRACE && name != KERNEL_LOGGER {
+            return Err(ERROR_INVALID_PARAMETER);
+        }
         // SAFETY: both members of the union are the same number.
         let flush_threshold = unsafe { given.Anonymous.FlushThreshold };
         let mut mode = LogFileMode(given.LogFileMode);
         // The timer is in seconds, unless this bit is set.
         let in_millis = mode.0 & MS_FLUSH_TIMER != 0;
         mode.0 &= !MS_FLUSH_TIMER;
+        let in_memory = LogFileMode::REAL_TIME | LogFileMode::BUFFERING | LogFileMode::DELAY_OPEN;
+        if self.file().is_none() && !mode.intersects(in_memory) {
+            return Err(ERROR_BAD_PATHNAME);
+        }
         Ok(SessionProperties {
             logger_name: name.to_owned(),
             guid: guid::from(&given.Wnode.Guid),

@@ -188,9 +188,7 @@ impl Payload for Words<'_> {
 
     #[inline(always)]
     fn put(&self, out: &mut PayloadWriter<'_>) {
-        let Some((last, words)) = self.words.split_last() else { return };
-        words.iter().for_each(|word| out.put(*word, 8));
-        out.put(*last, (self.size - 8 * words.len()) as u32);
+        out.put_words(self.words, self.size);
     }
 }
 

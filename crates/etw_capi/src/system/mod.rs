@@ -6,6 +6,7 @@ mod locale;
 mod modules;
 mod objects;
 mod text;
+mod token;
 
 pub use command_line::*;
 pub use console::*;
@@ -13,3 +14,4 @@ pub use locale::*;
 pub use modules::*;
 pub use objects::*;
 pub use text::*;
+pub use token::*;

@@ -1,4 +1,4 @@
-//! Events and threads by handle, and waiting for them.
+//! Events, threads and tokens by handle, and waiting for them.
 
 // UNSAFETY: calls functions of C, and writes through pointers of callers.
 #![expect(unsafe_code)]
@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use windows_sys::Win32::Foundation::{WAIT_FAILED, WAIT_OBJECT_0, WAIT_TIMEOUT};
 
 use crate::error::{
-    ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER, ERROR_NOT_ENOUGH_MEMORY, ERROR_NOT_SUPPORTED, SetLastError,
+    ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER, ERROR_NOT_ENOUGH_MEMORY, ERROR_NOT_SUPPORTED,
+    SetLastError, failed,
 };
 
 /// `STILL_ACTIVE`: the exit code of a thread that runs.
@@ -37,6 +38,8 @@ enum Object {
     Event { is_manual: bool, is_set: bool },
     /// A thread, and its exit code once it has one.
     Thread { code: Option<u32> },
+    /// The access token of this process.
+    Token,
 }
 
 impl Object {
@@ -169,6 +172,16 @@ pub unsafe extern "C" fn GetExitCodeThread(thread: *mut c_void, code: *mut u32) 
     1
 }
 
+/// Returns a new handle of this process's token.
+pub(super) fn new_token() -> *mut c_void {
+    objects().add(Object::Token) as *mut c_void
+}
+
+/// Returns whether a handle is that of a token.
+pub(super) fn is_token(handle: *mut c_void) -> bool {
+    matches!(objects().objects.get(&handle.addr()), Some(Object::Token))
+}
+
 /// Frees a handle. A thread goes on.
 #[unsafe(no_mangle)]
 pub extern "C" fn CloseHandle(handle: *mut c_void) -> i32 {
@@ -228,11 +241,6 @@ fn wait(handles: &[usize], all: bool, milliseconds: u32) -> u32 {
             Some(left) => CHANGED.wait_timeout(table, left).unwrap_or_else(PoisonError::into_inner).0,
         };
     }
-}
-
-fn failed(code: u32) -> i32 {
-    SetLastError(code);
-    0
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod hostile;
 mod info;
 mod map;
 mod out;
+mod payload;
 mod property;
 mod providers;
 mod wpp;
@@ -19,5 +20,6 @@ pub use format::*;
 #[doc(hidden)]
 pub use hostile::decode_hostile_record;
 pub use map::*;
+pub use payload::*;
 pub use property::*;
 pub use providers::*;

@@ -66,6 +66,15 @@ int main(void) {
   EXPECT(StartTrace(&trace, NULL, &session.properties), ERROR_INVALID_PARAMETER);
   EXPECT(StartTrace(&trace, missing, NULL), ERROR_INVALID_PARAMETER);
   EXPECT(StartTrace(NULL, missing, &session.properties), ERROR_INVALID_PARAMETER);
+  session.properties.LoggerNameOffset = 1;
+  EXPECT(StartTrace(&trace, missing, &session.properties), ERROR_INVALID_PARAMETER);
+  session.properties.LoggerNameOffset = sizeof session - 8 * sizeof(WCHAR);
+  EXPECT(StartTrace(&trace, missing, &session.properties), ERROR_BAD_LENGTH);
+  session.properties.LoggerNameOffset = sizeof session.properties;
+  EXPECT(StartTrace(&trace, missing, &session.properties), ERROR_BAD_PATHNAME);
+  session.properties.LogFileMode = EVENT_TRACE_REAL_TIME_MODE;
+  session.properties.Wnode.Guid = SystemTraceControlGuid;
+  EXPECT(StartTrace(&trace, missing, &session.properties), ERROR_INVALID_PARAMETER);
 
   EVENT_RECORD record;
   memset(&record, 0, sizeof record);

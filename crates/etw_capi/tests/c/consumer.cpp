@@ -64,7 +64,7 @@ private:
           break;
         case TDH_INTYPE_INT16:
         case TDH_INTYPE_UINT16:
-          integers_[index] = *reinterpret_cast<UNALIGNED USHORT *>(data_);
+          memcpy(&integers_[index], data_, sizeof(USHORT));
           break;
         default:
           break;

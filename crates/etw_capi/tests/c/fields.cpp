@@ -30,7 +30,7 @@ static int print(const openetw_event *event, void *context) {
            (unsigned long long)header.keyword, header.opcode, activity == *first && activity != GUID());
     static const char *const names[] = {"number", "int8", "uint64", "float", "bool", "narrow", "wide", "sixteen",
                                         "char16", "guid", "text", "ansi", "unicode", "time", "binary",
-                                        "units", "error", "tail", "sid"};
+                                        "units", "error", "custom", "tagged", "tail", "sid"};
     for (const char *field : names) {
       if (const char *text = openetw_event_text(event, field)) {
         printf("  %s=%s\n", field, text);
@@ -83,6 +83,8 @@ int main(int argc, char **argv) {
                     TraceLoggingUnicodeString(&wide, "unicode"), TraceLoggingFileTime(time, "time"),
                     TraceLoggingBinary(bytes, sizeof bytes, "binary"),
                     TraceLoggingWCharFixedArray(units, 2, "units"), TraceLoggingHResult(E_ACCESSDENIED, "error"),
+                    TraceLoggingCustom(bytes, sizeof bytes, 5, (0x10, 0x20), 2, "custom"),
+                    TraceLoggingCustom(bytes, 2, 31, (1), 1, "tagged", "with a tag", 0x123),
                     TraceLoggingUInt8(9, "tail"));
   work(5);
   {

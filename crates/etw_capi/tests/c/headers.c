@@ -15,6 +15,9 @@
 #include <relogger.h>
 #include <winsock2.h>
 #include <conio.h>
+#include <ntverp.h>
+#include <process.h>
+#include <versionhelpers.h>
 #ifdef __cplusplus
 #include <TraceLoggingActivity.h>
 #endif

@@ -1,4 +1,6 @@
 /* What programs use of Windows besides ETW. C and C++, both kinds of wchar_t. Prints what is different. */
+#include <process.h>
+#include <versionhelpers.h>
 #include <windows.h>
 #include <conio.h>
 #include <strsafe.h>
@@ -72,6 +74,15 @@ static void texts(void) {
 static void guids(void) {
   GUID guid, same;
   WCHAR text[39];
+  RPC_WSTR uuid = NULL;
+  RPC_CSTR uuid8 = NULL;
+  EXPECT(CLSIDFromString(L"{3970F9CF-2C0C-4F11-B1CC-E3A1E9958833}", &guid), S_OK);
+  EXPECT(UuidToStringW(&guid, &uuid), RPC_S_OK);
+  EXPECT_TEXT(narrow(uuid), "3970f9cf-2c0c-4f11-b1cc-e3a1e9958833");
+  EXPECT(RpcStringFreeW(&uuid), RPC_S_OK);
+  EXPECT(UuidToStringA(&guid, &uuid8), RPC_S_OK);
+  EXPECT_TEXT((const char *)uuid8, "3970f9cf-2c0c-4f11-b1cc-e3a1e9958833");
+  EXPECT(RpcStringFreeA(&uuid8), RPC_S_OK);
   EXPECT(CoCreateGuid(&guid), S_OK);
   EXPECT(StringFromGUID2(REF(guid), text, 39), 39);
   EXPECT(StringFromGUID2(REF(guid), text, 38), 0);
@@ -144,6 +155,51 @@ static void libraries(void) {
   EXPECT(FreeLibrary(tdh), TRUE);
 }
 
+/* What controllers do to get the right to profile. */
+static void tokens(void) {
+  HANDLE token = NULL;
+  TOKEN_ELEVATION elevation = {7};
+  TOKEN_ELEVATION_TYPE type = TokenElevationTypeLimited;
+  TOKEN_PRIVILEGES privileges = {1, {{{0, 0}, SE_PRIVILEGE_ENABLED}}};
+  DWORD size = 0;
+  EXPECT(OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY | TOKEN_ADJUST_PRIVILEGES, NULL), FALSE);
+  EXPECT(OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY | TOKEN_ADJUST_PRIVILEGES, &token), TRUE);
+  EXPECT(GetTokenInformation(token, TokenElevation, NULL, 0, &size), FALSE);
+  EXPECT(GetLastError(), ERROR_INSUFFICIENT_BUFFER);
+  EXPECT(size, sizeof elevation);
+  EXPECT(GetTokenInformation(token, TokenElevation, &elevation, sizeof elevation, &size), TRUE);
+  EXPECT(elevation.TokenIsElevated <= 1, TRUE);
+  EXPECT(GetTokenInformation(token, TokenElevationType, &type, sizeof type, &size), TRUE);
+  EXPECT(type, elevation.TokenIsElevated ? TokenElevationTypeFull : TokenElevationTypeDefault);
+  EXPECT(GetTokenInformation(token, TokenGroups, &type, sizeof type, &size), FALSE);
+  EXPECT(LookupPrivilegeValue(NULL, TEXT("SeNothing"), &privileges.Privileges[0].Luid), FALSE);
+  EXPECT(GetLastError(), ERROR_NO_SUCH_PRIVILEGE);
+  EXPECT(LookupPrivilegeValue(NULL, SE_SYSTEM_PROFILE_NAME, &privileges.Privileges[0].Luid), TRUE);
+  EXPECT(privileges.Privileges[0].Luid.LowPart, 11);
+  EXPECT(AdjustTokenPrivileges(token, FALSE, &privileges, 0, NULL, NULL), TRUE);
+  EXPECT(GetLastError(), elevation.TokenIsElevated ? ERROR_SUCCESS : ERROR_NOT_ALL_ASSIGNED);
+  EXPECT(AdjustTokenPrivileges(token, FALSE, NULL, 0, NULL, NULL), FALSE);
+  SYSTEM_INFO machine;
+  GetSystemInfo(&machine);
+  EXPECT(machine.dwNumberOfProcessors > 0 && machine.dwPageSize >= 4096, TRUE);
+  EXPECT(CloseHandle(token), TRUE);
+  EXPECT(GetTokenInformation(token, TokenElevation, &elevation, sizeof elevation, &size), FALSE);
+  EXPECT(GetLastError(), ERROR_INVALID_HANDLE);
+  EXPECT(IsWindows8OrGreater() && IsWindowsVersionOrGreater(10, 0, 0) && !IsWindowsServer(), TRUE);
+}
+
+static unsigned __stdcall started(void *argument) { return *(unsigned *)argument; }
+
+static void library_threads(void) {
+  unsigned number = 5, id = 0;
+  DWORD code = 0;
+  HANDLE thread = (HANDLE)_beginthreadex(NULL, 0, started, &number, 0, &id);
+  EXPECT(WaitForSingleObject(thread, 10000), WAIT_OBJECT_0);
+  EXPECT(GetExitCodeThread(thread, &code), TRUE);
+  EXPECT(code, 5);
+  EXPECT(CloseHandle(thread), TRUE);
+}
+
 int _tmain(int argc, TCHAR *argv[]) {
   EXPECT(argc, 2);
   EXPECT_TEXT(narrow(argv[1]), "w\xC3\xA4" "de");
@@ -152,5 +208,7 @@ int _tmain(int argc, TCHAR *argv[]) {
   threads();
   messages();
   libraries();
+  tokens();
+  library_threads();
   return failures != 0;
 }

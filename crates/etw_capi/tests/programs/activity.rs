@@ -1,6 +1,6 @@
 //! Activities, classic providers and OpenETW's own functions.
 
-use crate::support::{Workshop, has, source};
+use crate::support::{SANITIZED_CPP, Workshop, has, source};
 
 const EXPECTED: &str = "\
 classic level=4 flags=30 context=mine
@@ -45,6 +45,11 @@ fn check(compiler: &[&str]) {
 #[test]
 fn activities_with_gcc() {
     check(&["g++", "-std=c++11"]);
+}
+
+#[test]
+fn activities_with_sanitizers() {
+    check(SANITIZED_CPP);
 }
 
 #[test]

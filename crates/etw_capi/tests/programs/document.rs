@@ -6,7 +6,7 @@ use etw_consumer::Trace;
 use etw_controller::{EnableBuilder, Instance, SessionBuilder};
 use openetw::session::Runtime;
 
-use crate::support::{Workshop, has};
+use crate::support::{SANITIZED_C, SANITIZED_CPP, Workshop, has};
 
 /// Returns the text of the code block that begins with this line.
 fn code(document: &str, first_line: &str) -> String {
@@ -27,14 +27,14 @@ fn both_programs_compile_and_work() {
     // The provider: nothing is changed, not even the place of its GUID.
     let provider = workshop.path("provider.c");
     fs::write(&provider, code(&document, "// Provider code snippet")).unwrap();
-    let provider = workshop.compile(&["gcc"], &provider);
+    let provider = workshop.compile(SANITIZED_C, &provider);
     // The consumer: only the path.
     let consumer = workshop.path("consumer.cpp");
     let text = code(&document, "#include <evntrace.h>");
     assert!(text.contains(r"C:\\trace.etl"));
     fs::write(&consumer, text.replace(r"C:\\trace.etl", trace_path.to_str().unwrap())).unwrap();
     // Compilers warn of the constant text that it gives to a pointer, of `{0}`, and of an unused parameter.
-    let consumer = workshop.compile(&["g++", "-w"], &consumer);
+    let consumer = workshop.compile(&[SANITIZED_CPP, &["-w"]].concat(), &consumer);
 
     // Without a trace it says so.
     let output = workshop.run_any(&consumer, &[]);

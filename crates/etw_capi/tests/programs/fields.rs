@@ -1,6 +1,6 @@
 //! Fields of TraceLogging whose types the compiler chooses, and activities of functions.
 
-use crate::support::{Workshop, available, source};
+use crate::support::{SANITIZED_CPP, Workshop, available, source};
 
 const EXPECTED: &str = "\
 Chosen level=4 keyword=8 opcode=0 of-function=0
@@ -22,6 +22,8 @@ Counted level=3 keyword=0 opcode=0 of-function=0
   binary=0x010203
   units=[x, y]
   error=0x80070005 (E_ACCESSDENIED)
+  custom=0x010203
+  tagged=0x0102
   tail=9
 work level=4 keyword=0 opcode=1 of-function=1
   number=5
@@ -35,7 +37,9 @@ Start level=5 keyword=0 opcode=2 of-function=0
 #[test]
 fn types_are_chosen_by_the_compiler() {
     let workshop = Workshop::new();
-    for compiler in available(&[&["g++", "-std=c++11"], &["clang++", "-std=c++20", "-fshort-wchar"]]) {
+    for compiler in
+        available(&[&["g++", "-std=c++11"], &["clang++", "-std=c++20", "-fshort-wchar"], SANITIZED_CPP])
+    {
         let program = workshop.compile(compiler, &source("fields.cpp"));
         let found = workshop.run(&program, &[&workshop.path("fields.etl")]);
         assert_eq!(found, EXPECTED, "{compiler:?}");

@@ -8,7 +8,7 @@ use etw_controller::{EnableBuilder, Instance, SessionBuilder};
 use etw_schema::{Providers, manifest};
 use openetw::session::Runtime;
 
-use crate::support::{Workshop, available, has, source};
+use crate::support::{SANITIZED_C, SANITIZED_CPP, Workshop, available, has, source};
 
 const EXPECTED: &[&str] = &[
     "1: Small=-1 Byte=blue Short=-300 Port=443 Int=-70000 Pid=77 Long=-5000000000 Huge=18446744073709551615 Half=0.5 \
@@ -81,7 +81,8 @@ fn check(compiler: &[&str]) {
 
 /// Prints the same trace with a consumer in C++.
 fn consume(workshop: &Workshop, trace: &Path) {
-    for compiler in available(&[&["g++", "-std=c++11", "-Wno-unknown-pragmas"]]) {
+    let sanitized = [SANITIZED_CPP, &["-Wno-unknown-pragmas"]].concat();
+    for compiler in available(&[&["g++", "-std=c++11", "-Wno-unknown-pragmas"], &sanitized]) {
         let program = workshop.compile(compiler, &source("consumer.cpp"));
         assert_eq!(workshop.run(&program, &[trace, &source("provider.man")]), CONSUMED, "{compiler:?}");
     }
@@ -90,6 +91,11 @@ fn consume(workshop: &Workshop, trace: &Path) {
 #[test]
 fn events_of_a_manifest_from_c() {
     check(&["gcc", "-std=c11"]);
+}
+
+#[test]
+fn events_of_a_manifest_with_sanitizers() {
+    check(SANITIZED_C);
 }
 
 #[test]
@@ -162,8 +168,9 @@ fn providers_of_the_public_samples_work() {
         fs::copy(source(program), workshop.path(program)).unwrap();
         let enable = EnableBuilder::new(format!("{}:5", read.providers[0].info.guid).parse().unwrap());
         runtime.controller().enable("Samples", &enable).unwrap();
-        let program = workshop.compile(&["gcc"], &workshop.path(program));
-        workshop.run_any(&program, &[]);
+        let program = workshop.compile(SANITIZED_C, &workshop.path(program));
+        let output = workshop.run_any(&program, &[]);
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
         schemas.add(std::sync::Arc::new(Providers::from_iter(read.providers)));
     }
     runtime.controller().stop("Samples").unwrap();

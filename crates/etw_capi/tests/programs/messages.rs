@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Workshop, available, source};
+use crate::support::{SANITIZED_C, Workshop, available, source};
 
 const FORMATS: &str = "// PDB:  app.pdb\n// PDB:  Last Updated :2020-1-1:1:1:1:1 (UTC)\n\
     0102030a-0506-0708-090a-0b0c0d0e0f10 app // SRC=app.cpp MJ= MN=\n\
@@ -23,7 +23,7 @@ fn messages_and_instances_are_recorded() {
     let workshop = Workshop::new();
     let formats = workshop.path("app.tmf");
     fs::write(&formats, FORMATS).unwrap();
-    for compiler in available(&[&["gcc", "-std=c11"], &["g++", "-fshort-wchar", "-x", "c++"]]) {
+    for compiler in available(&[&["gcc", "-std=c11"], &["g++", "-fshort-wchar", "-x", "c++"], SANITIZED_C]) {
         let program = workshop.compile(compiler, &source("messages.c"));
         let found = workshop.run(&program, &[&workshop.path("messages.etl"), &formats]);
         assert_eq!(found, EXPECTED, "{compiler:?}");

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Workshop, has, source};
+use crate::support::{SANITIZED_C, SANITIZED_CPP, Workshop, has, source};
 
 const EXPECTED: &str = "\
 id=2 process=1 size=6: 116 119 111 33 63 0
@@ -27,7 +27,12 @@ fn traces_are_rewritten_by_callbacks() {
         fs::remove_file(path).unwrap();
     }
     assert_eq!(workshop.run(&program, &[&input, &output]), EXPECTED);
-    let program = workshop.compile(&["gcc", "-std=c11"], &source("relog.c"));
+    for path in [&input, &output] {
+        fs::remove_file(path).unwrap();
+    }
+    let program = workshop.compile(SANITIZED_CPP, &source("relog.cpp"));
+    assert_eq!(workshop.run(&program, &[&input, &output]), EXPECTED);
+    let program = workshop.compile(SANITIZED_C, &source("relog.c"));
     let found = workshop.run(&program, &[&output, &copy]);
     let copied = found.strip_prefix("events: ").unwrap().trim().parse::<u32>().unwrap();
     assert!(copied >= 5, "{found}");

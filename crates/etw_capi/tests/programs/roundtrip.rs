@@ -1,6 +1,6 @@
 //! A program that records its own events and prints them.
 
-use crate::support::{Workshop, has, source};
+use crate::support::{SANITIZED_C, SANITIZED_C_AS_CPP, Workshop, has, source};
 
 const EXPECTED: &str = "\
 again: 183
@@ -58,6 +58,6 @@ fn cpp20_with_clang() {
 /// Address and undefined-behaviour sanitizers, for what the headers do.
 #[test]
 fn with_sanitizers() {
-    check(&["gcc", "-std=c11", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]);
-    check(&["g++", "-std=c++17", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-x", "c++"]);
+    check(SANITIZED_C);
+    check(SANITIZED_C_AS_CPP);
 }

@@ -9,6 +9,15 @@ use std::time::{Duration, Instant};
 /// Time limit of a program.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Compilers that check addresses and undefined behaviour: of C, of sources in C as C++, and of C++.
+pub(crate) const SANITIZED_C: &[&str] =
+    &["gcc", "-std=c11", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+pub(crate) const SANITIZED_C_AS_CPP: &[&str] =
+    &["g++", "-std=c++17", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-x", "c++"];
+/// Objects of the relogger have no types of C++.
+pub(crate) const SANITIZED_CPP: &[&str] =
+    &["g++", "-std=c++17", "-fsanitize=address,undefined", "-fno-sanitize=vptr", "-fno-sanitize-recover=all"];
+
 /// A directory with the headers, the library under its installed names, programs, and the sockets of hosts.
 pub(crate) struct Workshop {
     directory: tempfile::TempDir,

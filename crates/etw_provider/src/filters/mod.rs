@@ -95,12 +95,12 @@ impl Filters {
         let mut filters = Filters::default();
         let every = Levels { level: Level(0), any: Keyword(0), all: Keyword(0) };
         for filter in &source {
+            filters.conditions.extend(PayloadCondition::new(filter));
             match filter.clone() {
                 Filter::EventIds { include, ids } => filters.ids.push(Ids::new(include, ids)),
                 Filter::EventNames { include, level, any, all, names } => {
                     filters.names.push(Names { include, levels: Levels { level, any, all }, names });
                 }
-                Filter::Payload(payload) => filters.conditions.push(PayloadCondition::new(payload)),
                 Filter::StackWalkIds { include, ids } => filters.stack_ids.push(Ids::new(include, ids)),
                 Filter::StackWalkNames { include, names } => {
                     filters.stack_names.push(Names { include, levels: every, names });

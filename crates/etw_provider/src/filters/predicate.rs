@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use etw_event::{EventDescriptor, ExtendedType, Guid};
-use etw_protocol::{PayloadFilter, PayloadLayout, PayloadOperator, PayloadPredicate};
+use etw_protocol::{Filter, PayloadFilter, PayloadLayout, PayloadOperator, PayloadPredicate};
 
 use super::fields::{FieldValue, find};
 use crate::metadata::item_of;
@@ -11,6 +11,13 @@ use crate::metadata::item_of;
 /// A payload filter, prepared for checking events.
 #[derive(Debug, Clone)]
 pub struct PayloadCondition {
+    /// Of which one must match.
+    alternatives: Vec<Conditions>,
+}
+
+/// One set of conditions.
+#[derive(Debug, Clone)]
+struct Conditions {
     event: Option<u16>,
     any: bool,
     predicates: Vec<Predicate>,
@@ -44,12 +51,15 @@ enum Number {
 }
 
 impl PayloadCondition {
-    /// Prepares a filter.
+    /// Prepares a filter. Returns `None` if it is not about payloads.
     #[must_use]
-    pub fn new(filter: PayloadFilter) -> PayloadCondition {
-        let predicates = filter.predicates.into_iter().map(Predicate::new).collect();
-        let layouts = filter.layouts.iter().map(Layout::new).collect();
-        PayloadCondition { event: filter.event, any: filter.any, predicates, layouts }
+    pub fn new(filter: &Filter) -> Option<PayloadCondition> {
+        let filters = match filter {
+            Filter::Payload(filter) => std::slice::from_ref(filter),
+            Filter::AnyPayload(filters) => filters,
+            _ => return None,
+        };
+        Some(PayloadCondition { alternatives: filters.iter().cloned().map(Conditions::new).collect() })
     }
 
     /// Returns whether an event that does not describe itself passes, by the filter's layouts. Without layouts every
@@ -61,13 +71,25 @@ impl PayloadCondition {
 
     /// Returns whether events that do not describe themselves can be checked.
     pub(super) fn has_layouts(&self) -> bool {
-        !self.layouts.is_empty()
+        self.alternatives.iter().any(|conditions| !conditions.layouts.is_empty())
     }
 
     /// Returns whether an event passes. `schema` are the words of its extended item; none if it has no description.
     pub(super) fn passes_with(&self, descriptor: &EventDescriptor, schema: &[u64], payload: &[u8]) -> bool {
-        if self.event.is_some_and(|event| event != descriptor.id) || schema.is_empty() && !self.has_layouts()
-        {
+        self.alternatives.iter().any(|conditions| conditions.pass(descriptor, schema, payload))
+    }
+}
+
+impl Conditions {
+    fn new(filter: PayloadFilter) -> Conditions {
+        let predicates = filter.predicates.into_iter().map(Predicate::new).collect();
+        let layouts = filter.layouts.iter().map(Layout::new).collect();
+        Conditions { event: filter.event, any: filter.any, predicates, layouts }
+    }
+
+    fn pass(&self, descriptor: &EventDescriptor, schema: &[u64], payload: &[u8]) -> bool {
+        let is_other = self.event.is_some_and(|event| event != descriptor.id);
+        if is_other || schema.is_empty() && self.layouts.is_empty() {
             return true;
         }
         let is_it = |layout: &&Layout| (layout.id, layout.version) == (descriptor.id, descriptor.version);

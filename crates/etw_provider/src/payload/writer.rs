@@ -64,6 +64,26 @@ impl<'r> PayloadWriter<'r> {
         }
     }
 
+    /// Writes `len_bytes` bytes of words. The rest of the last word is zero.
+    ///
+    /// At the start of a payload this is a plain copy.
+    #[inline(always)]
+    pub fn put_words(&mut self, words: &[u64], len_bytes: usize) {
+        let (whole, rest) = words.split_at(words.len().min(len_bytes / 8));
+        if self.bits == 0 {
+            let places = self.words.get(self.next..).unwrap_or_default();
+            for (place, word) in places.iter().zip(whole) {
+                place.store(*word, Relaxed);
+            }
+            self.next += whole.len();
+        } else {
+            whole.iter().for_each(|word| self.put(*word, 8));
+        }
+        if let (Some(last), len @ 1..) = (rest.first(), len_bytes as u32 % 8) {
+            self.put(*last, len);
+        }
+    }
+
     /// Writes a text as UTF-16.
     #[inline]
     pub fn put_utf16(&mut self, text: &str) {
@@ -144,6 +164,26 @@ mod tests {
                 let expected =
                     [&vec![0xFF; shift], &text[..len], &[0xFF; 8], &0x8877_6655_4433_2211u64.to_le_bytes()];
                 assert_eq!(bytes(put), expected.concat(), "{shift} {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn words_come_as_bytes_at_every_shift() {
+        let words = [0x0807_0605_0403_0201, 0x100f_0e0d_0c0b_0a09, 0x0012_11];
+        let all: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
+        for shift in 0..9 {
+            for len in [0, 1, 7, 8, 9, 16, 18] {
+                let put = |writer: &mut PayloadWriter<'_>| {
+                    (0..shift).for_each(|_| writer.put(0xFF, 1));
+                    let mut cut: Vec<u64> = words[..usize::div_ceil(len, 8)].to_vec();
+                    if let (Some(last), 1..) = (cut.last_mut(), len % 8) {
+                        *last &= (1 << (8 * (len % 8))) - 1;
+                    }
+                    writer.put_words(&cut, len);
+                    writer.put(0xEE, 1);
+                };
+                assert_eq!(bytes(put), [&vec![0xFF; shift], &all[..len], &[0xEE]].concat(), "{shift} {len}");
             }
         }
     }

@@ -20,17 +20,15 @@ pub fn protocol() -> Vec<Seed> {
     };
     let fields = vec![LayoutField { name: "Size".to_owned(), in_type: 8 }];
     let layout = PayloadLayout { id: 1, version: 2, fields };
+    let payload =
+        PayloadFilter { event: Some(1), any: true, predicates: vec![predicate], layouts: vec![layout] };
     let filters = vec![
         Filter::EventIds { include: true, ids: vec![1, 2, 300] },
         Filter::Pids(vec![1, 70_000]),
         Filter::ExecutableNames(vec!["shop".to_owned()]),
-        Filter::Payload(PayloadFilter {
-            event: Some(1),
-            any: true,
-            predicates: vec![predicate],
-            layouts: vec![layout],
-        }),
+        Filter::Payload(payload.clone()),
         Filter::Data { kind: 0x8000_0000, data: vec![1, 2, 3] },
+        Filter::AnyPayload(vec![PayloadFilter { any: false, ..payload.clone() }, payload]),
     ];
     let enable = Enable {
         level: Level::VERBOSE,

@@ -22,10 +22,10 @@ mod runtime;
 
 pub use etw_controller::{
     Controller, ControllerError, Enable, EnableBuilder, EnableProperties, EnableStatus, ErrorKind, Failure,
-    Filter, Instance, LayoutField, LogFileMode, PayloadFilter, PayloadLayout, PayloadOperator,
-    PayloadPredicate, ProcessStatus, ProviderEnable, ProviderKey, ProviderSpec, ProviderSpecError,
-    ProviderStatus, SessionBuilder, SessionClock, SessionProperties, SessionState, SessionStatus,
-    SessionUpdate,
+    Filter, Instance, LayoutField, LogFileMode, PayloadFilter, PayloadLayout, PayloadLayoutError,
+    PayloadOperator, PayloadPredicate, ProcessStatus, ProviderEnable, ProviderKey, ProviderSpec,
+    ProviderSpecError, ProviderStatus, SessionBuilder, SessionClock, SessionProperties, SessionState,
+    SessionStatus, SessionUpdate, payload_layout,
 };
 pub use etw_session::host::{
     Access, Description, Host, HostError, HostLimits, HostOptions, HostThread, Right, SystemProvider,

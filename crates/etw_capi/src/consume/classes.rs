@@ -1,0 +1,62 @@
+//! Callbacks for the events of one class (`SetTraceCallback`).
+
+// UNSAFETY: reads what callers point to, and calls callbacks of C.
+#![expect(unsafe_code)]
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use etw_event::{Guid, Record};
+use windows_sys::Win32::System::Diagnostics::Etw::PEVENT_CALLBACK;
+use windows_sys::core::GUID;
+
+use super::record;
+use crate::error::{ERROR_INVALID_PARAMETER, ERROR_SUCCESS, ERROR_WMI_GUID_NOT_FOUND};
+use crate::guid;
+
+static CALLBACKS: LazyLock<Mutex<HashMap<Guid, PEVENT_CALLBACK>>> = LazyLock::new(Mutex::default);
+/// The number of callbacks, so that reading takes no lock without them.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets the function that `ProcessTrace` calls for each event of a class, besides the callbacks of the trace.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn SetTraceCallback(class: *const GUID, callback: PEVENT_CALLBACK) -> u32 {
+    // SAFETY: the caller's promise.
+    let (Some(class), true) = (unsafe { guid::read(class) }, callback.is_some()) else {
+        return ERROR_INVALID_PARAMETER;
+    };
+    let mut callbacks = callbacks();
+    callbacks.insert(class, callback);
+    COUNT.store(callbacks.len(), Ordering::Release);
+    ERROR_SUCCESS
+}
+
+/// Removes the function of a class.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RemoveTraceCallback(class: *const GUID) -> u32 {
+    // SAFETY: the caller's promise.
+    let Some(class) = (unsafe { guid::read(class) }) else { return ERROR_INVALID_PARAMETER };
+    let mut callbacks = callbacks();
+    let removed = callbacks.remove(&class);
+    COUNT.store(callbacks.len(), Ordering::Release);
+    if removed.is_some() { ERROR_SUCCESS } else { ERROR_WMI_GUID_NOT_FOUND }
+}
+
+/// Calls the function of an event's class, if there is one.
+pub(super) fn deliver(event: &Record<'_>, is_raw: bool) {
+    if COUNT.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    // A callback may set others, so the lock is released before the call.
+    let callback = callbacks().get(&event.provider_id()).copied().flatten();
+    if let Some(callback) = callback {
+        let mut c = record::event_trace(event, is_raw);
+        // SAFETY: the program gave this function for these events.
+        unsafe { callback(&mut c) };
+    }
+}
+
+fn callbacks() -> MutexGuard<'static, HashMap<Guid, PEVENT_CALLBACK>> {
+    CALLBACKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
