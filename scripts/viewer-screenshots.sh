@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the pictures of docs/viewer.md, in docs/images. Needs Chromium.
+# Makes the pictures of docs/viewer.md and docs/viewer-tutorial.md, in docs/images. Needs Chromium.
 #
 #   scripts/viewer-screenshots.sh TRACE GPU-TRACE PROFILE
 #

@@ -1,18 +1,20 @@
 //! Writes generated traces.
 
 use std::fs::{self, File};
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use etw_testkit::problems::Problem;
 use etw_testkit::traces::{self, Kind, Recipe};
 
 /// Options of `generate`.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Kind of trace: mixed, compressed, switches, headers, errors, messages, system-time, cpu-cycles, circular, losses
-    /// or unclosed.
+    /// or unclosed; or one with a problem to find, which has no options: cpu-problem, disk-problem, lock-convoy or
+    /// gc-problem.
     #[arg(long, default_value = "mixed")]
     kind: String,
     /// Number of events.
@@ -34,18 +36,18 @@ pub(crate) struct Options {
 
 /// Writes the trace.
 pub(crate) fn run(options: &Options) -> Result<()> {
+    if let Some(problem) = Problem::of_name(&options.kind) {
+        return write_problem(problem, options);
+    }
     let Some(kind) = Kind::of_name(&options.kind) else {
-        let names: Vec<&str> = Kind::ALL.iter().map(|(name, _)| *name).collect();
+        let kinds = Kind::ALL.iter().map(|(name, _)| *name);
+        let names: Vec<&str> = kinds.chain(Problem::ALL.iter().map(|(name, _)| *name)).collect();
         bail!("unknown kind; expected one of: {}", names.join(", "));
     };
     let buffer_size = options.buffer.saturating_mul(1024);
     let (processors, turn) = (options.cpus.max(1), options.turn);
     let recipe = Recipe { kind, events: options.events, processors, turn, buffer_size };
-    if let Some(directory) = options.out.parent() {
-        fs::create_dir_all(directory)?;
-    }
-    let out =
-        File::create(&options.out).with_context(|| format!("cannot write {}", options.out.display()))?;
+    let out = create(options)?;
     let summary = traces::write(BufWriter::with_capacity(1 << 20, out), &recipe)?;
     eprintln!(
         "{}: {} events from {} to {}, {} lost",
@@ -56,4 +58,19 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         summary.events_lost
     );
     Ok(())
+}
+
+/// Writes a trace with a problem to find.
+fn write_problem(problem: Problem, options: &Options) -> Result<()> {
+    let bytes = problem.bytes()?;
+    create(options)?.write_all(&bytes)?;
+    eprintln!("{}: {} bytes", options.out.display(), bytes.len());
+    Ok(())
+}
+
+fn create(options: &Options) -> Result<File> {
+    if let Some(directory) = options.out.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    File::create(&options.out).with_context(|| format!("cannot write {}", options.out.display()))
 }

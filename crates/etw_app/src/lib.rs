@@ -33,6 +33,7 @@ pub mod recording;
 pub mod schema_diff;
 pub mod schemas;
 pub mod search;
+pub mod stack_tags;
 pub mod status;
 pub mod survey;
 pub mod symbols;

@@ -5,6 +5,7 @@ use openetw::analysis::{CallTree, Change, NamedStacks, TableKind, TreeView, Weig
 use serde_json::{Value, json};
 
 use super::sha256;
+use super::viewer::{self, Links};
 use super::words::{shown, weight_text};
 
 /// Calls with less than this part of all, in percent, are a part of their callers.
@@ -28,7 +29,7 @@ pub(super) fn script() -> Markup {
 }
 
 /// Draws the graph of stacks, which may not be empty.
-pub(super) fn graph(kind: TableKind, stacks: &NamedStacks) -> Markup {
+pub(super) fn graph(kind: TableKind, stacks: &NamedStacks, links: &Links) -> Markup {
     let (tree, percent) = bounded(|percent| {
         let tree = CallTree::new(stacks, &TreeView::TopDown, percent, usize::MAX);
         (tree.nodes.len(), tree)
@@ -56,6 +57,7 @@ pub(super) fn graph(kind: TableKind, stacks: &NamedStacks) -> Markup {
                 " Left out are " (weight_text(unit, left_out.weight)) " in " (left_out.count)
                 " events, of the idle process or not selected."
             }
+            (links.to(viewer::stacks(kind)))
         },
     )
 }
@@ -156,7 +158,7 @@ fn section(kind: TableKind, data: &Value, percent: f64, is_difference: bool, abo
     html! {
         section id=(id) {
             h2 { (title) }
-            p.note { (about) }
+            .note { (about) }
             .flame-tools {
                 label { "Search " input.flame-search type="search" autocomplete="off" spellcheck="false"; }
                 output.flame-found {}
@@ -208,7 +210,7 @@ mod tests {
     #[test]
     fn data_has_each_call_and_small_ones_are_parts_of_their_callers() {
         let stacks = stacks(&[(&["a", "b"], 6000), (&["a", "c"], 3999), (&["a", "d"], 1)]);
-        let markup = graph(TableKind::Functions, &stacks).into_string();
+        let markup = graph(TableKind::Functions, &stacks, &Links::Pages).into_string();
         let data = data_of(&markup);
         assert_eq!(data["names"], json!(["a", "b", "c"]));
         assert_eq!(data["depth"], json!([0, 1, 1]));
@@ -220,7 +222,7 @@ mod tests {
     #[test]
     fn names_are_data_and_never_markup() {
         let hostile = "</script><script>alert(1)</script><!-- ]]> & \u{202E}";
-        let markup = graph(TableKind::Functions, &stacks(&[(&[hostile], 1)])).into_string();
+        let markup = graph(TableKind::Functions, &stacks(&[(&[hostile], 1)]), &Links::Pages).into_string();
         assert_eq!(markup.matches("<script").count(), 1, "{markup}");
         assert_eq!(markup.matches("</script").count(), 1, "{markup}");
         assert!(!markup.contains("<!--") && !markup.contains('\u{202E}'), "{markup}");

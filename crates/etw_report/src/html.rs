@@ -6,11 +6,12 @@ use anyhow::Result;
 use etw_app::table::{cell_text, duration_text};
 use etw_app::text::grouped;
 use maud::{DOCTYPE, Escaper, Markup, PreEscaped, Render, html};
-use openetw::analysis::{Activity, Cell, Duration, Table, TableKind};
+use openetw::analysis::{Activity, Cell, Duration, NamedStacks, Table, TableKind};
 use openetw::tables::TableSchema;
 
 use super::rows::RowsRequest;
 use super::summary::Summary;
+use super::viewer::{self, Links};
 use super::words::shown_character;
 use super::{Page, flame};
 
@@ -33,11 +34,25 @@ pub(super) fn put(out: &mut Vec<u8>, page: &Page, rows: usize) -> Result<()> {
     Ok(())
 }
 
+/// Returns the content security policy of a page.
+pub(super) fn policy(page: &Page) -> String {
+    policy_of(graphs(page).next().is_some())
+}
+
+fn policy_of(has_graphs: bool) -> String {
+    if has_graphs { flame::policy() } else { POLICY.to_owned() }
+}
+
+/// Returns the stacks that have a flame graph.
+fn graphs(page: &Page) -> impl Iterator<Item = &(TableKind, NamedStacks)> {
+    page.stacks.iter().filter(|(_, stacks)| !stacks.is_empty())
+}
+
 fn markup(page: &Page, rows: usize) -> Markup {
     let summary = page.summary();
     let losses = summary.losses();
     let title = page.files.join(", ");
-    let graphs: Vec<_> = page.stacks.iter().filter(|(_, stacks)| !stacks.is_empty()).collect();
+    let graphs: Vec<_> = graphs(page).collect();
     let (empty, tables): (Vec<&Table>, Vec<&Table>) =
         page.report.tables.iter().partition(|table| table.rows.is_empty());
     let body = html! {
@@ -57,8 +72,8 @@ fn markup(page: &Page, rows: usize) -> Markup {
         (facts(page, &summary))
         (cpu_over_time(page))
         (events_over_time(&page.report.activity))
-        @for (kind, stacks) in &graphs { (flame::graph(*kind, stacks)) }
-        @for table in &tables { (table_section(table, rows, losses.is_some())) }
+        @for (kind, stacks) in &graphs { (flame::graph(*kind, stacks, &page.links)) }
+        @for table in &tables { (table_section(table, rows, losses.is_some(), &page.links)) }
         @if tables.is_empty() {
             section {
                 h2 { "What the machine did" }
@@ -82,7 +97,7 @@ fn markup(page: &Page, rows: usize) -> Markup {
 
 /// Returns a complete page.
 pub(super) fn document(title: &str, body: &Markup, has_graphs: bool) -> Markup {
-    let policy = if has_graphs { flame::policy() } else { POLICY.to_owned() };
+    let policy = policy_of(has_graphs);
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -105,10 +120,14 @@ pub(super) fn document(title: &str, body: &Markup, has_graphs: bool) -> Markup {
 pub(super) fn put_rows(
     out: &mut Vec<u8>,
     table: &TableSchema,
-    files: &str,
+    files: &[String],
     request: &RowsRequest,
     (headings, rows, more): (&[String], &[Vec<Cell>], u64),
 ) {
+    // Tables of the events of a provider are made for a report only.
+    let is_of_viewer = !table.name.contains('/');
+    let place = is_of_viewer.then(|| format!("table={}", table.name));
+    let (links, files) = (Links::of_files(files.iter().map(String::as_str)), files.join(", "));
     let most: Vec<f64> = (0..headings.len())
         .map(|index| rows.iter().filter_map(|row| row.get(index)).map(number).fold(0.0, f64::max))
         .collect();
@@ -117,7 +136,7 @@ pub(super) fn put_rows(
     let bar = request.is_pivot().then_some(first_value).filter(|index| most.get(*index) > Some(&0.0));
     let body = html! {
         h1 { (Shown(&table.title)) }
-        p.dim { (Shown(files)) }
+        p.dim { (Shown(&files)) }
         @if let Some(condition) = &request.condition { p.dim { "Where " (Shown(condition)) } }
         section id=(table.name) {
             .scroll { table {
@@ -139,6 +158,7 @@ pub(super) fn put_rows(
                 }
             } }
             @if more > 0 { p.note { "… " (grouped(more)) " more" } }
+            (links.to(place.as_deref()))
         }
     };
     let title = format!("{}: {files}", table.title);
@@ -310,7 +330,7 @@ impl Chart {
     }
 }
 
-fn table_section(table: &Table, rows: usize, is_incomplete: bool) -> Markup {
+fn table_section(table: &Table, rows: usize, is_incomplete: bool, links: &Links) -> Markup {
     let shown = &table.rows[..table.rows.len().min(rows)];
     let has_values =
         |index: usize| shown.iter().any(|row| row.get(index).is_some_and(|cell| *cell != Cell::None));
@@ -364,6 +384,7 @@ fn table_section(table: &Table, rows: usize, is_incomplete: bool) -> Markup {
                 }
             }
             @for note in &table.notes { p.note { (Shown(note)) } }
+            (links.to(viewer::table(table)))
         }
     }
 }
@@ -472,6 +493,7 @@ fn kinds(page: &Page, rows: usize) -> Markup {
                 }
             } }
             @if page.kinds.len() > rows { p.note { "… " (page.kinds.len() - rows) " more" } }
+            (page.links.to(Some("table=events")))
         }
     }
 }

@@ -16,6 +16,7 @@ mod sha256;
 mod summary;
 mod text;
 mod tree;
+mod viewer;
 mod words;
 mod xml;
 
@@ -25,7 +26,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use etw_app::input::check_read;
 use etw_app::symbols::SymbolOptions;
-use etw_app::{UsageError, output, table};
+use etw_app::{UsageError, output, stack_tags, table};
 use openetw::analysis::{Machines, ProcessFilter, Report, ReportOptions, StackWeight, TableKind, TreeShape};
 use openetw::{TimePoint, Trace};
 
@@ -112,7 +113,7 @@ pub enum Format {
 pub fn run(request: &Request) -> Result<()> {
     check(request)?;
     let mut shape = request.shape.clone();
-    shape.tags = tree::read_tags(&request.stack_tags)?;
+    shape.tags = stack_tags::read(&request.stack_tags)?;
     let is_page = matches!(request.format, Format::Html | Format::Xml);
     let plan = Plan {
         files: &request.files,
@@ -145,6 +146,27 @@ pub fn run(request: &Request) -> Result<()> {
     file.write_all(&out)?;
     file.flush()?;
     check_read(&trace)
+}
+
+/// Returns the page of traces for the viewer to serve, with links to the viewer's page, and its content security policy.
+///
+/// # Errors
+///
+/// Fails if a trace cannot be read.
+pub fn page_of_viewer(files: &[PathBuf], symbols: &SymbolOptions) -> Result<(Vec<u8>, String)> {
+    let plan = Plan { files, from: None, to: None, stacks: Vec::new(), is_page: true, has_progress: false };
+    let Reading { mut trace, report, options, tally } = reading::read(&plan, |trace| {
+        let mut options = ReportOptions::of(trace.headers());
+        options.processors = Machines::of(trace).processors();
+        options.symbolizer = symbols.symbolizer()?;
+        options.tables.retain(|kind| kind.is_default());
+        options.named_stacks.push(TableKind::Functions);
+        Ok(options)
+    })?;
+    let page = Page::new(&mut trace, report, &tally, options.processors).in_viewer();
+    let mut out = Vec::new();
+    page.put_html(&mut out, TOP_OF_PAGE)?;
+    Ok((out, page.content_security_policy()))
 }
 
 /// Rejects options that contradict each other.

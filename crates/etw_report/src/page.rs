@@ -7,6 +7,7 @@ use openetw::analysis::{NamedStacks, Report, TableKind};
 use openetw::{FileTime, Statistics, Trace};
 
 use super::summary::Summary;
+use super::viewer::Links;
 use super::{html, xml};
 
 /// A report page: the report, and information about its traces.
@@ -23,6 +24,7 @@ pub struct Page {
     pub(super) undecoded: u64,
     /// The stacks of flame graphs.
     pub(super) stacks: Vec<(TableKind, NamedStacks)>,
+    pub(super) links: Links,
 }
 
 /// Origin of one trace; texts are empty if the trace does not contain them.
@@ -45,8 +47,10 @@ impl Page {
             };
             Origin { session: header.logger_name.clone(), written_to: header.log_file_name.clone(), system }
         });
+        let files: Vec<String> = trace.source_names().map(str::to_owned).collect();
         Page {
-            files: trace.source_names().map(str::to_owned).collect(),
+            links: Links::of_files(files.iter().map(String::as_str)),
+            files,
             sources: sources.collect(),
             start: trace.start_time(),
             processors,
@@ -56,6 +60,18 @@ impl Page {
             kinds: tally.counted(),
             undecoded: tally.undecoded,
         }
+    }
+
+    /// Returns a page for the viewer to serve, with links to the viewer's page.
+    #[must_use]
+    pub fn in_viewer(mut self) -> Page {
+        self.links = Links::Pages;
+        self
+    }
+
+    /// Returns the content security policy of the page, which allows its own styles and scripts only.
+    pub fn content_security_policy(&self) -> String {
+        html::policy(self)
     }
 
     /// Appends the page as HTML, with at most `rows` rows per table.

@@ -189,7 +189,7 @@ fn made(request: &RowsRequest, index: &Index, name: &str, start: FileTime) -> Re
         }
         RowsFormat::Html => {
             let files: Vec<String> = request.files.iter().map(|file| file.display().to_string()).collect();
-            html::put_rows(&mut out, table.schema(), &files.join(", "), request, (&headings, &rows, more));
+            html::put_rows(&mut out, table.schema(), &files, request, (&headings, &rows, more));
         }
         RowsFormat::Csv => {
             let line = |fields: Vec<String>| fields.join(",");

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::Result;
-use openetw::analysis::{CallTree, NamedStacks, StackTags, TableKind, TreeShape, TreeView, WeightSum};
+use openetw::analysis::{CallTree, NamedStacks, TableKind, TreeShape, TreeView, WeightSum};
 use serde_json::{Map, Value, json};
 
 use super::TreeRequest;
@@ -188,18 +188,4 @@ impl Tree<'_> {
 /// Returns a percentage with three digits after the point.
 pub(super) fn rounded(percent: f64) -> Value {
     ((percent * 1000.0).round() / 1000.0).into()
-}
-
-/// Reads files of stack tags.
-///
-/// # Errors
-///
-/// Fails if a file cannot be read or does not contain stack tags; the error names the file.
-pub(super) fn read_tags(files: &[std::path::PathBuf]) -> Result<StackTags> {
-    let mut tags = StackTags::default();
-    for file in files {
-        let bytes = std::fs::read(file).map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))?;
-        tags.add_file(&bytes).map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))?;
-    }
-    Ok(tags)
 }

@@ -116,13 +116,23 @@ impl Browser {
              element.scrollIntoView({{block: 'center'}}); const box = element.getBoundingClientRect(); \
              return [box.x + box.width / 2, box.y + box.height / 2]; }})()"
         ));
-        assert!(place.is_array(), "no element {selector}");
+        let at = |number: usize| place[number].as_f64();
+        let (Some(x), Some(y)) = (at(0), at(1)) else { panic!("no element {selector}") };
+        self.click_at((x, y));
+    }
+
+    /// Clicks at a point of the window.
+    pub fn click_at(&mut self, (x, y): (f64, f64)) {
         for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
             let button = if kind == "mouseMoved" { "none" } else { "left" };
-            let event =
-                json!({"type": kind, "x": place[0], "y": place[1], "button": button, "clickCount": 1});
+            let event = json!({"type": kind, "x": x, "y": y, "button": button, "clickCount": 1});
             self.call("Input.dispatchMouseEvent", &event);
         }
+    }
+
+    /// Makes the browser accept every certificate, such as one that no known authority has signed.
+    pub fn accept_certificates(&mut self) {
+        self.call("Security.setIgnoreCertificateErrors", &json!({"ignore": true}));
     }
 
     /// Presses the left button at a point of the window, moves to another one in steps, and lets it go.

@@ -13,6 +13,7 @@ pub mod mutate;
 pub mod nettrace;
 pub mod pe;
 pub mod portable_pdb;
+pub mod problems;
 pub mod reference;
 pub mod seeds;
 pub mod traces;

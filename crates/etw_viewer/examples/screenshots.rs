@@ -1,4 +1,4 @@
-//! Takes the pictures of docs/viewer.md:
+//! Takes the pictures of docs/viewer.md and docs/viewer-tutorial.md:
 //! `cargo run -p etw_viewer --example screenshots -- OUTPUT-DIRECTORY TRACE GPU-TRACE PROFILE`.
 //!
 //! For each picture the page is opened with a state in its URL, as a link from another person would open it.
@@ -10,6 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use etw_testkit::browser::Browser;
+use etw_testkit::problems::Problem;
 use etw_viewer::{Options, Viewer};
 
 /// A picture: its name, the number of its trace, the state of the page, and what is done before it is taken.
@@ -66,6 +67,62 @@ const PICTURES: &[Picture] = &[
     ),
 ];
 
+/// The pictures of the tutorials, by the number of their problem.
+const TUTORIALS: &[Picture] = &[
+    Picture(
+        "tutorial-cpu",
+        0,
+        "tab=\"stacks\"&table=\"cpu_sampled\"&select=[20500000,34500000]&theme=\"light\"",
+        "",
+    ),
+    Picture(
+        "tutorial-cpu-mine",
+        0,
+        "tab=\"stacks\"&table=\"cpu_sampled\"&select=[20500000,34500000]&stack={\"mine\":true}&theme=\"light\"",
+        "",
+    ),
+    Picture(
+        "tutorial-disk",
+        1,
+        "table=\"disk\"&select=[16000000,34000000]&theme=\"light\"",
+        "for (const name of ['SATA disk', 'Write', 'Read', 'backup.exe']) { \
+         const cell = [...document.querySelectorAll('.virtual td[data-toggle=closed]')].find((one) => one.textContent === name); \
+         const box = cell.getBoundingClientRect(); const x = box.left + Number.parseFloat(cell.style.paddingLeft) + 5; \
+         cell.dispatchEvent(new MouseEvent('mousedown', { bubbles: true, button: 0, clientX: x, clientY: box.top + 5 })); \
+         await new Promise((done) => setTimeout(done, 800)); }",
+    ),
+    Picture(
+        "tutorial-lock",
+        2,
+        "table=\"cpu_precise\"&tab=\"stacks\"&filters=[{\"column\":\"new_wait_reason\",\"op\":\"is\",\"value\":\"sUserRequest\"}]\
+         &theme=\"light\"",
+        "",
+    ),
+    Picture(
+        "tutorial-lock-arrows",
+        2,
+        "table=\"cpu_precise\"&view=[25000000,25300000]&select=[25000000,25300000]&tab=\"stacks\"\
+         &closed=[\"cpu_processor\",\"cpu_process\"]&theme=\"light\"",
+        "",
+    ),
+    Picture(
+        "tutorial-gc",
+        3,
+        "table=\"gc\"&closed=[\"samples_process\",\"samples_processor\"]&theme=\"light\"",
+        "for (const name of ['Orders.exe', '2']) { \
+         const cell = [...document.querySelectorAll('.virtual td[data-toggle=closed]')].find((one) => one.textContent === name); \
+         const box = cell.getBoundingClientRect(); const x = box.left + Number.parseFloat(cell.style.paddingLeft) + 5; \
+         cell.dispatchEvent(new MouseEvent('mousedown', { bubbles: true, button: 0, clientX: x, clientY: box.top + 5 })); \
+         await new Promise((done) => setTimeout(done, 800)); }",
+    ),
+    Picture(
+        "tutorial-gc-allocations",
+        3,
+        "table=\"allocations\"&tab=\"stacks\"&closed=[\"samples_process\",\"samples_processor\"]&theme=\"light\"",
+        "",
+    ),
+];
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [out, traces @ .., profile] = &words[..] else {
@@ -84,6 +141,18 @@ fn main() {
         let length = length.as_i64().unwrap_or(1);
         for picture in PICTURES.iter().filter(|picture| picture.1 == number) {
             take(&mut browser, &viewer, picture, length, Path::new(out));
+        }
+    }
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    for (number, (name, problem)) in Problem::ALL.iter().enumerate() {
+        let path = folder.path().join(format!("{name}.etl"));
+        std::fs::write(&path, problem.bytes().expect("a trace")).expect("the temporary directory");
+        let options = Options { files: vec![path], ..Options::default() };
+        let viewer = Viewer::start(options).expect("a trace");
+        browser.open(&viewer.url());
+        wait(&mut browser, "!!document.querySelector('.virtual td')");
+        for picture in TUTORIALS.iter().filter(|picture| picture.1 == number) {
+            take(&mut browser, &viewer, picture, 1, Path::new(out));
         }
     }
 }

@@ -29,5 +29,5 @@ mod timeline;
 
 pub use browser::{has_desktop, open_browser};
 pub use presets::directory as presets_directory;
-pub use server::{Options, Viewer};
-pub use session::Session;
+pub use server::{Options, TlsFiles, Viewer};
+pub use session::{Session, SessionPaths};

@@ -12,12 +12,13 @@ use clap::Parser;
 use etw_app::index::IndexOptions;
 use etw_app::symbols::SymbolOptions;
 use etw_app::{UsageError, output};
-use etw_viewer::{Options, Session, Viewer, has_desktop, open_browser, presets_directory};
+use etw_viewer::{Options, Session, TlsFiles, Viewer, has_desktop, open_browser, presets_directory};
 
 const EXAMPLES: &str = "Examples:
   etw view trace.etl
   etw view a.etl b.etl --symbols 'srv*/var/symbols'
   etw view new.etl --compare old.etl             what is more or less than before
+  etw view trace.etl --open disk                 with this table first
   etw view --live                                events of this machine as they come
   etw view trace.etl --no-browser --port 8123    for a tunnel: ssh -L 8123:localhost:8123 machine";
 
@@ -31,26 +32,41 @@ struct Args {
     /// Traces to show together, or a saved session (`.etwsession`).
     #[arg(required_unless_present = "live", value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// What the page shows first: a table (`disk`), or the part after `#` of the page's URL.
+    #[arg(long, value_name = "STATE")]
+    open: Option<String>,
     /// Compare with an earlier trace; may be repeated for several that are read together.
     #[arg(long, value_name = "FILE", requires = "files")]
     compare: Vec<PathBuf>,
     /// File of regions of interest (`*.regions.xml`), whose intervals are then found; may be repeated.
     #[arg(long, value_name = "FILE")]
     regions: Vec<PathBuf>,
+    /// File of stack tags (`*.stacktags`) of Windows Performance Analyzer, by which stacks can be shown; may be repeated.
+    #[arg(long, value_name = "FILE")]
+    stack_tags: Vec<PathBuf>,
     /// Start and stop sessions from the page, with the rights of this user (Linux).
     #[arg(long)]
     live: bool,
     /// Port to listen on; a random free one by default.
     #[arg(long, default_value_t = 0)]
     port: u16,
+    /// Listen on this address with encryption, for other machines.
+    #[arg(long, value_name = "ADDRESS", requires_all = ["tls_cert", "password_file"])]
+    listen: Option<IpAddr>,
+    /// File with the certificate of this machine for encryption (PEM), followed by those that signed it.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// File with the private key of the certificate (PEM).
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Listen on this address without encryption, for other machines; whoever can read the network reads the trace and the
-    /// password. A tunnel, or a server in front of this one that encrypts, is better.
-    #[arg(long, value_name = "ADDRESS", requires = "password_file")]
+    /// password. A tunnel or --listen is better.
+    #[arg(long, value_name = "ADDRESS", requires = "password_file", conflicts_with_all = ["listen", "tls_cert"])]
     insecure_listen: Option<IpAddr>,
     /// File with the password, of at least 12 characters, that lets browsers in.
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// Name in URLs of a server in front of this one that encrypts; may be repeated.
+    /// Name of this machine in URLs, as in its certificate or in that of a server in front of this one; may be repeated.
     #[arg(long, value_name = "NAME", requires = "password_file")]
     host_name: Vec<String>,
     /// Print the URL, but open no browser.
@@ -95,16 +111,32 @@ fn read_password(path: &Path) -> Result<String> {
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
+/// Returns what the page shows as a part of its URL, in which a table may have no quotes.
+fn state_of(open: &str) -> String {
+    let open = open.trim_start_matches('#');
+    let open = if open.contains('=') { open.to_owned() } else { format!("table={open}") };
+    let escaped = |byte: u8| match byte {
+        byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        b'=' | b'&' | b'%' | b'+' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    open.bytes().map(escaped).collect()
+}
+
 fn run(mut args: Args) -> Result<()> {
     let mut page_state = String::new();
     if let [path] = &args.files[..]
         && Session::is_session(path)
     {
         let session = Session::read(path)?;
-        args.files = session.files;
-        args.compare.extend(session.compare);
-        args.regions.extend(session.regions);
+        args.files = session.paths.files;
+        args.compare.extend(session.paths.compare);
+        args.regions.extend(session.paths.regions);
+        args.stack_tags.extend(session.paths.stack_tags);
         page_state = session.state;
+    }
+    if let Some(open) = &args.open {
+        page_state = state_of(open);
     }
     let symbols = SymbolOptions { paths: args.symbols, debug_directories: args.debug_directory };
     let index = IndexOptions { disabled: args.no_index, directory: args.index_dir };
@@ -116,12 +148,14 @@ fn run(mut args: Args) -> Result<()> {
     }
     let options = Options {
         page_state,
-        listen: args.insecure_listen,
+        listen: args.listen.or(args.insecure_listen),
+        tls: args.tls_cert.zip(args.tls_key).map(|(certificate, key)| TlsFiles { certificate, key }),
         password,
         host_names: args.host_name,
         files: args.files,
         base: args.compare,
         regions: args.regions,
+        stack_tags: args.stack_tags,
         port: args.port,
         symbols,
         index,
@@ -147,4 +181,19 @@ fn run(mut args: Args) -> Result<()> {
     }
     viewer.wait();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_parts_of_urls() {
+        let check = |open: &str, expected: &str| assert_eq!(state_of(open), expected, "{open}");
+        check("disk", "table=disk");
+        check("#table=disk&tab=stacks", "table=disk&tab=stacks");
+        check("table=\"disk\"&flat=true", "table=%22disk%22&flat=true");
+        check("table=%22disk%22&select=%5B1%2C2%5D", "table=%22disk%22&select=%5B1%2C2%5D");
+        check("ü #<", "table=%C3%BC%20%23%3C");
+    }
 }

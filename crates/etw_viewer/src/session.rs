@@ -15,6 +15,17 @@ const MAX_LEN_BYTES: u64 = 1 << 20;
 pub struct Session {
     format: String,
     version: u32,
+    /// The files that were opened.
+    #[serde(flatten)]
+    pub paths: SessionPaths,
+    /// What the page shows: the part of its URL after `#`.
+    #[serde(default)]
+    pub state: String,
+}
+
+/// The files of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionPaths {
     /// The traces.
     pub files: Vec<PathBuf>,
     /// Traces to compare with.
@@ -23,9 +34,22 @@ pub struct Session {
     /// Files of regions of interest.
     #[serde(default)]
     pub regions: Vec<PathBuf>,
-    /// What the page shows: the part of its URL after `#`.
+    /// Files of stack tags.
     #[serde(default)]
-    pub state: String,
+    pub stack_tags: Vec<PathBuf>,
+}
+
+impl SessionPaths {
+    /// Returns these paths, each changed.
+    fn map(self, change: impl Fn(PathBuf) -> PathBuf) -> SessionPaths {
+        let all = |paths: Vec<PathBuf>| paths.into_iter().map(&change).collect();
+        SessionPaths {
+            files: all(self.files),
+            compare: all(self.compare),
+            regions: all(self.regions),
+            stack_tags: all(self.stack_tags),
+        }
+    }
 }
 
 impl Session {
@@ -53,28 +77,20 @@ impl Session {
             bail!("{shown}: a session has `\"format\": \"{FORMAT}\"` and `\"version\": 1`");
         }
         let folder = path.parent().unwrap_or(Path::new(""));
-        let found = |paths: Vec<PathBuf>| paths.into_iter().map(|path| beside(folder, path)).collect();
-        let Session { files, compare, regions, .. } = session;
-        let (files, compare, regions) = (found(files), found(compare), found(regions));
-        Ok(Session { files, compare, regions, ..session })
+        Ok(Session { paths: session.paths.map(|path| beside(folder, path)), ..session })
     }
 
-    /// Returns the text of a session of these traces.
+    /// Returns the text of a session of these files.
     ///
     /// # Errors
     ///
     /// Fails if a path is not text.
-    pub(crate) fn text(paths: [&[PathBuf]; 3], state: &str) -> Result<String> {
-        let absolute = |paths: &[PathBuf]| -> Vec<PathBuf> {
-            paths.iter().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone())).collect()
-        };
-        let [files, compare, regions] = paths.map(absolute);
+    pub(crate) fn text(paths: &SessionPaths, state: &str) -> Result<String> {
+        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         let session = Session {
             format: FORMAT.to_owned(),
             version: 1,
-            files,
-            compare,
-            regions,
+            paths: paths.clone().map(absolute),
             state: state.to_owned(),
         };
         Ok(serde_json::to_string_pretty(&session)? + "\n")
@@ -107,16 +123,17 @@ mod tests {
         std::fs::write(&trace, "").unwrap();
         let session = folder.path().join("x.etwsession");
         assert!(Session::is_session(&session) && !Session::is_session(&trace));
-        let text = Session::text([std::slice::from_ref(&trace), &[], &[]], "table=%22disk%22").unwrap();
+        let paths = SessionPaths { files: vec![trace.clone()], ..SessionPaths::default() };
+        let text = Session::text(&paths, "table=%22disk%22").unwrap();
         std::fs::write(&session, &text).unwrap();
         let read = Session::read(&session).unwrap();
-        assert_eq!((read.files[0].clone(), read.state.as_str()), (trace, "table=%22disk%22"));
+        assert_eq!((read.paths.files[0].clone(), read.state.as_str()), (trace, "table=%22disk%22"));
         // In another folder, and from another system.
         let moved = tempfile::tempdir().unwrap();
         std::fs::write(moved.path().join("a.etl"), "").unwrap();
         let session = moved.path().join("y.etwsession");
         std::fs::write(&session, text.replace(&*folder.path().to_string_lossy(), "C:\\\\none")).unwrap();
-        assert_eq!(Session::read(&session).unwrap().files, [moved.path().join("a.etl")]);
+        assert_eq!(Session::read(&session).unwrap().paths.files, [moved.path().join("a.etl")]);
         for wrong in ["", "{}", "{\"format\":\"x\",\"version\":1,\"files\":[]}"] {
             std::fs::write(&session, wrong).unwrap();
             assert!(format!("{:#}", Session::read(&session).unwrap_err()).contains("y.etwsession"));

@@ -143,6 +143,7 @@ impl Symbols {
     }
 
     fn count(&self) -> Result<()> {
+        self.loader.opened().check()?;
         let mut trace =
             input::builder(self.loader.paths())?.skip_unreadable(true).look_ahead(false).open()?;
         let (modules, samples) = used_modules(&mut trace, |_| ())?;

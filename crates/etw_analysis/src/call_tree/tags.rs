@@ -239,6 +239,7 @@ impl StackTags {
             }
             if let Some(place) = place {
                 named.weigh(place, node.own);
+                named.add_periods(place, stacks, StackIndex::new(index));
             }
         }
         named

@@ -112,6 +112,8 @@ pub struct RowTables {
     activities: Activities,
     regions: RegionRows,
     connections: Connections,
+    /// The stacks at which threads were left, where switches have those.
+    left: HashMap<ThreadIndex, u32>,
     /// Whether addresses of the kernel have 4 bytes.
     is_32_bit: bool,
     /// The first error of the writer, after which nothing is added.
@@ -152,6 +154,7 @@ impl RowTables {
             activities: Activities::default(),
             regions: RegionRows::default(),
             connections: Connections::default(),
+            left: HashMap::default(),
             is_32_bit: false,
             error: None,
         })
@@ -222,7 +225,10 @@ impl RowTables {
             self.connections.add(record.time(), transfer, self.tables.connections, &mut self.writer)?;
         }
         match fact {
-            Some(Fact::Switch(switched)) => self.switch(record, &switched, code),
+            Some(Fact::Switch(switched)) => {
+                let waited_at = self.waited_at(&switched, stack, code);
+                self.switch(record, &switched, [code, waited_at])
+            }
             Some(Fact::Sample(sampled)) => self.sample(record, &sampled, code),
             Some(Fact::Disk(done)) => self.disk(record, &done),
             Some(Fact::File(done)) => self.file(&done),
@@ -267,6 +273,20 @@ impl RowTables {
             None => Space::Unknown,
         };
         frames.stack(stack.addresses(), |address| address >= limit, space_of, writer)
+    }
+
+    /// Returns the stack at which the new thread of a switch had been left, and keeps that of the old one: the stack of a
+    /// switch is that of the thread that is entered (Windows), or of the one that is left.
+    fn waited_at(&mut self, switched: &Switched, stack: &Stack<'_>, code: Option<u32>) -> Option<u32> {
+        let left = self.left.remove(&switched.to);
+        let of = stack.thread().map(|id| self.analysis.processes.thread_at(id));
+        if of == Some(switched.to) {
+            return code;
+        }
+        if let (Some(from), Some(code)) = (of, code) {
+            self.left.insert(from, code);
+        }
+        left
     }
 
     fn event(

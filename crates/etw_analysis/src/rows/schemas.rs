@@ -166,6 +166,10 @@ const CPU_PRECISE_COLUMNS: &[Column] = &[
     text("old_wait_reason", "Why the old thread waits, if it does."),
     id("old_state", "State of the old thread (`KTHREAD_STATE`)."),
     STACK,
+    stack(
+        "new_thread_stack",
+        "Where the new thread waited or was ready: the stack of this switch, or of the one away from the thread.",
+    ),
 ];
 static CPU_PRECISE: TableSchema = TableSchema::new(
     "cpu_precise",

@@ -18,7 +18,7 @@ impl RowTables {
         &mut self,
         record: &Record<'_>,
         switched: &Switched,
-        stack: Option<u32>,
+        [stack, waited_at]: [Option<u32>; 2],
     ) -> Result<(), ColumnsError> {
         let processor = self.analysis.processes.machines.processor(record) as u32;
         let mut row = self.writer.row(self.tables.cpu_precise)?;
@@ -37,6 +37,7 @@ impl RowTables {
         put_reason(&mut row, 11, switched.from_reason);
         row.u32(12, switched.from_state.into());
         put(&mut row, 13, stack);
+        put(&mut row, 14, waited_at);
         row.end()
     }
 

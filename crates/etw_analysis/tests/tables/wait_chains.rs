@@ -3,11 +3,13 @@
 use etw_analysis::{
     Analysis, Cell, FramePattern, Report, ReportOptions, StackWeight, TableKind, TreeShape, Window,
 };
+use etw_columns::Value;
 use etw_kernel::classes::linux::{state, wait};
 use etw_kernel::classes::{Image, ImageEvent, ReadyThread};
 
 use crate::cpu::{ready, switch};
 use crate::machine::{Machine, check, micros, rows, table, text};
+use crate::parts::tables;
 use crate::samples::stack_on;
 
 const KERNEL: u64 = 0xFFFF_8000_0000_0000;
@@ -178,4 +180,33 @@ fn only_the_time_in_the_window_counts() {
     let rows = rows(&report, TableKind::WaitChains);
     let shown: Vec<[&Cell; 2]> = rows.iter().map(|row| [&row["wait_ns"], &row["chained_ns"]]).collect();
     assert_eq!(shown, [[&micros(1000), &micros(200)], [&micros(200), &micros(0)]]);
+}
+
+#[test]
+fn rows_have_the_stack_of_the_wait() {
+    let names = ["new_thread", "waits", "new_thread_stack"];
+    for is_windows in [false, true] {
+        let index = tables(machine(is_windows, true));
+        let (switches, frames) = (index.table("cpu_precise").unwrap(), index.table("frames").unwrap());
+        let function = frames.schema().column("function").unwrap();
+        let name = |frame: u64| match frames.value(frame, function).unwrap() {
+            Value::Code(code) => index.texts().unwrap().get(code).unwrap().to_owned(),
+            other => panic!("{other:?}"),
+        };
+        let stacks = index.stacks().unwrap();
+        let columns = names.map(|name| switches.schema().column(name).unwrap());
+        let mut waits = Vec::new();
+        for row in 0..switches.rows() {
+            let [_, waited, stack] = columns.map(|column| switches.value(row, column).unwrap());
+            let (Value::Integer(nanos @ 1..), Value::Code(stack)) = (waited, stack) else { continue };
+            waits.push((nanos / 1000, stacks.frames(stack).map(name).collect::<Vec<_>>().join(" ")));
+        }
+        let expected = [
+            (1000, "program+0x31"),
+            (2000, "program+0x11 program+0x101"),
+            (500, "program+0x11 program+0x101"),
+            (500, "program+0x61"),
+        ];
+        assert_eq!(waits, expected.map(|(micros, stack)| (micros, stack.to_owned())), "{is_windows}");
+    }
 }

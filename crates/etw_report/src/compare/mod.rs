@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use etw_app::input::check_read;
 use etw_app::symbols::SymbolOptions;
-use etw_app::{output, table};
+use etw_app::{output, stack_tags, table};
 use openetw::analysis::{
     Comparison, Machines, NamedStacks, ProcessFilter, ReportOptions, TableKind, TreeShape, WeightUnit,
 };
@@ -31,7 +31,7 @@ use openetw::{FileTime, TimePoint, Trace};
 
 use crate::reading::{self, Plan, Reading};
 use crate::summary::Summary;
-use crate::{tree, weights};
+use crate::weights;
 
 use condition::Verdict;
 pub use condition::{Condition, ConditionError};
@@ -125,7 +125,7 @@ struct Compared {
 /// Fails if a trace cannot be read, if a condition is about what neither trace has, or if the output cannot be written.
 pub fn run(request: &Request) -> Result<bool> {
     let mut shape = request.shape.clone();
-    shape.tags = tree::read_tags(&request.stack_tags)?;
+    shape.tags = stack_tags::read(&request.stack_tags)?;
     let mut tables = request.tables.clone();
     for table in request.conditions.iter().map(Condition::table) {
         if !tables.contains(&table) {

@@ -19,6 +19,7 @@ impl Model {
     ///
     /// Fails if there is no such event, or if the trace cannot be read any more.
     pub(crate) fn event(&self, row: u64) -> Result<Json> {
+        self.opened.check()?;
         let table = self.index().table("events").context("no table of events")?;
         let column = |name: &str| table.schema().column(name).context("events have this column");
         let time_column = column("time")?;

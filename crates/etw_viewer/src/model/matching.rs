@@ -29,6 +29,7 @@ impl Model {
         if predicate.needs_stacks() {
             bail!("conditions on `stack` are not evaluated here; include functions in the view of stacks");
         }
+        self.opened.check()?;
         let builder = input::builder(&self.files)?.skip_unreadable(true).process_names(true);
         let mut trace = builder.open()?;
         let (mut row, mut found) = (0_u64, Vec::new());

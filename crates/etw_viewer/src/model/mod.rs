@@ -5,12 +5,12 @@ mod details;
 mod loss;
 mod made;
 mod matching;
+mod opened;
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use etw_app::index::{self, IndexOptions};
@@ -24,6 +24,7 @@ use serde::Serialize;
 pub(crate) use buffers::{Preview, Previews};
 pub(crate) use loss::Loss;
 use made::Made;
+use opened::Opened;
 
 /// The tables of the opened traces, complete.
 #[derive(Debug)]
@@ -31,6 +32,7 @@ pub(crate) struct Model {
     /// Number of the tables: they are built again when there are new symbols.
     pub(crate) generation: u32,
     pub(crate) files: Vec<PathBuf>,
+    opened: Arc<Opened>,
     tables: Made,
     /// Time of the first event.
     pub(crate) start: FileTime,
@@ -89,8 +91,7 @@ pub(crate) struct Loader {
     /// Regions of interest to find; no index has these.
     regions: Option<Regions>,
     files: Vec<FileSummary>,
-    /// Size and time of change of each trace when it was opened.
-    opened: Vec<Option<(u64, SystemTime)>>,
+    opened: Arc<Opened>,
     start: FileTime,
     /// Part of the time of the trace that has been read, in thousandths.
     done: AtomicU32,
@@ -141,12 +142,6 @@ pub(crate) struct Progress<'l> {
     changed: Option<String>,
 }
 
-/// Returns the size and the time of change of a file; `None` if there is none.
-fn identity(path: &Path) -> Option<(u64, SystemTime)> {
-    let metadata = std::fs::metadata(path).ok()?;
-    Some((metadata.len(), metadata.modified().ok()?))
-}
-
 impl Loader {
     /// Opens traces, and opens their index or builds their tables on a thread of its own.
     ///
@@ -159,6 +154,7 @@ impl Loader {
         index: &IndexOptions,
         regions: Option<&Regions>,
     ) -> Result<Arc<Loader>> {
+        let opened = Arc::new(Opened::new(files));
         let mut trace = index::open_trace(files)?;
         let symbolizer = symbols.symbolizer()?;
         let names: Vec<String> = trace.source_names().map(str::to_owned).collect();
@@ -177,7 +173,7 @@ impl Loader {
             index: index.clone(),
             regions: regions.cloned(),
             files: summary.collect(),
-            opened: files.iter().map(|path| identity(path)).collect(),
+            opened,
             start: trace.start_time(),
             done: AtomicU32::new(0),
             state: Mutex::new(State { phase: "reading events", error: None }),
@@ -203,7 +199,7 @@ impl Loader {
             index: IndexOptions::default(),
             regions: None,
             files: Vec::new(),
-            opened: Vec::new(),
+            opened: Arc::default(),
             start: FileTime::default(),
             done: AtomicU32::new(0),
             state: Mutex::default(),
@@ -231,8 +227,9 @@ impl Loader {
     ///
     /// # Errors
     ///
-    /// Fails if no trace can be opened any more.
+    /// Fails if a trace is gone or shorter than it was, or cannot be opened any more.
     pub(crate) fn rebuild(&self) -> Result<()> {
+        self.opened.check()?;
         let generation = self.model().map_or(0, |model| model.generation.wrapping_add(1));
         let mut trace = index::open_trace(&self.paths)?;
         let place = self.place(&trace);
@@ -245,6 +242,11 @@ impl Loader {
     fn place(&self, trace: &Trace) -> Option<IndexPlace> {
         let place = index::place(&self.paths, &self.index, &self.symbols);
         place.filter(|_| trace.unreadable().is_empty() && self.regions.is_none())
+    }
+
+    /// Returns the traces as they were when they were opened.
+    pub(crate) fn opened(&self) -> &Opened {
+        &self.opened
     }
 
     /// Returns the paths of the traces.
@@ -278,24 +280,8 @@ impl Loader {
             is_ready: model.is_some(),
             generation: model.map_or(0, |model| model.generation),
             error,
-            changed: self.changed(),
+            changed: self.opened.changed(),
         }
-    }
-
-    /// Returns what happened to a trace after it was opened.
-    fn changed(&self) -> Option<String> {
-        self.paths.iter().zip(&self.opened).find_map(|(path, before)| {
-            let now = identity(path);
-            let what = match (before, now) {
-                (None, _) => return None,
-                (Some(_), None) => "is gone; single events cannot be read any more",
-                (Some(before), Some(now)) if *before != now => {
-                    "has changed; what is shown is from when it was opened, so open it again"
-                }
-                _ => return None,
-            };
-            Some(format!("{} {what}", path.display()))
-        })
     }
 
     fn set(&self, change: impl FnOnce(&mut State)) {
@@ -339,7 +325,8 @@ impl Loader {
         let end = FileTime(last.0.saturating_add(1));
         let files = self.paths.clone();
         let generation = build.generation();
-        let model = Model { generation, files, tables, start, end, losses, matching: Mutex::default() };
+        let (opened, matching) = (Arc::clone(&self.opened), Mutex::default());
+        let model = Model { generation, files, opened, tables, start, end, losses, matching };
         let model = Arc::new(model);
         *self.model.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&model));
         Ok(model)

@@ -147,7 +147,7 @@ impl Place {
                     let why = match file.to_ascii_lowercase() {
                         file if file.ends_with(".xml") => "regions are made with `etw view --regions FILE`",
                         file if file.ends_with(".stacktags") => {
-                            "stack tags are for `etw report --stack-tags`"
+                            "stack tags are files of their own; give them by --stack-tags"
                         }
                         _ => "other files are not opened",
                     };
@@ -293,7 +293,7 @@ impl Found {
         if column.column_type == ColumnType::Stack {
             let why = match raw.mode.as_str() {
                 "" => "stacks are in the tab Stacks",
-                _ => "stack tags are not shown here",
+                _ => "stack tags are in the tab Stacks, if etw view has --stack-tags",
             };
             return Err(why.to_owned());
         }

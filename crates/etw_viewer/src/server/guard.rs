@@ -3,6 +3,7 @@
 //! | attack | what stops it |
 //! |---|---|
 //! | another machine | the server listens on the loopback address only, unless it was started to listen elsewhere with a password |
+//! | who can read the network | TLS, unless the server was told to listen without |
 //! | guessing of the password | one attempt a second, for all together |
 //! | another user or program of this machine | requests need the cookie, which a one-time token gives |
 //! | a page of another site | `Origin` and `Sec-Fetch-Site` must be of this page; the cookie is `SameSite=Strict` |
@@ -45,7 +46,8 @@ pub(super) async fn guard(State(shared): State<Arc<Shared>>, request: Request, n
         Err((status, text)) => (status, text).into_response(),
     };
     let headers = response.headers_mut();
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    // The report has its own.
+    headers.entry(CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     for (name, value) in [
@@ -79,8 +81,10 @@ fn admit(shared: &Shared, request: &Request) -> Result<Admitted, Refusal> {
     if headers.contains_key(ORIGIN) {
         let origin = only(headers, &ORIGIN).unwrap_or_default();
         // In front of the server may be one that encrypts.
-        let encrypted = origin.strip_prefix("https://").filter(|_| !shared.host_names.is_empty());
-        let is_own = origin.strip_prefix("http://").or(encrypted) == Some(host);
+        let is_https = shared.is_encrypted || !shared.host_names.is_empty();
+        let encrypted = origin.strip_prefix("https://").filter(|_| is_https);
+        let plain = origin.strip_prefix("http://").filter(|_| !shared.is_encrypted);
+        let is_own = plain.or(encrypted) == Some(host);
         if !is_own {
             return Err((StatusCode::FORBIDDEN, "requests of other origins are refused\n"));
         }
@@ -141,7 +145,9 @@ fn enter(shared: &Shared, query: &str) -> Result<Response, Refusal> {
 
 /// Returns the cookie that lets a page in.
 fn cookie(shared: &Shared) -> Result<HeaderValue, Refusal> {
-    let cookie = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", shared.cookie_name, shared.cookie);
+    let secure = if shared.is_encrypted { "; Secure" } else { "" };
+    let (name, value) = (&shared.cookie_name, &shared.cookie);
+    let cookie = format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/{secure}");
     HeaderValue::from_str(&cookie)
         .map_err(|_wrong| (StatusCode::INTERNAL_SERVER_ERROR, "the cookie is wrong\n"))
 }

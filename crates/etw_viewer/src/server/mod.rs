@@ -4,6 +4,7 @@ mod answer;
 mod guard;
 mod page;
 mod routes;
+mod tls;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -11,17 +12,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail};
+use axum::Router;
 use etw_app::index::IndexOptions;
+use etw_app::stack_tags;
 use etw_app::symbols::SymbolOptions;
+use openetw::analysis::StackTags;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+use tokio_rustls::TlsAcceptor;
 
 use crate::live::Live;
 use crate::model::{Loader, Model};
 use crate::presets::Library;
+use crate::session::SessionPaths;
 use crate::symbols::Symbols;
 use crate::tables::{Comparisons, Views};
 use crate::timeline::Tiles;
+
+pub use tls::TlsFiles;
+use tls::TlsListener;
 
 /// Least number of characters of a password.
 const MIN_PASSWORD: usize = 12;
@@ -35,12 +44,16 @@ pub struct Options {
     pub base: Vec<PathBuf>,
     /// Files of regions of interest, for the table `regions_of_interest`.
     pub regions: Vec<PathBuf>,
+    /// Files of stack tags, by which stacks can be shown.
+    pub stack_tags: Vec<PathBuf>,
     /// Port; 0 for a random free one.
     pub port: u16,
     /// What the page shows at first: the part of a URL of the page after `#`.
     pub page_state: String,
-    /// Address to listen on, unencrypted; the loopback address if missing. Others need a password.
+    /// Address to listen on; the loopback address if missing. Others need a password.
     pub listen: Option<IpAddr>,
+    /// The certificate for encryption; requests are not encrypted without it.
+    pub tls: Option<TlsFiles>,
     /// The password that lets browsers in, besides the URL.
     pub password: Option<String>,
     /// Names of this machine in URLs, such as that of a server in front of this one that encrypts.
@@ -78,8 +91,10 @@ pub(crate) struct Shared {
     /// The live session; `None` if the page may not start one.
     pub(crate) live: Option<Live>,
     pub(crate) library: Library,
-    /// The traces, those to compare with, and the files of regions, as they were named.
-    pub(crate) paths: [Vec<PathBuf>; 3],
+    /// The stack tags of all files of these.
+    pub(crate) stack_tags: StackTags,
+    /// The opened files, as they were named.
+    pub(crate) paths: SessionPaths,
     page_state: String,
     /// What was computed of the tables.
     shown: Mutex<Arc<Shown>>,
@@ -89,8 +104,12 @@ pub(crate) struct Shared {
     pub(crate) cookie: String,
     /// Whether only this machine can reach the server.
     pub(crate) is_loopback: bool,
+    /// Whether requests are encrypted.
+    pub(crate) is_encrypted: bool,
     pub(crate) password: Option<String>,
     pub(crate) host_names: Vec<String>,
+    /// Held while a report is made.
+    pub(crate) reports: tokio::sync::Mutex<()>,
     /// Held while a password is checked.
     pub(crate) attempts: tokio::sync::Mutex<()>,
     /// The token of the next URL. Each lets one page in.
@@ -144,6 +163,7 @@ impl Viewer {
         if options.password.is_none() && (!wanted.is_loopback() || !options.host_names.is_empty()) {
             bail!("listening for other machines needs a password");
         }
+        let acceptor = options.tls.as_ref().map(tls::acceptor).transpose()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .max_blocking_threads(16)
@@ -157,6 +177,7 @@ impl Viewer {
         let address = listener.local_addr()?;
         // Traces are opened last: their tables are made in the background from then on.
         let library = Library::new(options.presets.clone(), &options.profiles)?;
+        let stack_tags = stack_tags::read(&options.stack_tags)?;
         let regions = Loader::regions(&options.regions)?;
         let regions = regions.as_ref();
         let loader = match options.files.is_empty() && options.is_live {
@@ -177,14 +198,22 @@ impl Viewer {
             base,
             live: options.is_live.then(Live::default),
             library,
-            paths: [options.files, options.base, options.regions],
+            stack_tags,
+            paths: SessionPaths {
+                files: options.files,
+                compare: options.base,
+                regions: options.regions,
+                stack_tags: options.stack_tags,
+            },
             page_state: options.page_state,
             shown: Mutex::new(Arc::new(Shown { run, ..Shown::default() })),
             cookie_name: format!("etw-view-{}", address.port()),
             cookie: random()?,
             is_loopback,
+            is_encrypted: acceptor.is_some(),
             password: options.password,
             host_names: options.host_names,
+            reports: tokio::sync::Mutex::default(),
             attempts: tokio::sync::Mutex::default(),
             token: Mutex::new(Some(random()?)),
         });
@@ -192,10 +221,8 @@ impl Viewer {
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new().name("server".to_owned()).spawn(move || {
             runtime.block_on(async move {
-                let server = std::future::IntoFuture::into_future(axum::serve(listener, app));
                 tokio::select! {
-                    // Accepting connections goes on after errors.
-                    _ = server => {}
+                    () = serve(listener, address, acceptor, app) => {}
                     // Dropping the sender counts too.
                     _ = stopped => {}
                 }
@@ -228,7 +255,13 @@ impl Viewer {
         }
         let hash = if self.state.page_state.is_empty() { "" } else { "#" };
         let (token, state) = (token.as_deref().unwrap_or_default(), &self.state.page_state);
-        format!("http://{shown}/enter?token={token}{hash}{state}")
+        let origin = match (self.state.is_encrypted, self.state.host_names.first()) {
+            // A certificate is that of a name.
+            (true, Some(name)) => format!("https://{name}:{}", shown.port()),
+            (true, None) => format!("https://{shown}"),
+            (false, _) => format!("http://{shown}"),
+        };
+        format!("{origin}/enter?token={token}{hash}{state}")
     }
 
     /// Waits until the server ends, which it does only with the process.
@@ -247,6 +280,14 @@ impl Drop for Viewer {
             let _ended = thread.join();
         }
     }
+}
+
+/// Serves until the process ends: accepting connections goes on after errors.
+async fn serve(listener: TcpListener, address: SocketAddr, acceptor: Option<TlsAcceptor>, app: Router) {
+    let _ended = match acceptor {
+        Some(acceptor) => axum::serve(TlsListener::new(listener, address, acceptor), app).await,
+        None => axum::serve(listener, app).await,
+    };
 }
 
 /// Returns 128 random bits as text.

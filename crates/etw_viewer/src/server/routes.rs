@@ -5,7 +5,9 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use axum::Router;
 use axum::extract::{Json, Path, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
+};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
@@ -37,6 +39,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/app.css", get(page::style))
         .route("/icon.svg", get(page::icon))
         .route("/licenses.txt", get(page::licenses))
+        .route("/report", get(report))
         .route("/api/status", get(status))
         .route("/api/preview", get(preview))
         .route("/api/catalog", get(catalog))
@@ -87,13 +90,29 @@ async fn status(State(shared): Server) -> Response {
     Body::Json(status).into_response()
 }
 
+/// Returns the page that `etw report --format html` writes, with links to the page.
+async fn report(State(shared): Server) -> Response {
+    // One at a time, since each reads the traces.
+    let turn = Arc::clone(&shared);
+    let _turn = turn.reports.lock().await;
+    blocking(shared, |shared| {
+        shared.loader.opened().check()?;
+        let (page, policy) = etw_report::page_of_viewer(shared.loader.paths(), shared.loader.symbols())?;
+        let policy = format!("{policy}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+        Ok(([(CONTENT_TYPE, "text/html; charset=utf-8".to_owned()), (CONTENT_SECURITY_POLICY, policy)], page))
+    })
+    .await
+}
+
 async fn preview(State(shared): Server) -> Response {
     Body::Json(json!(*shared.loader.preview())).into_response()
 }
 
 async fn catalog(State(shared): Server) -> Response {
-    about(shared, |shown, model| {
+    let has_tags = !shared.stack_tags.is_empty();
+    about(shared, move |shown, model| {
         let mut catalog = tables::catalog(model);
+        catalog["has_tags"] = has_tags.into();
         catalog["run"] = shown.run.as_str().into();
         Ok(Body::Json(catalog))
     })
@@ -256,13 +275,15 @@ async fn strip(State(shared): Server, Json(request): Json<StripRequest>) -> Resp
 }
 
 async fn stack_tree(State(shared): Server, Json(request): Json<StackRequest>) -> Response {
+    let tags = Arc::clone(&shared);
     if request.is_of_two_traces() {
         return about_both(shared, move |_, model, _, before| {
-            Ok(Body::Arrow(stacks::tree(model, Some(before), &request)?))
+            Ok(Body::Arrow(stacks::tree(model, Some(before), &request, &tags.stack_tags)?))
         })
         .await;
     }
-    about(shared, move |_, model| Ok(Body::Arrow(stacks::tree(model, None, &request)?))).await
+    about(shared, move |_, model| Ok(Body::Arrow(stacks::tree(model, None, &request, &tags.stack_tags)?)))
+        .await
 }
 
 async fn symbols(State(shared): Server) -> Response {
@@ -317,8 +338,7 @@ struct PageState {
 /// Returns the session as a file.
 async fn session(State(shared): Server, Json(page): Json<PageState>) -> Response {
     blocking(shared, move |shared| {
-        let [files, base, regions] = &shared.paths;
-        let text = Session::text([files, base, regions], &page.state)?;
+        let text = Session::text(&shared.paths, &page.state)?;
         Ok(([(CONTENT_TYPE, "application/json")], text))
     })
     .await

@@ -6,15 +6,16 @@ use std::collections::HashMap;
 
 use anyhow::{Context, Result, bail};
 use openetw::analysis::{
-    CallTree, Change, Comparison, FramePattern, NamedStacks, TreeShape, TreeView, WeightSum, WeightUnit,
+    CallTree, Change, Comparison, FramePattern, NamedStacks, StackTags, TreeShape, TreeView, WeightSum,
+    WeightUnit,
 };
-use openetw::tables::{Aggregate, Pivot, Table, Unit, Value};
+use openetw::tables::{Aggregate, Comparison as Compare, Filter, Pivot, Table, Unit, Value};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use crate::model::Model;
 use crate::tables::{
-    Conditions, Fields, IpcColumn, IpcData, Scope, comparable_scope, stream, table, threads,
+    Conditions, Fields, IpcColumn, IpcData, Scope, comparable_scope, stack_column, stream, table, threads,
 };
 use builder::Builder;
 
@@ -47,6 +48,9 @@ pub(crate) struct StackRequest {
     /// Whether functions of the system are grouped by their modules.
     #[serde(default)]
     just_my_code: bool,
+    /// Whether functions with a stack tag have its name.
+    #[serde(default)]
+    tagged: bool,
     #[serde(default)]
     fold_percent: f64,
     #[serde(default)]
@@ -77,14 +81,26 @@ enum View {
     ByName,
     Callers,
     Callees,
+    /// The stack tags that whole stacks have.
+    Tags,
 }
 
 /// Returns a call tree as an Arrow stream: its nodes, each before those in it.
 ///
 /// # Errors
 ///
-/// Fails if the table has no stacks or no such weight, or if there are too many different stacks.
-pub(crate) fn tree(model: &Model, other: Option<&Model>, request: &StackRequest) -> Result<Vec<u8>> {
+/// Fails if the table has no stacks or no such weight, if there are no stack tags for them, or if there are too many
+/// different stacks.
+pub(crate) fn tree(
+    model: &Model,
+    other: Option<&Model>,
+    request: &StackRequest,
+    tags: &StackTags,
+) -> Result<Vec<u8>> {
+    let is_tagged = request.tagged || request.view == View::Tags;
+    if is_tagged && tags.is_empty() {
+        bail!("there are no stack tags; start etw view with --stack-tags");
+    }
     let table = table(model, &request.scope.table)?;
     let patterns = |texts: &[String]| -> Vec<FramePattern> {
         texts.iter().filter(|text| !text.is_empty()).map(|text| FramePattern::new(text)).collect()
@@ -96,7 +112,7 @@ pub(crate) fn tree(model: &Model, other: Option<&Model>, request: &StackRequest)
         just_my_code: request.just_my_code,
         group_modules: patterns(&request.group),
         fold_percent: request.fold_percent.clamp(0.0, 100.0),
-        ..TreeShape::default()
+        tags: if is_tagged { tags.clone() } else { StackTags::default() },
     };
     let (from, to) = match request.base {
         Some((from, to)) => (Some(from), Some(to)),
@@ -115,15 +131,23 @@ pub(crate) fn tree(model: &Model, other: Option<&Model>, request: &StackRequest)
     difference(model, table, request, &shape, &before)
 }
 
+/// Returns stacks as a view shows them.
+fn shaped(stacks: &NamedStacks, view: View, shape: &TreeShape) -> NamedStacks {
+    match view {
+        View::Tags => shape.tags.name_stacks(&shape.select(stacks)),
+        _ => shape.apply(stacks),
+    }
+}
+
 /// Returns the tree of one period, with what each node weighs in parts of it.
 fn one_tree(model: &Model, table: Table<'_>, request: &StackRequest, shape: &TreeShape) -> Result<Vec<u8>> {
     let has_time = table.schema().column("time").is_some();
     let periods = if has_time { request.periods.min(MAX_PERIODS) } else { 0 };
     let stacks = stacks(model, table, request, &request.scope, periods)?;
-    let shaped = shape.apply(&stacks);
+    let shaped = shaped(&stacks, request.view, shape);
     let function = FramePattern::new(&request.function);
     let view = match request.view {
-        View::TopDown => TreeView::TopDown,
+        View::TopDown | View::Tags => TreeView::TopDown,
         View::BottomUp => TreeView::BottomUp,
         View::ByName => TreeView::ByName,
         View::Callers => TreeView::Callers(function),
@@ -184,7 +208,8 @@ fn difference(
     before: &NamedStacks,
 ) -> Result<Vec<u8>> {
     let after = stacks(model, table, request, &request.scope, 0)?;
-    let comparison = Comparison::new(&shape.apply(before), &shape.apply(&after));
+    let [before, after_shaped] = [before, &after].map(|stacks| shaped(stacks, request.view, shape));
+    let comparison = Comparison::new(&before, &after_shaped);
     let totals = comparison.totals();
     let mut min_percent = request.min_percent.clamp(0.0, 100.0);
     let mut changes = match request.view {
@@ -199,10 +224,10 @@ fn difference(
             });
             changes
         }
-        View::TopDown => comparison.tree(min_percent),
-        _ => bail!("only the call tree and the list by name compare two periods"),
+        View::TopDown | View::Tags => comparison.tree(min_percent),
+        _ => bail!("only the call tree, the list by name and that by tag compare two periods"),
     };
-    while changes.len() > MAX_NODES && request.view == View::TopDown {
+    while changes.len() > MAX_NODES && request.view != View::ByName {
         min_percent = (min_percent * 2.0).max(0.001);
         changes = comparison.tree(min_percent);
     }
@@ -324,6 +349,8 @@ struct Weighing<'m, 'r> {
     model: &'m Model,
     table: Table<'m>,
     request: &'r StackRequest,
+    /// The column with the stacks.
+    stack: &'m str,
     unit: WeightUnit,
     aggregates: Vec<Aggregate>,
     builder: Builder<'m>,
@@ -332,9 +359,8 @@ struct Weighing<'m, 'r> {
 impl<'m, 'r> Weighing<'m, 'r> {
     fn new(model: &'m Model, table: Table<'m>, request: &'r StackRequest) -> Result<Weighing<'m, 'r>> {
         let schema = table.schema();
-        if schema.column("stack").is_none() {
-            bail!("the table {} has no stacks", schema.name);
-        }
+        let stack =
+            stack_column(schema).with_context(|| format!("the table {} has no stacks", schema.name))?;
         let mut aggregates = vec![schema.column("count").map_or(Aggregate::Rows, Aggregate::Sum)];
         let mut unit = WeightUnit::Count;
         if request.weight != "rows" {
@@ -348,8 +374,9 @@ impl<'m, 'r> Weighing<'m, 'r> {
             };
             aggregates.push(Aggregate::Sum(measure));
         }
-        let builder = Builder::new(model, unit, schema.name == "cpu_sampled")?;
-        Ok(Weighing { model, table, request, unit, aggregates, builder })
+        let is_of_processors = matches!(&*schema.name, "cpu_sampled" | "cpu_precise");
+        let builder = Builder::new(model, unit, is_of_processors)?;
+        Ok(Weighing { model, table, request, stack, unit, aggregates, builder })
     }
 
     /// Adds the rows of a scope, to the weights of a period if there is one.
@@ -358,11 +385,13 @@ impl<'m, 'r> Weighing<'m, 'r> {
         let fields = Fields::new(self.model, self.table);
         let mut conditions = Conditions::new(self.model, self.table, scope)?;
         conditions.check_groups()?;
-        // The process of the thread that the row is about; events have one themselves.
-        let process =
-            ["process", "thread.process", "new_thread.process"].iter().find_map(|name| fields.get(name).ok());
-        let process = process.context("the table has no processes")?;
-        let mut keys = vec![conditions.number(&process), conditions.number(&fields.get("stack")?)];
+        let process = fields.process().context("the table has no processes")?;
+        if let (&[_, Aggregate::Sum(column)], "cpu_precise") = (&self.aggregates[..], &*schema.name) {
+            // Most threads that are switched to did not wait, or were ready for no time.
+            let (comparison, value) = (Compare::Greater, Value::Integer(0));
+            conditions.add(Filter::Compare { column, comparison, value });
+        }
+        let mut keys = vec![conditions.number(&process), conditions.number(&fields.get(self.stack)?)];
         // A sample without a stack has its instruction.
         keys.extend(schema.column("frame"));
         let pivot = Pivot {

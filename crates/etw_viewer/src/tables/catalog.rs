@@ -1,6 +1,6 @@
 //! The list of tables with their columns, for the page.
 
-use openetw::tables::{ColumnType, Role, Table};
+use openetw::tables::{ColumnType, Role, TableSchema};
 use serde_json::{Value, json};
 
 use super::field::{Field, Fields, plain, title};
@@ -28,7 +28,7 @@ pub(crate) fn catalog(model: &Model) -> Value {
             "keys": preset.map_or(&[][..], |preset| preset.keys),
             "values": preset.map_or(&["rows"][..], |preset| preset.values),
             "columns": own.take(MAX_COLUMNS).collect::<Vec<_>>(),
-            "weights": weights(table),
+            "weights": weights(&fields),
             "all": columns.iter().map(describe).collect::<Vec<_>>(),
         })
     });
@@ -46,16 +46,24 @@ pub(crate) fn catalog(model: &Model) -> Value {
     })
 }
 
+/// Returns the name of the column whose stacks are shown for the rows of a table: where the new thread of a switch waited,
+/// else the stack of the event, else the first one of several.
+pub(crate) fn stack_column(schema: &TableSchema) -> Option<&str> {
+    let known = ["new_thread_stack", "stack"].into_iter().find(|name| schema.column(name).is_some());
+    let first = || schema.columns.iter().find(|column| column.column_type == ColumnType::Stack);
+    known.or_else(|| first().map(|column| &*column.name))
+}
+
 /// Returns what stacks of a table can weigh; nothing if it has no stacks.
-fn weights(table: Table<'_>) -> Vec<Value> {
-    let columns = &table.schema().columns;
-    // Only rows with one time follow the range that is selected.
-    if table.schema().column("stack").is_none() || table.schema().column("time").is_none() {
+fn weights(fields: &Fields<'_>) -> Vec<Value> {
+    let schema = fields.table.schema();
+    if stack_column(schema).is_none() || fields.process().is_none() {
         return Vec::new();
     }
-    let measures = columns.iter().filter(|column| column.role == Role::Measure && column.name != "count");
-    // A stack of a context switch may be that of either thread, so the times of the threads are not its weight.
-    let measures = measures.filter(|_| table.schema().name != "cpu_precise");
+    let measures =
+        schema.columns.iter().filter(|column| column.role == Role::Measure && column.name != "count");
+    // Stacks of switches are those of the new thread, whose time of running is in the next switch.
+    let measures = measures.filter(|column| column.name != "ran");
     let measures = measures.map(|column| json!({ "name": column.name, "summary": plain(&column.summary) }));
     measures.chain([json!({ "name": "rows", "summary": "Number of rows." })]).collect()
 }

@@ -49,6 +49,14 @@ impl<'m> Fields<'m> {
         Ok(Field { name: name.to_owned(), path, column })
     }
 
+    /// Returns the column with the process that rows are about: that of their thread, or of what they tell of.
+    pub(crate) fn process(&self) -> Option<Field<'m>> {
+        const NAMES: [&str; 5] =
+            ["process", "thread.process", "new_thread.process", "owning_process", "creating_thread.process"];
+        let mut fields = NAMES.iter().filter_map(|name| self.get(name).ok());
+        fields.find(|field| field.column.table == "processes")
+    }
+
     /// Returns the column whose texts stand for a column: for a reference that of the names of its rows.
     pub(crate) fn text_of(&self, field: &Field<'m>) -> Option<Field<'m>> {
         let label = match (field.column.column_type, &*field.column.table) {

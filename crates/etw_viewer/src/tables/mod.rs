@@ -22,7 +22,7 @@ use crate::model::Model;
 use groups::GroupRow;
 use list::RowList;
 
-pub(crate) use catalog::catalog;
+pub(crate) use catalog::{catalog, stack_column};
 pub(crate) use compare::{CompareRequest, Comparisons, comparable_scope, without_id};
 pub(crate) use condition::{Condition, Conditions, Operator, Scope};
 pub(crate) use csv::csv;

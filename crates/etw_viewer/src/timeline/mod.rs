@@ -5,11 +5,13 @@
 //! chunks that they touch. A tile never changes, so a browser keeps it.
 
 mod arrows;
+mod kinds;
 mod lanes;
+mod pairs;
 mod strip;
 mod tiles;
 
 pub(crate) use arrows::{ArrowRequest, arrows};
-pub(crate) use lanes::pairs;
+pub(crate) use pairs::pairs;
 pub(crate) use strip::{StripRequest, strip};
 pub(crate) use tiles::{Tiles, tile};

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use anyhow::{Context, Result, bail};
 use openetw::tables::{ColumnReader, ColumnType, Table, Value, Values};
 
-use super::lanes::{Lanes, Measure, Shape, lanes, word};
+use super::kinds::{Measure, Shape};
+use super::lanes::{Lanes, lanes, word};
 use crate::model::Model;
 use crate::tables::{Fields, table};
 

@@ -8,6 +8,7 @@ mod live;
 mod page;
 mod presets;
 mod providers;
+mod report;
 mod security;
 mod session;
 mod sql;
@@ -15,6 +16,8 @@ mod stacks;
 mod symbols;
 mod tables;
 mod timeline;
+mod tls;
+mod tutorial;
 
 use std::collections::HashMap;
 use std::io::{Read, Write};

@@ -45,6 +45,7 @@ const GET: &[&str] = &[
     "/enter.js",
     "/icon.svg",
     "/licenses.txt",
+    "/report",
     "/login.js",
     "/api/status",
     "/api/preview",

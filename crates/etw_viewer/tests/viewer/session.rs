@@ -15,7 +15,7 @@ fn a_session_is_saved_and_opened_again() {
     let path = folder.path().join("s.etwsession");
     std::fs::write(&path, text).unwrap();
     let session = Session::read(&path).unwrap();
-    let options = Options { files: session.files, page_state: session.state, ..Options::default() };
+    let options = Options { files: session.paths.files, page_state: session.state, ..Options::default() };
     let again = Viewer::start(options).unwrap();
     assert!(again.url().ends_with(&format!("#{state}")), "{}", again.url());
     let Some(mut page) = Page::of(again, "") else { return };
@@ -65,4 +65,40 @@ fn a_trace_that_grows_or_vanishes_is_said() {
     page.wait("document.querySelector('.details .message')?.textContent.length > 0");
     let said = page.browser.value("document.querySelector('.details .message').textContent");
     assert!(said.as_str().unwrap().contains("small.etl"), "{said}");
+}
+
+#[test]
+fn a_shortened_trace_is_not_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = small(folder.path());
+    let viewer = start(path.clone());
+    let client = Client::enter(&viewer);
+    assert_eq!(client.get("/api/event/1").status, 200);
+    // Another program cuts the file short, within a buffer and to nothing.
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    for length in [10_000, 0] {
+        file.set_len(length).unwrap();
+        for answer in [client.get("/api/event/1"), client.get("/report")] {
+            assert_eq!(answer.status, 422);
+            assert!(
+                answer.text().contains("small.etl is shorter than when it was opened"),
+                "{}",
+                answer.text()
+            );
+        }
+        let filter = json!([{ "column": "", "op": "where", "value": format!("id == {length}") }]);
+        let view =
+            json!({ "table": "events", "keys": [], "values": [], "columns": ["time"], "filters": filter });
+        let answer = client.ask("/api/rows", &json!({ "view": view, "limit": 10 }));
+        assert!(answer.status == 422 && answer.text().contains("is shorter"), "{}", answer.text());
+        client.ask("/api/symbols/look", &json!({}));
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while !client.get("/api/symbols").json()["error"].to_string().contains("is shorter") {
+            assert!(std::time::Instant::now() < end, "{}", client.get("/api/symbols").text());
+        }
+    }
+    // The tables do not need the file.
+    let view = json!({ "table": "events", "keys": ["kind.provider"], "values": ["rows"], "filters": [] });
+    assert_eq!(client.ask("/api/rows", &json!({ "view": view, "limit": 10 })).status, 200);
+    assert!(client.get("/api/status").json()["changed"].as_str().unwrap().contains("has changed"));
 }

@@ -1,24 +1,38 @@
 //! Stacks, beside `etw report --tree`.
 
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 use etw_report::{Format, Request, TreeKind, TreeRequest};
-use openetw::analysis::{FramePattern, ProcessFilter, TreeShape, TreeView};
+use etw_testkit::problems::Problem;
+use etw_viewer::{Options, Viewer};
+use openetw::analysis::{FramePattern, ProcessFilter, StackWeight, TableKind, TreeShape, TreeView};
 use serde_json::{Value, json};
 
-use crate::{Client, PERFVIEW, arrow, number, real, start};
+use crate::{Client, PERFVIEW, Page, arrow, number, real, start};
 
 fn report(path: &Path, view: TreeView, shape: TreeShape) -> Value {
+    report_of(path, TreeKind::View(view), shape, &[], &[])
+}
+
+/// Returns the tree of `etw report`, of what is counted by stack or of samples.
+fn report_of(
+    path: &Path,
+    kind: TreeKind,
+    shape: TreeShape,
+    stacks: &[TableKind],
+    stack_tags: &[PathBuf],
+) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("tree.json");
     etw_report::run(&Request {
         files: vec![path.to_owned()],
         tables: Vec::new(),
         top: None,
-        stacks: Vec::new(),
-        tree: Some(TreeRequest { kind: TreeKind::View(view), min_percent: Some(0.0), top: None }),
+        stacks: stacks.to_vec(),
+        tree: Some(TreeRequest { kind, min_percent: Some(0.0), top: None }),
         shape,
-        stack_tags: Vec::new(),
+        stack_tags: stack_tags.to_vec(),
         processes: ProcessFilter::default(),
         from: None,
         to: None,
@@ -29,7 +43,23 @@ fn report(path: &Path, view: TreeView, shape: TreeShape) -> Value {
     })
     .unwrap();
     let mut value: Value = serde_json::from_slice(&std::fs::read(output).unwrap()).unwrap();
-    value["trees"]["functions"].take()
+    value["trees"][stacks.first().map_or("functions", |kind| kind.name())].take()
+}
+
+/// Compares a tree of the server with one of a report, without the order of nodes of one weight.
+fn check_same(nodes: &[HashMap<String, Value>], expected: &Value, question: &Value) {
+    let text = |node: &dyn Fn(&str) -> Value| {
+        let [depth, inclusive, exclusive, events] =
+            ["depth", "inclusive", "exclusive", "inclusive_events"].map(|name| number(&node(name)));
+        format!("{depth} {} {inclusive} {exclusive} {events}", node("name"))
+    };
+    let mut shown: Vec<String> = nodes.iter().map(|node| text(&|name| node[name].clone())).collect();
+    let wanted = expected["nodes"].as_array().unwrap();
+    let mut wanted: Vec<String> = wanted.iter().map(|node| text(&|name| node[name].clone())).collect();
+    shown.sort();
+    wanted.sort();
+    assert!(!shown.is_empty(), "{question}");
+    assert_eq!(shown, wanted, "{question}");
 }
 
 fn question(view: &str) -> Value {
@@ -114,6 +144,10 @@ fn stacks_are_of_the_rows_that_are_shown() {
     };
     for table in catalog["tables"].as_array().unwrap() {
         let name = table["name"].as_str().unwrap();
+        // Rows that last for a time are in both halves.
+        if !table["all"].as_array().unwrap().iter().any(|column| column["name"] == "time") {
+            continue;
+        }
         for weight in table["weights"].as_array().unwrap() {
             let mut question =
                 json!({ "table": name, "weight": weight["name"], "view": "top-down", "filters": [] });
@@ -124,8 +158,10 @@ fn stacks_are_of_the_rows_that_are_shown() {
             assert_eq!(first + events(&question), all, "{name} {weight}");
         }
     }
-    let answer = client
-        .ask("/api/stacks", &json!({ "table": "disk", "weight": "size", "view": "top-down", "filters": [] }));
+    let answer = client.ask(
+        "/api/stacks",
+        &json!({ "table": "dpc_isr", "weight": "duration", "view": "top-down", "filters": [] }),
+    );
     assert_eq!(answer.status, 422);
     assert!(answer.text().contains("no stacks"));
     let (info, _) = arrow(&client.ask("/api/stacks", &question("top-down")));
@@ -218,4 +254,106 @@ fn two_periods_are_compared() {
     asked["view"] = json!("callers");
     let refused = client.ask("/api/stacks", &asked);
     assert!(refused.status == 422 && refused.text().contains("compare"), "{}", refused.text());
+}
+
+#[test]
+fn waits_are_those_of_reports() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("convoy.etl");
+    std::fs::write(&path, Problem::LockConvoy.bytes().unwrap()).unwrap();
+    let mut traces = vec![path];
+    traces.extend(real(PERFVIEW));
+    let kind = [TableKind::ByFunction(StackWeight::Waits)];
+    for path in traces {
+        let viewer = start(path.clone());
+        let client = Client::enter(&viewer);
+        let catalog = client.get("/api/catalog").json();
+        let tables = catalog["tables"].as_array().unwrap();
+        let switches = tables.iter().find(|table| table["name"] == "cpu_precise").unwrap();
+        if switches["rows"] == 0 {
+            continue;
+        }
+        let names: Vec<&str> =
+            switches["weights"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["waits", "ready", "rows"]);
+        for (name, view) in [
+            ("top-down", TreeView::TopDown),
+            ("bottom-up", TreeView::BottomUp),
+            ("by-name", TreeView::ByName),
+        ] {
+            let question = json!({ "table": "cpu_precise", "weight": "waits", "view": name, "filters": [], "min_percent": 0 });
+            let (info, nodes) = arrow(&client.ask("/api/stacks", &question));
+            let expected = report_of(&path, TreeKind::View(view), TreeShape::default(), &kind, &[]);
+            if expected["nodes"].as_array().unwrap().is_empty() {
+                assert!(nodes.is_empty());
+                continue;
+            }
+            assert_eq!(number(&info["total"]["weight"]), number(&expected["total"]), "{name}");
+            check_same(&nodes, &expected, &question);
+        }
+    }
+}
+
+#[test]
+fn stacks_have_the_tags_of_files() {
+    const TAGS: &str = r#"<Tag Name=""><Tag Name="Orders"><Entrypoint Module="Orders" Method="*"/>
+        <Tag Name="Locks" Priority="2"><Entrypoint Module="System.Private.CoreLib" Method="*Monitor.Enter*"/></Tag></Tag>
+        <Tag Name="Disk" Priority="3"><Entrypoint Module="System.Private.CoreLib" Method="*Flush*"/></Tag></Tag>"#;
+    let folder = tempfile::tempdir().unwrap();
+    let (path, file) = (folder.path().join("convoy.etl"), folder.path().join("a.stacktags"));
+    std::fs::write(&path, Problem::LockConvoy.bytes().unwrap()).unwrap();
+    std::fs::write(&file, TAGS).unwrap();
+    let question = |table: &str, weight: &str, view: &str, tagged: bool| json!({ "table": table, "weight": weight, "view": view, "filters": [], "min_percent": 0, "tagged": tagged });
+    // Without a file there are none.
+    let viewer = start(path.clone());
+    let client = Client::enter(&viewer);
+    assert_eq!(client.get("/api/catalog").json()["has_tags"], false);
+    let refused = client.ask("/api/stacks", &question("cpu_sampled", "weight", "tags", false));
+    assert!(refused.status == 422 && refused.text().contains("--stack-tags"), "{}", refused.text());
+    let options = Options { files: vec![path.clone()], stack_tags: vec![file.clone()], ..Options::default() };
+    let viewer = Viewer::start(options.clone()).unwrap();
+    let client = Client::enter(&viewer);
+    assert_eq!(client.get("/api/catalog").json()["has_tags"], true);
+    let waits = [TableKind::ByFunction(StackWeight::Waits)];
+    let tags = [file.clone()];
+    for (table, weight, stacks) in [("cpu_sampled", "weight", &[][..]), ("cpu_precise", "waits", &waits[..])]
+    {
+        let asked = question(table, weight, "tags", false);
+        let (_, nodes) = arrow(&client.ask("/api/stacks", &asked));
+        check_same(&nodes, &report_of(&path, TreeKind::Tags, TreeShape::default(), stacks, &tags), &asked);
+        let asked = question(table, weight, "by-name", true);
+        let (_, nodes) = arrow(&client.ask("/api/stacks", &asked));
+        let expected =
+            report_of(&path, TreeKind::View(TreeView::ByName), TreeShape::default(), stacks, &tags);
+        check_same(&nodes, &expected, &asked);
+        assert!(nodes.iter().any(|node| node["name"] == "[Orders]" || node["name"] == "Orders"), "{nodes:?}");
+    }
+    // Each line has its weight over time.
+    let mut asked = question("cpu_sampled", "weight", "tags", false);
+    asked["periods"] = json!(4);
+    let (_, nodes) = arrow(&client.ask("/api/stacks", &asked));
+    assert!(nodes.iter().all(|node| node["when"].as_str().unwrap().contains('z')), "{nodes:?}");
+    // A session remembers the file.
+    let session = client.ask("/api/session", &json!({ "state": "" })).json();
+    assert_eq!(session["stack_tags"], json!([file]));
+    let Some(mut page) = Page::of(viewer, "table=\"cpu_precise\"&tab=\"stacks\"") else { return };
+    let button = |name: &str| {
+        format!(
+            "[...document.querySelectorAll('.stacks button')].find((one) => one.textContent === '{name}')"
+        )
+    };
+    page.click_on(&button("By tag"));
+    page.wait(
+        "[...document.querySelectorAll('.virtual td')].some((one) => one.textContent.includes('Locks'))",
+    );
+    page.click_on(&button("Call tree"));
+    page.wait("[...document.querySelectorAll('.virtual td')].some((one) => one.textContent.includes('Monitor.Enter'))");
+    page.click_on(
+        "[...document.querySelectorAll('.stacks label')].find((one) => one.textContent.includes('Stack tags')).querySelector('input')",
+    );
+    page.wait("![...document.querySelectorAll('.virtual td')].some((one) => one.textContent.includes('Monitor.Enter'))");
+    page.check();
+    std::fs::write(&file, "<Other/>").unwrap();
+    let refused = format!("{:#}", Viewer::start(options).unwrap_err());
+    assert!(refused.contains("a.stacktags"), "{refused}");
 }

@@ -1,5 +1,7 @@
 //! Tiles and histograms, beside `etw report` and each other.
 
+use etw_testkit::problems::Problem;
+use etw_viewer::{Options, Viewer};
 use serde_json::{Value, json};
 
 use crate::{Client, GC, GPU, PERFVIEW, Page, number, real, report, small, start};
@@ -300,4 +302,57 @@ fn the_page_shows_the_first_picture_before_the_tables_are_there() {
     // The losses are red, whether the timeline is there by now or not.
     let told = browser.value("document.querySelector('canvas.preview')?.ariaLabel ?? ''");
     assert!(told == "" || told.as_str().unwrap().contains("8 processors"), "{told}");
+}
+
+/// A file with the times for which .NET suspends a program.
+const REGIONS: &str = r#"<InstrumentationManifest><Instrumentation><Regions>
+  <RegionRoot Guid="{00000000-0000-0000-0000-000000000001}" Name="GC">
+    <Region Guid="{00000000-0000-0000-0000-000000000002}" Name="Suspension">
+      <Match><Event PID="true" /></Match>
+      <Start><Event Provider="{e13c0d23-ccbc-4e12-931b-d9cc2eee27e4}" Id="9" /></Start>
+      <Stop><Event Provider="{e13c0d23-ccbc-4e12-931b-d9cc2eee27e4}" Id="3" /></Stop>
+    </Region>
+  </RegionRoot>
+</Regions></Instrumentation></InstrumentationManifest>"#;
+
+#[test]
+fn regions_are_lanes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, file) = (folder.path().join("gc.etl"), folder.path().join("gc.regions.xml"));
+    std::fs::write(&trace, Problem::GarbageCollections.bytes().unwrap()).unwrap();
+    std::fs::write(&file, REGIONS).unwrap();
+    // Without the file there are none.
+    let viewer = start(trace.clone());
+    let client = Client::enter(&viewer);
+    let has_lanes = |client: &Client| {
+        let lanes = client.get("/api/lanes").json();
+        lanes.as_array().unwrap().iter().any(|one| one["name"] == "regions")
+    };
+    assert!(!has_lanes(&client));
+    let options = Options { files: vec![trace.clone()], regions: vec![file.clone()], ..Options::default() };
+    let viewer = Viewer::start(options.clone()).unwrap();
+    let client = Client::enter(&viewer);
+    let length = number(&client.get("/api/catalog").json()["length"]);
+    let bucket_ns = length * 100.0 / BUCKETS as f64;
+    let found = sums(&client, "regions");
+    let (label, weight, count) = &found[0];
+    // The suspensions are the pauses of the collections.
+    let pauses = report(&trace, "gc", &["process"], &["sum(pause)"], None);
+    let pause = number(&pauses[0]["sum(pause)"]);
+    assert_eq!((&**label, *count), ("Suspension", pauses[0]["rows"].as_u64().unwrap()));
+    assert!((weight * bucket_ns - pause).abs() < pause * 1e-3, "{weight} {pause}");
+    // The page has the lane, and its rows.
+    let Some(mut page) = Page::of(viewer, "") else { return };
+    page.click_on(
+        "[...document.querySelectorAll('.lanes .lane')].find((one) => one.textContent === 'Suspension')",
+    );
+    page.wait("new URLSearchParams(location.hash.slice(1)).get('table') === '\"regions_of_interest\"'");
+    page.wait("document.querySelector('.virtual td')?.textContent.includes('Suspension')");
+    let cells = page.cells();
+    assert!(cells[0].contains(&count.to_string()), "{cells:?}");
+    page.check();
+    // A file that does not define regions is refused.
+    std::fs::write(&file, "<InstrumentationManifest>").unwrap();
+    let refused = format!("{:#}", Viewer::start(options).unwrap_err());
+    assert!(refused.contains("gc.regions.xml"), "{refused}");
 }

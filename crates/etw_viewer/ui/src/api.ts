@@ -64,6 +64,8 @@ export interface Catalog {
   /** Length of the trace in units of 100 ns. */
   length: number;
   losses: Loss[];
+  /** Whether there are stack tags. */
+  has_tags: boolean;
   run: string;
 }
 
@@ -153,6 +155,7 @@ export interface StackRequest extends Scope {
   fold_percent: number;
   min_percent: number;
   just_my_code: boolean;
+  tagged: boolean;
   periods: number;
   base: [number, number] | null;
   with_trace: boolean;

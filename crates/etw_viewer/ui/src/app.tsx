@@ -574,6 +574,9 @@ function App() {
         <button title="Symbols: what is missing, and fetching it" aria-expanded={naming.value} onClick={() => (naming.value = !naming.value)}>
           Symbols
         </button>
+        <a class="button" href="/report" target="_blank" rel="noopener" title="The report of the whole trace on one page, as etw report --format html writes it, with links back to here; it reads the trace again">
+          Report
+        </a>
         <button title="Save what is open and shown as a file, which etw view opens again" onClick={() => void saveSession()}>
           Save
         </button>

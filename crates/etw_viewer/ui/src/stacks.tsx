@@ -5,7 +5,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { arrow, type Batch, type StackInfo, type StackRequest } from "./api";
 import { duration, exact, type Kind, show, time } from "./format";
 import { copy, type MenuItem, openMenu } from "./menu";
-import { isComparing, length, request, type StackState, state, table, update } from "./state";
+import { catalog, isComparing, length, request, type StackState, state, table, update } from "./state";
 import { Source, sourceOf } from "./source";
 import { naming } from "./symbols";
 import { Virtual, type VirtualColumn } from "./virtual";
@@ -60,6 +60,7 @@ const VIEWS: [StackState["view"], string, string][] = [
   ["callers", "Callers", "Who called a function."],
   ["callees", "Callees", "What a function calls."],
   ["sandwich", "Sandwich", "Who called a function, above what it calls."],
+  ["tags", "By tag", "Stacks by the tag that each has, from the files of --stack-tags."],
 ];
 
 /** Number of parts of the time of which each line shows the weight. */
@@ -142,6 +143,7 @@ function question(view: string): StackRequest {
     fold_percent: stack.percent,
     min_percent: stack.graph ? 0.02 : 0.01,
     just_my_code: stack.mine,
+    tagged: stack.tagged,
     periods: stack.graph || stack.base || isComparing.value ? 0 : PERIODS,
     base: stack.base,
     with_trace: isComparing.value,
@@ -150,6 +152,7 @@ function question(view: string): StackRequest {
 
 /** The view that is asked for: a flame graph has no list, and a difference has no callers. */
 function viewOf(stack: StackState): StackState["view"] {
+  if (stack.view === "tags") return catalog.value?.has_tags ? "tags" : "top-down";
   if (stack.base || isComparing.value) return stack.view === "by-name" && !stack.graph ? "by-name" : "top-down";
   const around = stack.view === "callers" || stack.view === "callees" || stack.view === "sandwich";
   if (around && !stack.function) return "top-down";
@@ -176,15 +179,18 @@ export function Stacks() {
         </label>
         <span class="tabs" role="group" aria-label="View">
           {VIEWS.map(([name, title, about]) => {
+            if (name === "tags" && !catalog.value?.has_tags) return null;
             const isAround = name === "callers" || name === "callees" || name === "sandwich";
             const lacks = stack.base || isComparing.value ? isAround || name === "bottom-up" : isAround && !isNamed;
+            // These views have a flame graph of their own.
+            const hasGraph = isAround || name === "tags";
             return (
               <button
                 key={name}
-                aria-pressed={view === name && (!stack.graph || isAround)}
+                aria-pressed={view === name && (!stack.graph || hasGraph)}
                 title={isAround && !isNamed ? `${about} Choose the function in the menu of a line.` : about}
                 disabled={lacks}
-                onClick={() => set({ view: name, graph: stack.graph && isAround })}
+                onClick={() => set({ view: name, graph: stack.graph && hasGraph })}
               >
                 {title}
               </button>
@@ -237,6 +243,11 @@ export function Stacks() {
         <label title="Functions of the system and of .NET become one for each module.">
           <input type="checkbox" checked={stack.mine} onChange={(event) => set({ mine: event.currentTarget.checked })} /> Just my code
         </label>
+        {catalog.value?.has_tags && (
+          <label title="Functions that a stack tag names have its name, as in the files of --stack-tags.">
+            <input type="checkbox" checked={stack.tagged} onChange={(event) => set({ tagged: event.currentTarget.checked })} /> Stack tags
+          </label>
+        )}
         {latest.value && <Symbols tree={latest.value} />}
       </div>
       {view === "sandwich" ? (

@@ -7,7 +7,7 @@ export type Range = [number, number];
 
 export interface StackState {
   weight: string;
-  view: "top-down" | "bottom-up" | "by-name" | "callers" | "callees" | "sandwich";
+  view: "top-down" | "bottom-up" | "by-name" | "callers" | "callees" | "sandwich" | "tags";
   function: string;
   graph: boolean;
   include: string[];
@@ -17,6 +17,8 @@ export interface StackState {
   percent: number;
   /** Whether functions of the system are grouped by their modules: "just my code". */
   mine: boolean;
+  /** Whether functions with a stack tag have its name. */
+  tagged: boolean;
   /** A time to compare with. */
   base: Range | null;
 }
@@ -82,6 +84,7 @@ const STACK: StackState = {
   group: [],
   percent: 0,
   mine: false,
+  tagged: false,
   base: null,
 };
 
@@ -171,7 +174,8 @@ function read(): State {
     try {
       values[name] = JSON.parse(text);
     } catch {
-      // A damaged link shows what can be read of it.
+      // Texts may have no quotes. Of a damaged link the page shows what can be read.
+      if (typeof EMPTY[name as keyof State] === "string" && /^\w+$/.test(text)) values[name] = text;
     }
   }
   const found = { ...EMPTY, ...values } as State;

@@ -1,0 +1,136 @@
+//! Where the tables and stacks of a report are in the viewer (`etw view`).
+
+use maud::{Markup, html};
+use openetw::analysis::{Cell, StackWeight, Table, TableKind};
+
+/// How a page leads into the viewer.
+#[derive(Debug, Clone)]
+pub(super) enum Links {
+    /// By commands that open the viewer, since a file does not know where one runs: the files, as arguments.
+    Commands(String),
+    /// By links, since the viewer serves the page.
+    Pages,
+}
+
+impl Links {
+    /// Returns the links of a page in a file.
+    pub(super) fn of_files<'f>(files: impl IntoIterator<Item = &'f str>) -> Links {
+        let files: Vec<String> = files.into_iter().map(argument).collect();
+        Links::Commands(files.join(" "))
+    }
+
+    /// Returns what leads to a place of the viewer; nothing if the viewer has no such place.
+    pub(super) fn to(&self, place: Option<&str>) -> Markup {
+        let Some(place) = place else { return Markup::default() };
+        html! {
+            @match self {
+                Links::Commands(files) => details.viewer {
+                    summary { "In the viewer" }
+                    code { "etw view " (files) " --open " (argument(place)) }
+                },
+                Links::Pages => p.viewer { a href={ "/#" (place) } { "In the viewer" } },
+            }
+        }
+    }
+}
+
+/// Returns a text as an argument of a command, with quotes if it needs them.
+fn argument(text: &str) -> String {
+    let text = super::words::shown(text);
+    let is_plain = |letter: char| {
+        letter.is_alphanumeric() || matches!(letter, '.' | '_' | '-' | '/' | '\\' | ':' | '=' | '+')
+    };
+    match () {
+        () if !text.is_empty() && text.chars().all(is_plain) => text,
+        () if cfg!(windows) => format!("\"{}\"", text.replace('"', "")),
+        () => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+/// Returns the part after `#` of the viewer's URL that shows a table.
+pub(super) fn table(table: &Table) -> Option<&'static str> {
+    let has_switches = || {
+        let switches = table.columns.iter().position(|column| column.key == "cpu_ns");
+        let of = |row: &Vec<Cell>| switches.and_then(|column| row.get(column).cloned());
+        table.rows.iter().filter_map(of).any(|cell| cell != Cell::None)
+    };
+    Some(match table.kind {
+        TableKind::Processes => "table=processes",
+        TableKind::Cpu | TableKind::Threads if has_switches() => "table=cpu_precise",
+        TableKind::Cpu | TableKind::Threads => "table=cpu_sampled",
+        TableKind::Functions => "table=cpu_sampled",
+        TableKind::Waits => "table=cpu_precise",
+        TableKind::Disk => "table=disk",
+        TableKind::Files => "table=file_io",
+        TableKind::Network => "table=network",
+        TableKind::Faults => "table=hard_faults",
+        TableKind::DpcIsr => "table=dpc_isr",
+        TableKind::Syscalls => "table=syscalls",
+        TableKind::Gc | TableKind::GcProcesses => "table=gc",
+        TableKind::Jit => "table=jit",
+        TableKind::Allocations => "table=allocations",
+        TableKind::Exceptions => "table=exceptions",
+        TableKind::Contention => "table=contention",
+        TableKind::ThreadPool => "table=threadpool",
+        TableKind::ByFunction(_) => return stacks(table.kind),
+        TableKind::WaitChains | TableKind::Http => return None,
+    })
+}
+
+/// Returns the same for stacks.
+pub(super) fn stacks(kind: TableKind) -> Option<&'static str> {
+    Some(match kind {
+        TableKind::Functions => "table=cpu_sampled&tab=stacks&stack=%7B%22weight%22%3A%22weight%22%7D",
+        TableKind::ByFunction(weight) => match weight {
+            StackWeight::Waits => "table=cpu_precise&tab=stacks&stack=%7B%22weight%22%3A%22waits%22%7D",
+            StackWeight::Disk => "table=disk&tab=stacks&stack=%7B%22weight%22%3A%22size%22%7D",
+            StackWeight::Files => "table=file_io&tab=stacks&stack=%7B%22weight%22%3A%22size%22%7D",
+            StackWeight::Network => "table=network&tab=stacks&stack=%7B%22weight%22%3A%22size%22%7D",
+            StackWeight::Faults => "table=hard_faults&tab=stacks&stack=%7B%22weight%22%3A%22duration%22%7D",
+            StackWeight::SoftFaults => "table=page_faults&tab=stacks&stack=%7B%22weight%22%3A%22rows%22%7D",
+            StackWeight::Memory => "table=virtual_alloc&tab=stacks&stack=%7B%22weight%22%3A%22size%22%7D",
+            StackWeight::Heap => "table=heap&tab=stacks&stack=%7B%22weight%22%3A%22size%22%7D",
+            StackWeight::Exceptions => "table=exceptions&tab=stacks&stack=%7B%22weight%22%3A%22rows%22%7D",
+            StackWeight::Allocations => "table=allocations&tab=stacks&stack=%7B%22weight%22%3A%22size%22%7D",
+            StackWeight::Events => "table=events&tab=stacks&stack=%7B%22weight%22%3A%22rows%22%7D",
+            // The viewer does not count these.
+            _ => return None,
+        },
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_of_plain_or_quoted_arguments() {
+        let check = |file: &str, expected: &str| {
+            let shown = Links::of_files([file]).to(Some("table=disk")).into_string();
+            assert!(shown.contains(&format!("etw view {expected} --open table=disk")), "{shown}");
+        };
+        check("/tmp/a-1.etl", "/tmp/a-1.etl");
+        if cfg!(unix) {
+            check("a b.etl", "'a b.etl'");
+            check("$(x)'.etl", r"'$(x)'\''.etl'");
+            check("<b>.etl", "'&lt;b&gt;.etl'");
+        }
+        let page = Links::Pages.to(Some("table=disk")).into_string();
+        assert!(page.contains("href=\"/#table=disk\""), "{page}");
+        assert!(Links::Pages.to(None).into_string().is_empty());
+    }
+
+    #[test]
+    fn stacks_are_of_tables_with_this_weight() {
+        let places = StackWeight::ALL.iter().filter_map(|weight| stacks(TableKind::ByFunction(*weight)));
+        let places: Vec<&str> = places.chain(stacks(TableKind::Functions)).collect();
+        assert_eq!(places.len(), 12);
+        for place in places {
+            let (name, rest) = place.strip_prefix("table=").unwrap().split_once('&').unwrap();
+            let weight = rest.split("%22").nth(3).unwrap();
+            let table = openetw::tables::row_tables().find(|table| table.name == name).unwrap();
+            assert!(weight == "rows" || table.column(weight).is_some(), "{place}");
+        }
+    }
+}
