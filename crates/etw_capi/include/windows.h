@@ -78,7 +78,15 @@ typedef wchar_t WCHAR;
 #define DECLSPEC_NORETURN __attribute__((noreturn))
 #define DECLSPEC_SELECTANY __attribute__((weak))
 #define DECLSPEC_ALIGN(bytes) __attribute__((aligned(bytes)))
-#define DECLSPEC_CACHEALIGN __attribute__((aligned(64)))
+/*
+ * Headers of Windows' message compiler define a variable by `EXTERN_C __declspec(selectany) DECLSPEC_CACHEALIGN`, which
+ * here would only declare it. So the macro ends the declaration with a name that nothing uses, and starts another one.
+ */
+#define DECLSPEC_CACHEALIGN OPENETW_CACHEALIGN_(__COUNTER__)
+#define OPENETW_CACHEALIGN_(number) OPENETW_CACHEALIGN2_(number)
+#define OPENETW_CACHEALIGN2_(number)                                                                                   \
+  char openetw_cachealign_##number;                                                                                    \
+  __attribute__((weak, aligned(64)))
 #define DECLSPEC_UUID(text)
 #define DECLSPEC_NOVTABLE
 #ifndef _MSC_VER

@@ -14,6 +14,9 @@
 #define REF(value) (&(value))
 #endif
 
+/* As headers of Windows' message compiler define the bits of events. */
+EXTERN_C __declspec(selectany) DECLSPEC_CACHEALIGN ULONG TestEnableBits[1];
+
 static HANDLE event;
 static volatile LONG count;
 
@@ -210,5 +213,7 @@ int _tmain(int argc, TCHAR *argv[]) {
   libraries();
   tokens();
   library_threads();
+  EXPECT(++TestEnableBits[0], 1);
+  EXPECT((ULONG_PTR)TestEnableBits % 64, 0);
   return failures != 0;
 }

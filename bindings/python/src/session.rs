@@ -1,31 +1,304 @@
 //! Sessions: starting and controlling them, and reading their events while they run.
 
-mod controller;
-mod link;
-mod status;
-
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
 use std::time::Duration;
 
 use openetw::kernel::{EnableFlags, StackWalks};
 use openetw::session::{
-    EnableBuilder, Instance, LogFileMode, SessionBuilder, SessionClock, SessionStatus as Native,
+    Controller as Connection, ControllerError, EnableBuilder, ErrorKind, Instance, LogFileMode, Runtime,
+    RuntimeError, SessionBuilder, SessionClock, SessionState, SessionStatus as Native, SessionUpdate,
 };
-use openetw::{EventFilter, ProviderSpec, Schemas, StatisticsHandle, TraceBuilder};
+use openetw::{EventFilter, Guid, ProviderSpec, Schemas, StatisticsHandle, TraceBuilder};
 use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
-
-pub(crate) use controller::Controller;
-pub(crate) use link::wait_for_provider;
-use link::{Link, wait_for};
-pub(crate) use status::SessionStatus;
+use pyo3::types::{PyDateTime, PyDict, PyList};
 
 use crate::errors::{Failure, OrRaise, code};
 use crate::events::{Events, seconds};
-use crate::provider;
 use crate::values::OneOrMore;
+use crate::{fork, provider, values};
+
+impl From<ControllerError> for Failure {
+    fn from(error: ControllerError) -> Failure {
+        let code = match (&error, error.kind()) {
+            (ControllerError::NoHost { .. }, _) => code::SERVICE_NOT_ACTIVE,
+            (ControllerError::KeywordName { .. }, _) => return Failure::argument(error),
+            (_, Some(ErrorKind::AlreadyExists)) => code::ALREADY_EXISTS,
+            (_, Some(ErrorKind::NotFound)) => code::WMI_INSTANCE_NOT_FOUND,
+            (_, Some(ErrorKind::AccessDenied)) => code::ACCESS_DENIED,
+            (_, Some(ErrorKind::NoSystemResources)) => code::NO_SYSTEM_RESOURCES,
+            (_, Some(ErrorKind::InvalidParameter)) => code::INVALID_PARAMETER,
+            (_, Some(ErrorKind::NotSupported)) => code::NOT_SUPPORTED,
+            (_, Some(ErrorKind::File)) => code::BAD_PATHNAME,
+            (_, Some(ErrorKind::Ending)) => code::BUSY,
+            _ => code::INVALID_DATA,
+        };
+        Failure::new("SessionError", code, error)
+    }
+}
+
+impl From<RuntimeError> for Failure {
+    fn from(error: RuntimeError) -> Failure {
+        match error {
+            RuntimeError::Controller(error) => error.into(),
+            error => Failure::new("SessionError", code::NO_SYSTEM_RESOURCES, error),
+        }
+    }
+}
+
+/// The connection that the sessions of this process share. The host may be in this process, and must not end before its
+/// last session does. The lock is taken with the GIL only, so that it is free in the child of a fork.
+static SHARED: Mutex<Shared> = Mutex::new(Shared::Nothing);
+
+enum Shared {
+    Nothing,
+    /// A thread of this process connects.
+    Connecting(u32),
+    Connected(u32, Weak<Mutex<Runtime>>),
+}
+
+fn shared() -> MutexGuard<'static, Shared> {
+    SHARED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A use of the connection.
+struct Link {
+    runtime: Arc<Mutex<Runtime>>,
+    process: u32,
+}
+
+impl Link {
+    fn new(py: Python<'_>) -> PyResult<Link> {
+        let process = fork::process();
+        loop {
+            if let Some(link) = Link::existing() {
+                return Ok(link);
+            }
+            {
+                let mut shared = shared();
+                if !matches!(*shared, Shared::Connecting(other) if other == process) {
+                    *shared = Shared::Connecting(process);
+                    break;
+                }
+            }
+            py.detach(|| thread::sleep(POLL));
+            py.check_signals()?;
+        }
+        let connected = py.detach(|| Runtime::connect_or_host().map(|runtime| Arc::new(Mutex::new(runtime))));
+        *shared() = match &connected {
+            Ok(runtime) => Shared::Connected(process, Arc::downgrade(runtime)),
+            Err(_) => Shared::Nothing,
+        };
+        let runtime = connected.or_raise()?;
+        Ok(Link { runtime, process })
+    }
+
+    /// Returns a use of the connection if there is one.
+    fn existing() -> Option<Link> {
+        match &*shared() {
+            Shared::Connected(process, runtime) if *process == fork::process() => {
+                Some(Link { runtime: runtime.upgrade()?, process: *process })
+            }
+            _ => None,
+        }
+    }
+
+    /// Makes a request, without the GIL.
+    fn ask<T: Send>(
+        &self,
+        py: Python<'_>,
+        request: impl FnOnce(&mut Connection) -> Result<T, ControllerError> + Send,
+    ) -> PyResult<T> {
+        self.check()?;
+        let asked = py.detach(|| {
+            let mut runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
+            request(runtime.controller())
+        });
+        asked.or_raise()
+    }
+
+    /// Makes a request, and returns after the providers of this process know what it has changed.
+    fn ask_and_notify<T: Send>(
+        &self,
+        py: Python<'_>,
+        request: impl FnOnce(&mut Connection) -> Result<T, ControllerError> + Send,
+    ) -> PyResult<T> {
+        let own = provider::registered();
+        self.ask(py, |controller| {
+            let result = request(controller);
+            provider::catch_up(&own);
+            result
+        })
+    }
+
+    fn check(&self) -> PyResult<()> {
+        fork::check(self.process, "the session")
+    }
+
+    fn is_own(&self) -> bool {
+        self.process == fork::process()
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if !self.is_own() {
+            // The threads of the host are not in the child of a fork, so nothing can wait for them.
+            std::mem::forget(self.runtime.clone());
+        }
+    }
+}
+
+/// Time after which the state of the host or of another thread is looked at again.
+const POLL: Duration = Duration::from_millis(5);
+
+/// Waits until the host knows providers of this process, for at most a second. Providers notice a new host on a thread of
+/// their own, and events that are written before that are in no session.
+fn wait_for(controller: &mut Connection, providers: &[Guid]) -> Result<(), ControllerError> {
+    let pid = fork::process();
+    for _ in 0..200 {
+        if providers.is_empty() {
+            break;
+        }
+        let known = controller.providers()?;
+        let is_known = |guid: &Guid| known.iter().any(|it| it.guid == *guid && it.pids.contains(&pid));
+        if providers.iter().all(is_known) {
+            break;
+        }
+        thread::sleep(POLL);
+    }
+    Ok(())
+}
+
+/// Waits until the host of this process's sessions knows a provider, if there are sessions.
+pub(crate) fn wait_for_provider(py: Python<'_>, guid: Guid) -> PyResult<()> {
+    match Link::existing() {
+        Some(link) => link.ask_and_notify(py, |controller| wait_for(controller, &[guid])),
+        None => Ok(()),
+    }
+}
+
+/// The status and statistics of a session.
+#[pyclass(frozen, module = "openetw")]
+pub(crate) struct SessionStatus(Native);
+
+#[pymethods]
+impl SessionStatus {
+    /// Name of the session.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.properties.logger_name
+    }
+
+    /// Number of the session while it runs.
+    #[getter]
+    fn logger_id(&self) -> u16 {
+        self.0.logger_id
+    }
+
+    /// ``running``, ``stopped``, or ``failing`` if the file cannot be written.
+    #[getter]
+    fn state(&self) -> &'static str {
+        match self.0.state {
+            SessionState::Running => "running",
+            SessionState::Stopped => "stopped",
+            SessionState::Failing => "failing",
+        }
+    }
+
+    /// Path of the file, if there is one.
+    #[getter]
+    fn file(&self) -> Option<&str> {
+        Some(self.0.properties.log_file_name.as_str()).filter(|name| !name.is_empty())
+    }
+
+    /// When the session was started, in UTC.
+    #[getter]
+    fn start<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDateTime>>> {
+        values::datetime(py, self.0.start_time)
+    }
+
+    /// Events written to buffers.
+    #[getter]
+    fn events_written(&self) -> u64 {
+        self.0.events_written
+    }
+
+    /// Events that were lost before they reached a buffer, or with a buffer that could not be written to the file.
+    #[getter]
+    fn events_lost(&self) -> u64 {
+        self.0.events_lost + self.0.log_events_lost
+    }
+
+    /// Events that consumers missed.
+    #[getter]
+    fn real_time_events_lost(&self) -> u64 {
+        self.0.real_time_events_lost
+    }
+
+    /// Buffers that were written to the file or delivered.
+    #[getter]
+    fn buffers_written(&self) -> u64 {
+        self.0.buffers_written
+    }
+
+    /// Bytes in the file.
+    #[getter]
+    fn bytes_written(&self) -> u64 {
+        self.0.bytes_written
+    }
+
+    /// Number of buffers.
+    #[getter]
+    fn buffers(&self) -> u32 {
+        self.0.number_of_buffers
+    }
+
+    /// Process that started the session.
+    #[getter]
+    fn pid(&self) -> u32 {
+        self.0.owner_pid
+    }
+
+    /// Number of programs that read the session.
+    #[getter]
+    fn consumers(&self) -> u32 {
+        self.0.consumers
+    }
+
+    /// Number of processes that write to the session.
+    #[getter]
+    fn processes(&self) -> u32 {
+        self.0.processes
+    }
+
+    /// Number of providers that the session has enabled.
+    #[getter]
+    fn enabled_providers(&self) -> u32 {
+        self.0.enabled_providers
+    }
+
+    /// The last error, such as a full disk; ``None`` if there was none.
+    #[getter]
+    fn last_error(&self) -> Option<&str> {
+        Some(self.0.last_error.as_str()).filter(|error| !error.is_empty())
+    }
+
+    /// Kernel events that were requested and cannot be recorded, with the reasons.
+    #[getter]
+    fn missing(&self) -> Vec<String> {
+        self.0.system_missing.clone()
+    }
+
+    fn __repr__(&self) -> String {
+        let (name, state) = (self.name(), self.state());
+        let (written, lost) = (self.events_written(), self.events_lost());
+        format!("<openetw.SessionStatus '{name}' {state}: {written} events, {lost} lost>")
+    }
+}
 
 /// A session that this program starts and stops, best with a ``with`` statement.
 ///
@@ -352,4 +625,100 @@ pub(crate) fn listen(
     let builder =
         sessions.iter().fold(builder, |builder, name| builder.session_at(directory.directory(), name));
     Events::start(py, builder, StatisticsHandle::default(), timeout, duration)
+}
+
+/// Controls all sessions of this user's host, whoever started them.
+#[pyclass(frozen, module = "openetw")]
+pub(crate) struct Controller(Link);
+
+#[pymethods]
+impl Controller {
+    #[new]
+    fn new(py: Python<'_>) -> PyResult<Controller> {
+        Ok(Controller(Link::new(py)?))
+    }
+
+    /// Returns all sessions that this user may see.
+    fn sessions(&self, py: Python<'_>) -> PyResult<Vec<SessionStatus>> {
+        let sessions = self.0.ask(py, Connection::list)?;
+        Ok(sessions.into_iter().map(SessionStatus).collect())
+    }
+
+    /// Returns the status of a session. Raises ``SessionError`` with code 4201 if there is none of this name.
+    fn query(&self, py: Python<'_>, session: &str) -> PyResult<SessionStatus> {
+        self.0.ask(py, |controller| controller.query(session)).map(SessionStatus)
+    }
+
+    /// Stops a session and returns its final status.
+    fn stop(&self, py: Python<'_>, session: &str) -> PyResult<SessionStatus> {
+        self.0.ask(py, |controller| controller.stop(session)).map(SessionStatus)
+    }
+
+    /// Delivers everything that a session has, to its file and to readers.
+    fn flush(&self, py: Python<'_>, session: &str) -> PyResult<SessionStatus> {
+        self.0.ask(py, |controller| controller.flush(session)).map(SessionStatus)
+    }
+
+    /// Enables a provider, ``Name:Level:Ids:Keywords``, in a session.
+    #[pyo3(signature = (session, provider, *, stacks=false))]
+    fn enable(&self, py: Python<'_>, session: &str, provider: &str, stacks: bool) -> PyResult<()> {
+        let enable = enabling(provider, stacks)?;
+        self.0.ask_and_notify(py, |controller| controller.enable(session, &enable))
+    }
+
+    /// Disables a provider in a session.
+    fn disable(&self, py: Python<'_>, session: &str, provider: &str) -> PyResult<()> {
+        let guid = spec(provider)?.provider.guid();
+        self.0.ask_and_notify(py, |controller| controller.disable(session, guid))
+    }
+
+    /// Requests a provider to write its state to a session.
+    fn capture_state(&self, py: Python<'_>, session: &str, provider: &str) -> PyResult<()> {
+        let spec = spec(provider)?;
+        let (guid, level, any) = (spec.provider.guid(), spec.level, openetw::Keyword(spec.any.mask));
+        self.0.ask(py, |controller| controller.capture_state(session, guid, level, any))
+    }
+
+    /// Writes what a session in memory has to a file; the session goes on.
+    fn dump(&self, py: Python<'_>, session: &str, path: PathBuf) -> PyResult<SessionStatus> {
+        self.0.ask(py, |controller| controller.dump(session, &path)).map(SessionStatus)
+    }
+
+    /// Changes a running session; what is not given stays. ``file`` continues it in another file.
+    #[pyo3(signature = (session, *, maximum_buffers=None, flush_timer=None, file=None, real_time=None))]
+    fn update(
+        &self,
+        py: Python<'_>,
+        session: &str,
+        maximum_buffers: Option<u32>,
+        flush_timer: Option<f64>,
+        file: Option<PathBuf>,
+        real_time: Option<bool>,
+    ) -> PyResult<SessionStatus> {
+        let timer = seconds(flush_timer, "flush_timer")?;
+        let absolute =
+            |path: PathBuf| std::path::absolute(&path).unwrap_or(path).to_string_lossy().into_owned();
+        let update = SessionUpdate {
+            maximum_buffers,
+            flush_timer_millis: timer.map(millis),
+            log_file_name: file.map(absolute),
+            real_time,
+            ..SessionUpdate::default()
+        };
+        self.0.ask(py, |controller| controller.update(session, update)).map(SessionStatus)
+    }
+
+    /// Returns the registered providers: dictionaries with ``name``, ``guid``, ``pids`` and ``sessions``.
+    fn providers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        for provider in self.0.ask(py, Connection::providers)? {
+            let entry = PyDict::new(py);
+            entry.set_item("name", provider.name)?;
+            entry.set_item("guid", values::uuid(py, provider.guid)?)?;
+            entry.set_item("pids", provider.pids)?;
+            entry.set_item("sessions", provider.sessions)?;
+            list.append(entry)?;
+        }
+        Ok(list)
+    }
 }
