@@ -40,10 +40,12 @@ fn argument(text: &str) -> String {
     let is_plain = |letter: char| {
         letter.is_alphanumeric() || matches!(letter, '.' | '_' | '-' | '/' | '\\' | ':' | '=' | '+')
     };
-    match () {
-        () if !text.is_empty() && text.chars().all(is_plain) => text,
-        () if cfg!(windows) => format!("\"{}\"", text.replace('"', "")),
-        () => format!("'{}'", text.replace('\'', r"'\''")),
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text
+    } else if cfg!(windows) {
+        format!("\"{}\"", text.replace('"', ""))
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
     }
 }
 

@@ -85,7 +85,7 @@ const TUTORIALS: &[Picture] = &[
         "tutorial-disk",
         1,
         "table=\"disk\"&select=[16000000,34000000]&theme=\"light\"",
-        "for (const name of ['SATA disk', 'Write', 'Read', 'backup.exe']) { \
+        "for (const name of ['SATA disk', 'Write', 'Read', 'backup.exe (6400)']) { \
          const cell = [...document.querySelectorAll('.virtual td[data-toggle=closed]')].find((one) => one.textContent === name); \
          const box = cell.getBoundingClientRect(); const x = box.left + Number.parseFloat(cell.style.paddingLeft) + 5; \
          cell.dispatchEvent(new MouseEvent('mousedown', { bubbles: true, button: 0, clientX: x, clientY: box.top + 5 })); \
@@ -94,7 +94,7 @@ const TUTORIALS: &[Picture] = &[
     Picture(
         "tutorial-lock",
         2,
-        "table=\"cpu_precise\"&tab=\"stacks\"&filters=[{\"column\":\"new_wait_reason\",\"op\":\"is\",\"value\":\"sUserRequest\"}]\
+        "table=\"cpu_precise\"&tab=\"stacks\"&filters=[{\"column\":\"new_wait_reason\",\"op\":\"is\",\"value\":\"sUserRequest\",\"label\":\"UserRequest\"}]\
          &theme=\"light\"",
         "",
     ),
@@ -109,7 +109,7 @@ const TUTORIALS: &[Picture] = &[
         "tutorial-gc",
         3,
         "table=\"gc\"&closed=[\"samples_process\",\"samples_processor\"]&theme=\"light\"",
-        "for (const name of ['Orders.exe', '2']) { \
+        "for (const name of ['Orders.exe (4720)', '2']) { \
          const cell = [...document.querySelectorAll('.virtual td[data-toggle=closed]')].find((one) => one.textContent === name); \
          const box = cell.getBoundingClientRect(); const x = box.left + Number.parseFloat(cell.style.paddingLeft) + 5; \
          cell.dispatchEvent(new MouseEvent('mousedown', { bubbles: true, button: 0, clientX: x, clientY: box.top + 5 })); \
