@@ -9,7 +9,7 @@ use etw_schema::event_source::{MANIFEST_EVENT_ID, is_manifest_chunk};
 use etw_schema::{CompiledSchema, Located, Resolver, Undecoded};
 
 use crate::ProcessTable;
-use crate::merge::one_clock;
+use crate::one_clock;
 use crate::overview::{self, About, Collected, Known, Overview};
 use crate::processes::{FoundProcesses, Machines, PROCESS_EVENT_IDS, ProcessSearch, is_about_process};
 use crate::unordered::{self, Met};

@@ -18,6 +18,7 @@ mod input;
 mod intact;
 mod live;
 mod merge;
+mod one_clock;
 mod overview;
 mod owned;
 mod predicate;

@@ -7,8 +7,8 @@ use super::changes::{Opened, Reconnect, Request, SessionChange, SessionEnd};
 use super::session::Session;
 use super::{Live, SessionError, Sink};
 use crate::SessionGap;
-use crate::merge::one_clock;
 use crate::merge::scale::Scale;
+use crate::one_clock;
 use crate::tournament::Tournament;
 
 impl Live {

@@ -15,7 +15,6 @@
 mod batch;
 mod dropped;
 mod offsets;
-pub(crate) mod one_clock;
 pub(crate) mod plan;
 pub(crate) mod scale;
 mod stream;
@@ -32,6 +31,7 @@ use scale::Scale;
 use stream::{Keys, Shared, Stream};
 use window::Window;
 
+use crate::one_clock;
 use crate::tournament::Tournament;
 
 /// Turns of more records than this are long: switching between streams is then faster than sorting windows (example

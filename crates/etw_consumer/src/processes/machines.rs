@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use etw_etl::LogFileHeader;
 
-use crate::merge::one_clock;
+use crate::one_clock;
 
 /// The number of the machine of each source, by the number of the source. Live sessions are of a machine of their own.
 #[derive(Debug, Clone, Default)]

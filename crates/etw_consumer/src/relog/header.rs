@@ -4,7 +4,7 @@ use etw_etl::{BufferFlags, BufferHeader, EtlFile, LogFileHeader, LogFileMode, Re
 use etw_event::{Clock, FileTime, HookId};
 
 use super::{Compression, RelogError, common_clock};
-use crate::merge::one_clock;
+use crate::one_clock;
 
 /// Name fields of a file that was made from several.
 const RELOGGER: &str = "Relogger";

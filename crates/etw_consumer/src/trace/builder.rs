@@ -10,7 +10,7 @@ use super::{Hooks, LossReport, Trace, TraceError, open};
 use crate::decoder::Decoder;
 use crate::input::{Input, InputError, InputLimits, Spooled};
 use crate::live::{Address, Live, Opened, SessionChange};
-use crate::merge::one_clock;
+use crate::one_clock;
 use crate::overview::{self, Overview};
 use crate::processes::Machines;
 use crate::{EventFilter, Predicate, Schemas, Statistics, StatisticsHandle, StopHandle, TimePoint};

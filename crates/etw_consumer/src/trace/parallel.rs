@@ -10,7 +10,7 @@ use etw_schema::Located;
 use super::pass::{Outcomes, Pass};
 use super::{Trace, TraceError, open};
 use crate::decoder::Decoder;
-use crate::merge::one_clock;
+use crate::one_clock;
 use crate::overview::{self, BufferSummary};
 use crate::statistics::BufferCounts;
 use crate::unordered::{self, Met};
