@@ -48,8 +48,12 @@ impl Page {
             Origin { session: header.logger_name.clone(), written_to: header.log_file_name.clone(), system }
         });
         let files: Vec<String> = trace.source_names().map(str::to_owned).collect();
+        let links = match files.len() == trace.inputs().len() {
+            true => Links::of_files(files.iter().map(String::as_str)),
+            false => Links::None,
+        };
         Page {
-            links: Links::of_files(files.iter().map(String::as_str)),
+            links,
             files,
             sources: sources.collect(),
             start: trace.start_time(),

@@ -10,6 +10,8 @@ pub(super) enum Links {
     Commands(String),
     /// By links, since the viewer serves the page.
     Pages,
+    /// Not at all: the events come from a session, which is no file to open.
+    None,
 }
 
 impl Links {
@@ -29,6 +31,7 @@ impl Links {
                     code { "etw view " (files) " --open " (argument(place)) }
                 },
                 Links::Pages => p.viewer { a href={ "/#" (place) } { "In the viewer" } },
+                Links::None => {}
             }
         }
     }

@@ -397,6 +397,9 @@ fn check_page(page: &str) {
         "label",
         "button",
         "output",
+        "details",
+        "summary",
+        "code",
     ];
     const EMPTY: &[&str] = &["!DOCTYPE", "meta", "input"];
     let mut open = Vec::new();
@@ -443,7 +446,10 @@ fn a_live_session_until_it_ends() {
         rows.iter().filter(|row| row[0].trim() == "Tracerpt.Test/Number").map(|row| row[19].trim()).collect();
     assert_eq!(numbers, ["0", "1", "2", "3", "4"]);
     assert!(read(&user.etw, "summary.txt").contains("|          5   Tracerpt.Test/Number"));
-    check_page(&read(&user.etw, "workload.html"));
+    let page = read(&user.etw, "workload.html");
+    check_page(&page);
+    // A session is no file that the viewer could open.
+    assert!(!page.contains("etw view"), "{page}");
 }
 
 #[test]
