@@ -235,21 +235,23 @@ impl Names {
             .or(place.image.map(|(image, _)| images.get(image)))
             .map_or("", |image| image.name())
             .into();
-        let problem = match (kernel, KernelSymbols::of_this_machine()) {
-            (None, _) if place.image.is_none() => {
+        let problem = match kernel {
+            None if place.image.is_none() => {
                 "the trace does not contain the kernel's address: record with LOADER".to_owned()
             }
             // A Windows kernel.
-            (None, _) => return None,
-            (Some(_), Err(error)) => error.to_string(),
-            (Some(kernel), Ok(symbols)) => {
-                let is_same = images.kernel_base(machine) == Some(symbols.base())
-                    && filled(symbols.build_id()).starts_with(&kernel.build_id);
-                if is_same {
-                    return Some(symbols);
+            None => return None,
+            Some(kernel) => match KernelSymbols::of_this_machine() {
+                Ok(symbols) => {
+                    let is_same = images.kernel_base(machine) == Some(symbols.base())
+                        && filled(symbols.build_id()).starts_with(&kernel.build_id);
+                    if is_same {
+                        return Some(symbols);
+                    }
+                    "the recorded kernel is from another boot or machine".to_owned()
                 }
-                "the recorded kernel is from another boot or machine".to_owned()
-            }
+                Err(error) => error.to_string(),
+            },
         };
         self.problems.insert(module, problem);
         None

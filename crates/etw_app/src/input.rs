@@ -103,7 +103,7 @@ impl Opened {
         let processes = Arc::new(trace.processes()?.clone());
         progress.finish();
         let mut resolver = trace.resolver().clone();
-        let machines = machine::machines(trace.inputs(), &mut resolver);
+        let machines = machine::machines(trace.inputs(), overview.map(|overview| &**overview), &mut resolver);
         let sources = trace.headers().iter().zip(machines).map(|(header, machine)| Source {
             computer: machine.computer,
             timer_resolution: header.timer_resolution,

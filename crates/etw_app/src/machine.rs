@@ -1,8 +1,10 @@
 //! The recorded machine, according to the events of a trace.
 
+use std::collections::VecDeque;
+
 use openetw::etl::{BufferRef, EtlFile, LogFileHeader, Records};
 use openetw::schema::{Located, Resolver};
-use openetw::{Input, Record, classes};
+use openetw::{BufferSummary, Input, Overview, Record, classes};
 
 /// Number of buffers searched at each end of a file: the kernel describes the machine when a session starts or stops.
 const BUFFERS: usize = 32;
@@ -34,12 +36,38 @@ pub struct Machine {
 impl Machine {
     /// Searches both ends of a file for the events.
     pub fn of(file: &EtlFile<'_>, resolver: &mut Resolver) -> Machine {
-        let buffers: Vec<BufferRef<'_>> = file.buffers().filter_map(Result::ok).collect();
-        let (head, tail) = buffers.split_at(buffers.len().min(BUFFERS));
+        let mut all = file.buffers().filter_map(Result::ok);
+        let head: Vec<BufferRef<'_>> = all.by_ref().take(BUFFERS).collect();
+        // The end is looked for only if the start does not say it: finding it reads the header of each buffer.
+        let tail = std::iter::once_with(|| {
+            let mut last = VecDeque::with_capacity(BUFFERS);
+            for buffer in all {
+                if last.len() == BUFFERS {
+                    last.pop_front();
+                }
+                last.push_back(buffer);
+            }
+            last
+        });
+        Machine::among(file, head.into_iter().chain(tail.flatten()), resolver)
+    }
+
+    /// As [`Machine::of`], for a file whose buffers are known.
+    fn of_known(file: &EtlFile<'_>, known: &[BufferSummary], resolver: &mut Resolver) -> Machine {
+        let (head, tail) = known.split_at(known.len().min(BUFFERS));
         let tail = tail.get(tail.len().saturating_sub(BUFFERS)..).unwrap_or_default();
+        let buffers = head.iter().chain(tail).filter_map(|buffer| file.buffer_at(buffer.offset));
+        Machine::among(file, buffers, resolver)
+    }
+
+    fn among<'a>(
+        file: &EtlFile<'a>,
+        buffers: impl Iterator<Item = BufferRef<'a>>,
+        resolver: &mut Resolver,
+    ) -> Machine {
         let mut scratch = Vec::new();
         let mut system = None;
-        for buffer in head.iter().chain(tail) {
+        for buffer in buffers {
             let data = buffer.data(&mut scratch);
             let origin = buffer.origin(file.clock(), 0);
             for record in Records::new(data.bytes, &origin, buffer.place()).filter_map(Result::ok) {
@@ -97,8 +125,15 @@ fn linux_by_path(header: &LogFileHeader) -> Option<String> {
     header.log_file_name.starts_with('/').then(|| "Linux".to_owned())
 }
 
-/// Returns the machine of each trace, in the same order.
-pub fn machines(inputs: &[Input], resolver: &mut Resolver) -> Vec<Machine> {
-    let mut machine = |input: &Input| Some(Machine::of(&EtlFile::open(input.bytes()).ok()?, resolver));
-    inputs.iter().map(|input| machine(input).unwrap_or_default()).collect()
+/// Returns the machine of each trace, in the same order; `overview` is what is known of their buffers.
+pub fn machines(inputs: &[Input], overview: Option<&Overview>, resolver: &mut Resolver) -> Vec<Machine> {
+    let known = overview.filter(|overview| overview.files.len() == inputs.len());
+    let mut machine = |(number, input): (usize, &Input)| {
+        let file = EtlFile::open(input.bytes()).ok()?;
+        Some(match known.and_then(|overview| overview.files.get(number)?.as_deref()) {
+            Some(known) => Machine::of_known(&file, known, resolver),
+            None => Machine::of(&file, resolver),
+        })
+    };
+    inputs.iter().enumerate().map(|input| machine(input).unwrap_or_default()).collect()
 }

@@ -38,7 +38,7 @@ impl Page {
     /// Creates the page of a trace that has been read.
     pub fn new(trace: &mut Trace, mut report: Report, tally: &Tally, processors: u32) -> Page {
         let mut resolver = trace.resolver().clone();
-        let machines = machine::machines(trace.inputs(), &mut resolver);
+        let machines = machine::machines(trace.inputs(), None, &mut resolver);
         let sources = trace.headers().iter().zip(machines).map(|(header, machine)| {
             let system = machine.system_text(header);
             let system = match machine.computer {

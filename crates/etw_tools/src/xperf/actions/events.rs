@@ -69,7 +69,7 @@ pub(super) fn tracestats(request: &Request, options: &Options, out: &mut dyn Wri
     })?;
     let start = trace.start_time();
     let mut resolver = trace.resolver().clone();
-    let machines = machine::machines(trace.inputs(), &mut resolver);
+    let machines = machine::machines(trace.inputs(), None, &mut resolver);
     for ((file, header), machine) in trace.source_names().zip(trace.headers()).zip(machines) {
         // The header's version is that of Windows; other systems record their own in an event.
         let windows = || format!("{}.{}", header.major_version, header.minor_version);
