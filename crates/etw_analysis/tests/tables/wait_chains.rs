@@ -203,8 +203,8 @@ fn rows_have_the_stack_of_the_wait() {
         }
         let expected = [
             (1000, "program+0x31"),
-            (2000, "program+0x11 program+0x101"),
-            (500, "program+0x11 program+0x101"),
+            (2000, "program+0x11 program+0x100"),
+            (500, "program+0x11 program+0x100"),
             (500, "program+0x61"),
         ];
         assert_eq!(waits, expected.map(|(micros, stack)| (micros, stack.to_owned())), "{is_windows}");

@@ -356,7 +356,7 @@ fn parquet(path: &str) -> Vec<arrow_array::RecordBatch> {
 #[test]
 fn arrays_are_exported_as_lists() {
     use arrow_array::cast::AsArray;
-    use arrow_array::types::{Int16Type, Int32Type};
+    use arrow_array::types::{Int16Type, UInt32Type};
 
     let Some(directory) = etw_testkit::data::data_dir() else { return };
     let etw = Etw::new();
@@ -369,7 +369,7 @@ fn arrays_are_exported_as_lists() {
     assert_eq!(batch.num_rows(), 1);
     let list = |name: &str| batch.column_by_name(name).unwrap().as_list::<i32>().value(0);
     let words = [2_032_854_139, 1_608_221_689, 1_470_019_200, 199_494_339, 1_238_846_140, 1_366_609_043];
-    assert_eq!(list("arg0").as_primitive::<Int32Type>().values()[..], words);
+    assert_eq!(list("arg0").as_primitive::<UInt32Type>().values()[..], words);
     assert_eq!(list("arg1").as_primitive::<Int16Type>().values()[..], [26494, 17115, -7229, 18850, 27931]);
     let text = etw.ok(&[
         "report",

@@ -167,7 +167,7 @@ pub(crate) fn random_bytes(seed: u64, events: usize) -> Vec<u8> {
 }
 
 /// The tables that real traces have rows of.
-const OF_REAL_TRACES: [&str; 29] = [
+const OF_REAL_TRACES: [&str; 30] = [
     "activities",
     "allocations",
     "buffers",
@@ -192,6 +192,7 @@ const OF_REAL_TRACES: [&str; 29] = [
     "marks",
     "network",
     "process_counters",
+    "process_names",
     "processes",
     "services",
     "threadpool",
