@@ -33,8 +33,6 @@ pub(crate) struct Decoder {
     pub(crate) processes: ProcessTable,
     /// Whether the metadata scan is done or disabled.
     scanned: bool,
-    /// Whether it is disabled.
-    is_disabled: bool,
     /// Limit for the threads of the metadata scan.
     threads: usize,
     /// What is known of the files' buffers.
@@ -111,7 +109,6 @@ impl Decoder {
             resolver,
             processes,
             scanned: false,
-            is_disabled: false,
             threads,
             overview: None,
             unkept_schemas: 0,
@@ -121,7 +118,7 @@ impl Decoder {
 
     /// Disables the metadata scan.
     pub(crate) fn without_scan(self) -> Decoder {
-        Decoder { scanned: true, is_disabled: true, ..self }
+        Decoder { scanned: true, ..self }
     }
 
     /// Returns the schema of a record. The first record that does not describe itself triggers the metadata scan,
@@ -249,7 +246,7 @@ impl Decoder {
             parts.push(collected);
         }
         self.learn(search, all);
-        let process_names = (!self.is_disabled).then(|| self.processes.scanned(self.unkept_processes));
+        let process_names = self.processes.scanned(self.unkept_processes);
         Overview { process_names, ..Collected::join(parts, files.len()) }
     }
 

@@ -132,8 +132,7 @@ pub(crate) fn read(index: &Index) -> Result<(Vec<String>, Option<FileTime>, Over
             start = Some(start.map_or(time, |start: FileTime| start.min(time)));
         }
     }
-    let process_names = Some(process_names(index, names.len())?);
-    let mut overview = Overview { files: vec![None; names.len()], process_names };
+    let mut overview = Overview { files: vec![None; names.len()], process_names: None };
     for chunk in 0..buffers.chunks() {
         let columns = Columns::read(buffers, chunk)?;
         for row in 0..buffers.chunk_rows(chunk) {
@@ -143,6 +142,10 @@ pub(crate) fn read(index: &Index) -> Result<(Vec<String>, Option<FileTime>, Over
             }
         }
     }
+    let found = process_names(index, names.len())?;
+    // Without names, although events name processes, they were not known when the index was made.
+    let has_processes = overview.files.iter().flatten().flatten().any(|buffer| buffer.has_processes);
+    overview.process_names = Some(found).filter(|found| !has_processes || found.iter().next().is_some());
     Ok((names, start, overview))
 }
 

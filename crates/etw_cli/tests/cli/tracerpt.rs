@@ -448,7 +448,7 @@ fn a_live_session_until_it_ends() {
     assert!(read(&user.etw, "summary.txt").contains("|          5   Tracerpt.Test/Number"));
     let page = read(&user.etw, "workload.html");
     check_page(&page);
-    // A session is no file that the viewer could open.
+    // The viewer opens files, not sessions.
     assert!(!page.contains("etw view"), "{page}");
 }
 

@@ -69,17 +69,22 @@ impl ProcessSearch {
         }
     }
 
-    /// Decodes the records that waited for the trace's schemas.
-    pub(super) fn complete(&self, found: &mut FoundProcesses, resolver: &mut Resolver) {
-        let mut located = Located::new();
+    /// Decodes the records that waited for the trace's schemas. Returns whether all have a schema of their version, so
+    /// that no other source of schemas gives other names.
+    pub(super) fn complete(&self, found: &mut FoundProcesses, resolver: &mut Resolver) -> bool {
+        let (mut located, mut are_exact) = (Located::new(), true);
         for record in std::mem::take(&mut found.waiting) {
             let record = record.record();
             self.bytes.fetch_sub(record.as_bytes().len() + RECORD_OVERHEAD, Ordering::Relaxed);
-            if let (Some(told), Ok(schema)) = (told(&record), resolver.resolve(&record)) {
+            let schema = resolver.resolve(&record);
+            let version = schema.as_ref().ok().map(|schema| schema.schema.descriptor.version);
+            are_exact &= version == Some(record.descriptor().version);
+            if let (Some(told), Ok(schema)) = (told(&record), schema) {
                 let gathered = &mut found.gathered;
                 read(&record, schema, &mut located, |id, name| self.add(gathered, &record, told, id, name));
             }
         }
+        are_exact
     }
 
     /// Returns the number of records that exceeded the limit.

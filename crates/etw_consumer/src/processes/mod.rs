@@ -32,6 +32,8 @@ pub struct ProcessTable {
     machines: Machines,
     /// The names in files that were scanned.
     known: Arc<Known>,
+    /// Whether these names are the same with any other source of schemas.
+    are_exact: bool,
     /// The names in sources that are not scanned, so far.
     observed: Observed,
 }
@@ -182,19 +184,21 @@ impl ProcessTable {
         mut found: FoundProcesses,
         resolver: &mut Resolver,
     ) -> u64 {
-        search.complete(&mut found, resolver);
+        self.are_exact = search.complete(&mut found, resolver);
         self.known = Arc::new(found.into_known());
         search.unkept()
     }
 
-    /// Returns the names in the files that were scanned; `unkept` is the number of records that exceeded the limit.
-    pub(crate) fn scanned(&self, unkept: u64) -> ProcessNames {
-        ProcessNames { known: self.known.clone(), unkept }
+    /// Returns the names in the files that were scanned, if they are the same with any other source of schemas; `unkept`
+    /// is the number of records that exceeded the limit.
+    pub(crate) fn scanned(&self, unkept: u64) -> Option<ProcessNames> {
+        self.are_exact.then(|| ProcessNames { known: self.known.clone(), unkept })
     }
 
     /// Uses the names of an earlier scan.
     pub(crate) fn know(&mut self, names: &ProcessNames) {
         self.known = names.known.clone();
+        self.are_exact = true;
     }
 
     /// Looks up an unknown process on this machine, once for each id; for live sessions.

@@ -117,7 +117,7 @@ async fn accept(
     }
 }
 
-/// Agrees on the keys of a connection. A request without TLS is told so.
+/// Performs the TLS handshake of a connection. Answers a request without TLS with an error that says so.
 async fn encrypted(mut stream: TcpStream, acceptor: &TlsAcceptor) -> std::io::Result<TlsStream<TcpStream>> {
     let mut first = [0];
     if stream.peek(&mut first).await? > 0 && first[0] != HANDSHAKE {
