@@ -56,7 +56,8 @@ pub unsafe extern "C" fn OpenProcessToken(
     1
 }
 
-/// Writes whether a token is elevated; other information is not supported.
+/// Writes whether a token is elevated (`TokenElevation`, `TokenElevationType`). Other classes of information fail with
+/// `ERROR_NOT_SUPPORTED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GetTokenInformation(
     token: *mut c_void,
