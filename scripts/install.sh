@@ -127,6 +127,13 @@ need_rust_toolchain() {
     rustup toolchain install "$1" --profile minimal >&2 || say "Rust $1 cannot be installed; its check is left out"
 }
 
+# What links and runs tests for a big-endian processor; without it, that check is skipped.
+need_big_endian() {
+    if has s390x-linux-gnu-gcc && has qemu-s390x-static; then return; fi
+    has apt-get || return 0
+    apt_install gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user-static
+}
+
 # What installs the Debian package into a root of its own, which only root can do, and on Debian only.
 need_package_tools() {
     if [ "$(id -u)" != 0 ] || ! has dpkg-deb || has mmdebstrap; then return; fi

@@ -4,7 +4,11 @@
 //! and safe Rust rules out memory errors. Fuzzing looks for panics, hangs and unbounded memory.
 
 use std::fs;
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, available_parallelism};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -29,14 +33,14 @@ pub(crate) struct Options {
     /// Compile with few optimizations: builds in half the time, and fuzzes slower.
     #[arg(long)]
     dev: bool,
-    /// Print only a summary and the findings.
+    /// Print only a summary and the findings, and run one target on each processor.
     #[arg(long)]
     quiet: bool,
     /// Target to run [default: all].
     target: Option<String>,
 }
 
-/// Runs the targets in sequence.
+/// Runs the targets, with `--quiet` as many at once as there are processors.
 pub(crate) fn run(options: &Options) -> Result<()> {
     if let Some(missing) = missing() {
         bail!("{missing}");
@@ -52,10 +56,22 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         build.arg("--dev");
     }
     shell::run(&mut build)?;
-    for target in chosen {
-        run_one(target, options)?;
-    }
-    Ok(())
+    let at_once = if options.quiet { available_parallelism().map_or(1, NonZero::get) } else { 1 };
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(target) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(error) = run_one(target, options) {
+                // The others stop after their current target.
+                next.store(chosen.len(), Ordering::Relaxed);
+                return Err(error);
+            }
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
 }
 
 /// Runs the program of one target.

@@ -203,7 +203,13 @@ pub(crate) fn text<E: Escape>(out: &mut Vec<u8>, text: &str) {
         }
     }
     out.extend_from_slice(room.get(..filled).unwrap_or_default());
-    characters::<E>(out, rest, usize::MAX);
+    // Short texts, such as those of maps, come here at once.
+    match rest.bytes().all(E::plain) {
+        true => out.extend_from_slice(rest.as_bytes()),
+        false => {
+            characters::<E>(out, rest, usize::MAX);
+        }
+    }
 }
 
 /// Appends characters until at least `limit` bytes are taken. Returns the rest.

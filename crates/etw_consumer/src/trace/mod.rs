@@ -284,8 +284,12 @@ impl Trace {
         self.pass(|pass, record| match pass.wants(record) {
             true => {
                 let schema = pass.decoder.resolve(record, pass.files);
-                pass.outcomes = pass.outcomes.with(schema.is_ok(), true);
-                Verdict::delivered(callback(&SchemaEvent { record, schema }))
+                let has_schema = schema.is_ok();
+                let verdict = Verdict::delivered(callback(&SchemaEvent { record, schema }));
+                if !has_schema {
+                    pass.outcomes.add(false);
+                }
+                verdict
             }
             false => Verdict::Passed,
         })
@@ -305,15 +309,19 @@ impl Trace {
             if decided == Some(false) {
                 return Verdict::Passed;
             }
-            let (predicate, outcomes) = (pass.predicate, pass.outcomes);
+            let predicate = pass.predicate;
             let event = pass.event(record);
             if decided.is_none() && predicate.is_some_and(|predicate| !predicate.matches(&event)) {
                 return Verdict::Passed;
             }
-            let is_intact = event.properties.as_ref().is_ok_and(|properties| properties.error().is_none());
-            let outcomes = outcomes.with(event.properties.is_ok(), is_intact);
             let verdict = Verdict::delivered(callback(&event));
-            pass.outcomes = outcomes;
+            let (has_schema, is_intact) = match &event.properties {
+                Ok(properties) => (true, properties.error().is_none()),
+                Err(_) => (false, false),
+            };
+            if !is_intact {
+                pass.outcomes.add(has_schema);
+            }
             verdict
         })
     }

@@ -16,7 +16,7 @@ use crate::overview::{self, Known};
 use crate::predicate::Scope;
 use crate::{CallbackResult, Event, Predicate, SourceStatistics, Statistics, StatisticsHandle, StopHandle};
 
-/// Number of records of a source after which the counts are published for other threads.
+/// Number of records after which the counts are published for other threads.
 const PUBLISHED_EVERY: u64 = 1024;
 
 impl Trace {
@@ -49,6 +49,7 @@ impl Trace {
         if process_names {
             self.decoder.scan(&files);
         }
+        let limit = self.limit.unwrap_or(u64::MAX);
         let mut reading = Reading {
             pass: Pass {
                 decoder: &mut self.decoder,
@@ -61,7 +62,10 @@ impl Trace {
             },
             visit,
             statistics,
-            limit: self.limit.unwrap_or(u64::MAX),
+            limit,
+            checked_after: limit.min(PUBLISHED_EVERY),
+            until_check: limit.min(PUBLISHED_EVERY),
+            unpublished: 0,
             stop: &self.stop,
             counts: &self.counts,
             first_live: files.len() as u32,
@@ -73,6 +77,7 @@ impl Trace {
         let report = |source, damage| damaged.add_damage(source, damage);
         let mut error = None;
         match &mut self.live {
+            _ if limit == 0 => {}
             None => merge.for_each(|record| reading.record(record), report),
             Some(live) => {
                 let mut flow = ControlFlow::Continue(());
@@ -92,12 +97,11 @@ impl Trace {
                 }
             }
         }
-        reading.take_outcomes();
+        reading.sum();
         let mut statistics = reading.statistics;
         statistics.damage.extend(damaged.damage);
         statistics.damage_count += damaged.damage_count;
         statistics.inversions = merge.inversions;
-        statistics.records = statistics.sources.iter().map(|source| source.records).sum();
         if let Some(live) = &self.live {
             statistics.inversions += live.inversions;
             statistics.buffers +=
@@ -143,8 +147,15 @@ impl<'t> Plans<'t> {
 struct Reading<'t, V> {
     pass: Pass<'t>,
     visit: V,
+    /// Delivered events are summed when they are needed.
     statistics: Statistics,
     limit: u64,
+    /// Number of records from one check of the limit and of what is published to the next one; these may be delivered.
+    checked_after: u64,
+    /// Number of records before the next check.
+    until_check: u64,
+    /// Number of records since counts were published.
+    unpublished: u64,
     stop: &'t StopHandle,
     counts: &'t StatisticsHandle,
     /// Number of the first source that is a live session.
@@ -158,13 +169,34 @@ impl<V> Reading<'_, V> {
     /// Lets other threads read the counts.
     #[cold]
     fn publish(&mut self) {
-        self.take_outcomes();
+        self.sum();
         self.counts.publish(&self.statistics);
+        self.unpublished = 0;
     }
 
-    fn take_outcomes(&mut self) {
-        let Outcomes { undecoded, failed } = self.pass.outcomes;
-        (self.statistics.undecoded, self.statistics.failed) = (undecoded, failed);
+    /// Computes the counts that are not kept for each record.
+    fn sum(&mut self) {
+        let statistics = &mut self.statistics;
+        Outcomes { undecoded: statistics.undecoded, failed: statistics.failed } = self.pass.outcomes;
+        statistics.records = statistics.sources.iter().map(|source| source.records).sum();
+        statistics.delivered = statistics.sources.iter().map(|source| source.delivered).sum();
+    }
+
+    /// Breaks at the limit, and publishes the counts now and then.
+    #[cold]
+    fn check(&mut self) -> ControlFlow<()> {
+        self.unpublished += self.checked_after;
+        if self.unpublished >= PUBLISHED_EVERY {
+            self.publish();
+        }
+        let delivered: u64 = self.statistics.sources.iter().map(|source| source.delivered).sum();
+        self.checked_after = self.limit.saturating_sub(delivered).min(PUBLISHED_EVERY);
+        self.until_check = self.checked_after;
+        // Otherwise a live session would wait once more.
+        match self.checked_after {
+            0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
     }
 
     /// Counts a loss in a live session and calls the callback for it.
@@ -191,13 +223,12 @@ impl<V> Reading<'_, V> {
 impl<V: FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict> Sink for Reading<'_, V> {
     #[inline]
     fn record(&mut self, record: &Record<'_>) -> ControlFlow<()> {
-        let statistics = &mut self.statistics;
-        if statistics.delivered >= self.limit || self.stop.is_stopped() {
+        if self.stop.is_stopped() {
             return ControlFlow::Break(());
         }
         let source = record.origin().source;
         if let Some(loss) = loss_of(record) {
-            statistics.add_loss(loss);
+            self.statistics.add_loss(loss);
             if source >= self.first_live {
                 self.add_live_loss(loss, record);
             }
@@ -206,22 +237,17 @@ impl<V: FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict> Sink for Reading<'_, V> {
             self.pass.observe(record, source >= self.first_live);
         }
         let verdict = (self.visit)(&mut self.pass, record);
-        let delivered = u64::from(verdict != Verdict::Passed);
-        let statistics = &mut self.statistics;
-        statistics.delivered += delivered;
-        // The total of all records is computed at the end.
-        if let Some(source) = statistics.sources.get_mut(source as usize) {
+        if let Some(source) = self.statistics.sources.get_mut(source as usize) {
             source.records += 1;
-            source.delivered += delivered;
-            if source.records.is_multiple_of(PUBLISHED_EVERY) {
-                self.publish();
-            }
+            source.delivered += u64::from(verdict != Verdict::Passed);
         }
-        let statistics = &self.statistics;
-        // Otherwise a live session would wait once more.
-        match verdict == Verdict::End || statistics.delivered >= self.limit {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        self.until_check -= 1;
+        if self.until_check == 0 {
+            self.check()?;
+        }
+        match verdict {
+            Verdict::End => ControlFlow::Break(()),
+            Verdict::Passed | Verdict::Delivered => ControlFlow::Continue(()),
         }
     }
 
@@ -259,7 +285,7 @@ impl<V: FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict> Sink for Reading<'_, V> {
 }
 
 /// Numbers of delivered events that could not be decoded.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Outcomes {
     /// Without a schema.
     undecoded: u64,
@@ -268,12 +294,12 @@ pub(crate) struct Outcomes {
 }
 
 impl Outcomes {
-    /// Returns these numbers, with one more event.
-    #[inline]
-    pub(super) fn with(self, has_schema: bool, is_intact: bool) -> Outcomes {
-        Outcomes {
-            undecoded: self.undecoded + u64::from(!has_schema),
-            failed: self.failed + u64::from(has_schema && !is_intact),
+    /// Counts an event that is not decoded completely.
+    #[cold]
+    pub(super) fn add(&mut self, has_schema: bool) {
+        match has_schema {
+            true => self.failed += 1,
+            false => self.undecoded += 1,
         }
     }
 }

@@ -121,11 +121,22 @@ impl Located {
 /// If the payload does not end where inferred properties end, locates only those that the source states.
 #[inline]
 pub(super) fn locate(plan: &Plan, payload: &[u8], pointer: PointerSize, located: &mut Located) {
+    let top = plan.top();
+    located.pointer = pointer;
+    // Of a payload that ends where properties of fixed sizes end, nothing else has to be known.
+    if let Some(fixed) = top.fixed
+        && fixed as usize == payload.len()
+    {
+        located.error = None;
+        located.members = top.places.len() as u16;
+        located.end = fixed;
+        return;
+    }
     let mut plan = plan;
     let mut inferred = None;
     // One call in a loop, so that all of it is compiled in one place.
     loop {
-        locate_all(plan, payload, pointer, located);
+        locate_all(plan, payload, located);
         match &plan.stated {
             // In this order, since most payloads end where their properties end.
             Some(stated) if located.end as usize != payload.len() || located.error.is_some() => {
@@ -144,9 +155,8 @@ pub(super) fn locate(plan: &Plan, payload: &[u8], pointer: PointerSize, located:
 }
 
 #[inline(always)]
-fn locate_all(plan: &Plan, payload: &[u8], pointer: PointerSize, located: &mut Located) {
+fn locate_all(plan: &Plan, payload: &[u8], located: &mut Located) {
     let top = plan.top();
-    located.pointer = pointer;
     located.used = 0;
     located.error = None;
     located.members = top.places.len() as u16;
@@ -161,7 +171,7 @@ fn locate_all(plan: &Plan, payload: &[u8], pointer: PointerSize, located: &mut L
         located.registers.resize(plan.registers.into(), 0);
     }
     let slots = located.take(top.slots.into());
-    let mut run = Run { plan, payload, pointer: pointer.bytes(), located };
+    let mut run = Run { plan, payload, pointer: located.pointer.bytes(), located };
     match run.frame(top, 0, slots) {
         Ok(end) => located.end = end as u32,
         Err(stop) => located.fail(top, stop),
