@@ -14,8 +14,8 @@ use crate::provider::Provider;
 const ENABLE: u32 = 1;
 const CAPTURE_STATE: u32 = 2;
 
-/// Excludes two threads from registering and unregistering the same provider at once. A callback that runs meanwhile may
-/// register other providers only on a thread of the system, so this is not held while callbacks run.
+/// Excludes two threads from registering and unregistering the same provider at once. Not held while callbacks of programs
+/// run.
 static CHANGING: Mutex<()> = Mutex::new(());
 
 /// Notifications that came before the provider's handle was known, when its callback could not have written events yet.
@@ -45,11 +45,15 @@ pub(crate) fn register(provider: &'static Provider) {
 
 /// Ends the registration of a provider.
 pub(crate) fn unregister(provider: &'static Provider) {
-    let _change = lock(&CHANGING);
-    if provider.place.registrations.load(Ordering::Acquire) == 0 {
-        provider.enables.disable();
-        provider.enables.registration.unregister();
+    let change = lock(&CHANGING);
+    if provider.place.registrations.load(Ordering::Acquire) != 0 {
+        return;
     }
+    provider.enables.disable();
+    let registered = provider.enables.registration.take();
+    // Its end waits for a running callback, which may register another provider.
+    drop(change);
+    drop(registered);
 }
 
 impl Provider {

@@ -12,4 +12,4 @@ pub const MAX_SESSIONS: usize = 8;
 
 pub(crate) use system::Enables;
 #[cfg(target_os = "linux")]
-pub(crate) use system::{Enable, Entry, Only, SessionKey, Settings};
+pub(crate) use system::{Enable, Entry, SessionKey, Settings};

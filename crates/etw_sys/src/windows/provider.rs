@@ -33,6 +33,20 @@ pub const LARGER_THAN_BUFFER: u32 = 234;
 #[derive(Debug)]
 pub struct Registration(AtomicI64);
 
+/// A registration that ends when it is dropped. That waits for callbacks that are running.
+#[derive(Debug)]
+#[must_use = "the registration ends at once"]
+pub struct Registered(i64);
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        if self.0 != 0 {
+            // SAFETY: the handle is one of `EventRegister`, and is passed once.
+            unsafe { EventUnregister(self.0) };
+        }
+    }
+}
+
 /// A notification that a session enabled, disabled or queried a provider (`PENABLECALLBACK`).
 #[derive(Debug)]
 pub struct Notification<'a> {
@@ -101,13 +115,24 @@ impl Registration {
         Ok(())
     }
 
-    /// Ends the registration (`EventUnregister`). Events that are written from now on go nowhere.
-    pub fn unregister(&self) {
-        let handle = self.0.swap(0, Ordering::AcqRel);
-        if handle != 0 {
-            // SAFETY: the handle is one of `EventRegister`, and is passed once.
-            unsafe { EventUnregister(handle) };
-        }
+    /// Registers a provider that is not told what sessions want.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of Windows.
+    pub fn register_silent(&self, provider: &Guid) -> io::Result<()> {
+        let provider = windows_guid(provider);
+        let mut handle = 0;
+        // SAFETY: the GUID and the handle's place live until the call returns; there may be no callback.
+        check(unsafe { EventRegister(&raw const provider, None, ptr::null(), &raw mut handle) })?;
+        self.0.store(handle, Ordering::Release);
+        Ok(())
+    }
+
+    /// Takes the registration, which ends when the result is dropped (`EventUnregister`). Events that are written from now on
+    /// go nowhere.
+    pub fn take(&self) -> Registered {
+        Registered(self.0.swap(0, Ordering::AcqRel))
     }
 
     /// Sets the provider's name and group (`EventProviderSetTraits`).

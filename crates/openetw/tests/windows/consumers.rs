@@ -95,7 +95,9 @@ fn a_trace_with_callbacks_ends_when_it_is_stopped() {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        (1..=10u32).for_each(|number| drop(event!(TRACED, "Number", u32("number", number))));
+        for number in 1..=10u32 {
+            event!(TRACED, "Number", u32("number", number));
+        }
         stop.stop();
     });
     match trace.start() {

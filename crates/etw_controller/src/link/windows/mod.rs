@@ -15,6 +15,7 @@ use etw_protocol::{
     Enable, ErrorKind, Instance, Request, Response, SessionProperties, SessionState, SessionUpdate,
     session_name_eq,
 };
+use etw_sys::provider::{Registered, Registration};
 use etw_sys::session::{self, Action};
 
 use crate::ControllerError;
@@ -40,8 +41,17 @@ pub(crate) struct Link {
     is_private: bool,
     /// Handles and names of sessions that end with this value.
     leased: Vec<(u64, String)>,
-    /// Handles and names of private sessions, which Windows finds only by their handles.
-    private: Vec<(u64, String)>,
+    private: Vec<Private>,
+}
+
+/// A private session.
+#[derive(Debug)]
+struct Private {
+    /// Windows finds private sessions only by their handles.
+    handle: u64,
+    name: String,
+    /// The provider whose GUID the session has: such a session belongs to a provider of the process.
+    _provider: Registered,
 }
 
 impl Link {
@@ -64,7 +74,7 @@ impl Link {
             Request::Stop { session } => {
                 let status = self.control(Action::Stop, session, "")?;
                 self.leased.retain(|(_, name)| !session_name_eq(name, session));
-                self.private.retain(|(_, name)| !session_name_eq(name, session));
+                self.private.retain(|private| !session_name_eq(&private.name, session));
                 Ok(session_response(status, SessionState::Stopped))
             }
             Request::Query { session } => self.act(Action::Query, session),
@@ -127,8 +137,15 @@ impl Link {
         } else if properties.enable_flags != 0 {
             wanted.log_file_mode |= LogFileMode::SYSTEM_LOGGER.0;
         }
+        let mut provider = None;
         if self.is_private {
             wanted.log_file_mode |= (LogFileMode::PRIVATE_LOGGER | LogFileMode::PRIVATE_IN_PROC).0;
+            let registration = Registration::none();
+            wanted.guid = guid_of(etw_sys::ids::create_activity());
+            registration
+                .register_silent(&wanted.guid)
+                .map_err(|error| refused(&named(&properties.logger_name), "cannot start", &error))?;
+            provider = Some(registration.take());
         }
         if lease && wanted.guid.is_zero() {
             wanted.guid = lease::guid_of_this_process();
@@ -139,18 +156,16 @@ impl Link {
         };
         let started =
             started.map_err(|error| refused(&named(&properties.logger_name), "cannot start", &error))?;
-        let entry = (started.handle, properties.logger_name.clone());
-        if self.is_private {
-            self.private.push(entry.clone());
-        }
         if let Err(error) = set_system_events(started.handle, properties) {
             let _ = session::control(Action::Stop, &started);
-            self.private.retain(|one| *one != entry);
             return Err(error);
         }
-        if lease {
-            self.leased.push(entry);
+        let (handle, name) = (started.handle, properties.logger_name.clone());
+        // Private sessions end with the controller too.
+        if lease || self.is_private {
+            self.leased.push((handle, name.clone()));
         }
+        self.private.extend(provider.map(|_provider| Private { handle, name, _provider }));
         Ok(session_response(started, SessionState::Running))
     }
 
@@ -192,7 +207,7 @@ impl Link {
 
     /// Returns the properties that say which session is meant.
     fn request(&self, session: &str) -> etw_sys::Properties {
-        let private = self.private.iter().find(|(_, name)| session_name_eq(name, session));
+        let private = self.private.iter().find(|private| session_name_eq(&private.name, session));
         let mode = if self.is_private {
             LogFileMode::PRIVATE_LOGGER | LogFileMode::PRIVATE_IN_PROC
         } else {
@@ -200,7 +215,7 @@ impl Link {
         };
         etw_sys::Properties {
             logger_name: session.to_owned(),
-            handle: private.map_or(0, |(handle, _)| *handle),
+            handle: private.map_or(0, |private| private.handle),
             log_file_mode: mode.0,
             ..Default::default()
         }
@@ -295,6 +310,12 @@ fn set_interval(session: &str, units: u32) -> Result<(), ControllerError> {
 
 fn session_response(found: etw_sys::Properties, state: SessionState) -> Response {
     Response::Session(Box::new(properties::status(&found, state)))
+}
+
+/// Returns the GUID of two words of a record.
+fn guid_of(words: [u64; 2]) -> Guid {
+    let [low, high] = words.map(u128::from);
+    Guid::from_bytes((low | high << 64).to_le_bytes())
 }
 
 fn named(session: &str) -> String {

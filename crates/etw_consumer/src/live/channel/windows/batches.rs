@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
+use etw_etl::encode::RecordBuilder;
 use etw_etl::{BufferFlags, BufferHeader, BufferState, BufferType};
 use etw_event::{Ticks, classes};
 use etw_sys::bytes_of_mut;
@@ -78,7 +79,31 @@ impl Sink for Receiver {
             // The log file header, which the channel has already.
             return;
         }
-        let Some(len_bytes) = parts.len_bytes() else { return };
+        match parts.len_bytes() {
+            Some(len_bytes) => self.append(record, &parts, len_bytes, |place| parts.put(place, len_bytes)),
+            None => {
+                // No record of Windows is that large; if one is, it is lost.
+                let lost =
+                    RecordBuilder::lost_events(1).time(Ticks(parts.time())).build().unwrap_or_default();
+                self.append(record, &parts, lost.len(), |place| {
+                    if let Some(place) = place.get_mut(..lost.len()) {
+                        place.copy_from_slice(&lost);
+                    }
+                });
+            }
+        }
+    }
+}
+
+impl Receiver {
+    /// Appends a record of a size to the buffer of its processor; `put` fills the place.
+    fn append<'e>(
+        &self,
+        record: &EventRecord<'_>,
+        parts: &Parts<'e, impl ExactSizeIterator<Item = (u16, &'e [u8])> + Clone>,
+        len_bytes: usize,
+        put: impl FnOnce(&mut [u8]),
+    ) {
         let mut state = lock(&self.batches.state);
         while state.bytes > MAX_BYTES && !state.is_closed {
             state = self.batches.room.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -92,8 +117,7 @@ impl Sink for Receiver {
         let words = state.buffer(record.processor(), record.logger_id());
         let start = words.len();
         words.resize(start + len_bytes.div_ceil(8), 0);
-        let place = words.get_mut(start..).unwrap_or_default();
-        parts.put(bytes_of_mut(place), len_bytes);
+        put(bytes_of_mut(words.get_mut(start..).unwrap_or_default()));
         if was_empty && let Some(signal) = &state.signal {
             signal.raise();
         }
