@@ -1,7 +1,7 @@
 //! The only instance on Windows: the system's own ETW.
 
 /// Where sessions run: on Windows always the system itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance(());
 
 impl Instance {

@@ -139,11 +139,12 @@ pub fn enable(session: u64, provider: &Guid, enable: &Enable<'_>) -> io::Result<
         FilterDescCount: descriptors.len() as u32,
     };
     let Enable { level, any, all, timeout_millis, .. } = *enable;
+    let guid = windows_guid(provider);
     // SAFETY: the filters are as large as their descriptors say, and everything lives until the call returns.
     check(unsafe {
         EnableTraceEx2(
             CONTROLTRACE_HANDLE { Value: session },
-            &raw const *(&windows_guid(provider)),
+            &raw const guid,
             EVENT_CONTROL_CODE_ENABLE_PROVIDER,
             level,
             any,
