@@ -8,7 +8,13 @@ use anyhow::Result;
 use crate::shell::{self, cargo};
 
 /// Systems that are only checked, not run; this needs no C libraries of dependencies.
-const TARGETS: &[&str] = &["x86_64-pc-windows-gnu", "aarch64-apple-darwin", "aarch64-unknown-linux-gnu"];
+const TARGETS: &[&str] = &[
+    "x86_64-pc-windows-gnu",
+    "x86_64-pc-windows-msvc",
+    "aarch64-pc-windows-msvc",
+    "aarch64-apple-darwin",
+    "aarch64-unknown-linux-gnu",
+];
 /// The target with 32 bits, for which only what reads traces compiles: the kernel is captured with `aya`, which has no
 /// bindings for it.
 const BITS_32: &str = "i686-unknown-linux-gnu";

@@ -11,7 +11,7 @@ use openetw::schema::{
 use openetw::windows::{Releases, WindowsSchemas};
 use serde_json::{Map, Value, json};
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 use crate::kernel_flags;
 
 /// A provider with the events that one source describes, and the releases of Windows that have them.
@@ -79,7 +79,7 @@ pub fn put_text(out: &mut Vec<u8>, provider: &Described, wanted: &[EventSelector
     if let Some(guid) = info.control_guid {
         writeln!(out, "  enabled by {guid}")?;
     }
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     if info.guid == openetw::classes::SYSTEM_TRACE {
         // Its keywords are the kernel flags, which have a table of their own.
         return kernel_flags::put_text(out);
@@ -319,7 +319,7 @@ pub fn to_json(provider: &Described, wanted: &[EventSelector]) -> Value {
     let events = provider.events.iter().filter(|event| is_wanted(&event.schema, wanted));
     put("Events", events.map(event_json).collect());
     put("Maps", info.maps.iter().map(|map| map_json(map)).collect());
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     if info.guid == openetw::classes::SYSTEM_TRACE {
         put("Flags", kernel_flags::flags_json());
         put("Groups", kernel_flags::groups_json());

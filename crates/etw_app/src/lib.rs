@@ -10,25 +10,25 @@
 
 pub mod batch;
 pub mod description;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 pub mod enabling;
 pub mod index;
 pub mod input;
 mod interrupt;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod kernel_flags;
 pub mod machine;
 pub mod output;
 pub mod paths;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod payload;
 pub mod pipes;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 pub mod profiles;
 pub mod progress;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 pub mod providers;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 pub mod recording;
 pub mod schema_diff;
 pub mod schemas;

@@ -88,7 +88,7 @@ pub fn code_of(error: &anyhow::Error) -> u32 {
     if let Some(failed) = error.downcast_ref::<Failed>() {
         return failed.code;
     }
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     if let Some(code) = session::code_of(error) {
         return code;
     }
@@ -133,7 +133,7 @@ fn of_io(error: &io::Error) -> u32 {
 }
 
 /// Codes of the errors that hosts return.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod session {
     use openetw::kernel::FlagError;
     use openetw::session::{ControllerError, ErrorKind, RuntimeError};
@@ -156,6 +156,10 @@ mod session {
     fn of_controller(error: &ControllerError) -> u32 {
         match error {
             ControllerError::Refused(failure) => of_kind(failure.kind),
+            #[cfg(windows)]
+            ControllerError::Windows { failure, code: 0 } => of_kind(failure.kind),
+            #[cfg(windows)]
+            ControllerError::Windows { code, .. } => *code,
             ControllerError::File { error, .. } => of_io(error),
             ControllerError::NoHost { .. } => code::INSTANCE_NOT_FOUND,
             ControllerError::KeywordName { .. } => code::INVALID_PARAMETER,

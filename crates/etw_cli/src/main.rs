@@ -18,6 +18,8 @@ fn main() -> ExitCode {
     etw_sys::exit_on_page_error(
         "etw: a trace was truncated while it was read, or the disk failed; copy the file and read the copy\n",
     );
+    #[cfg(windows)]
+    etw_sys::console::enable_escape_sequences();
     let mut words = std::env::args_os();
     if let Some(tool) = words.next().and_then(|program| Tool::of_link(&program)) {
         return tool.run(&words.collect::<Vec<_>>(), commands::report::page);
@@ -27,14 +29,14 @@ fn main() -> ExitCode {
         Command::Info(args) => commands::info::run(&args),
         Command::Dump(args) => commands::dump::run(&args),
         Command::Export(args) => commands::export::run(*args),
-        #[cfg(target_os = "linux")]
+        #[cfg(any(target_os = "linux", windows))]
         Command::Record(args) => match commands::record::run(&args) {
             Ok(status) => return ExitCode::from(status),
             Err(error) => Err(error),
         },
-        #[cfg(target_os = "linux")]
+        #[cfg(any(target_os = "linux", windows))]
         Command::Watch(args) => etw_watch::run(&args.options()),
-        #[cfg(target_os = "linux")]
+        #[cfg(any(target_os = "linux", windows))]
         Command::Write(args) => commands::write::run(&args),
         Command::Stats(args) => commands::stats::run(&args),
         Command::Merge(args) => commands::relog::merge(&args),
@@ -58,23 +60,23 @@ fn main() -> ExitCode {
             Ok(status) => return ExitCode::from(status),
             Err(error) => Err(error),
         },
-        #[cfg(target_os = "linux")]
+        #[cfg(any(target_os = "linux", windows))]
         Command::Session(command) => commands::session::run(&command),
         #[cfg(target_os = "linux")]
         Command::Daemon(args) => commands::daemon::run(&args),
         Command::Provider(command) => commands::provider::run(&command),
         Command::Schema(command) => commands::schema::run(&command),
         Command::Mc(args) => commands::mc::run(&args),
-        #[cfg(target_os = "linux")]
+        #[cfg(any(target_os = "linux", windows))]
         Command::Logman(args) => return Tool::Logman.run(&args.words, commands::report::page),
         Command::Tracefmt(args) => return Tool::Tracefmt.run(&args.words, commands::report::page),
         Command::Tracepdb(args) => return Tool::Tracepdb.run(&args.words, commands::report::page),
         Command::Tracerpt(args) => return Tool::Tracerpt.run(&args.words, commands::report::page),
-        #[cfg(target_os = "linux")]
+        #[cfg(any(target_os = "linux", windows))]
         Command::Tracelog(args) => return Tool::Tracelog.run(&args.words, commands::report::page),
-        #[cfg(target_os = "linux")]
+        #[cfg(any(target_os = "linux", windows))]
         Command::Wpr(args) => return Tool::Wpr.run(&args.words, commands::report::page),
-        #[cfg(target_os = "linux")]
+        #[cfg(any(target_os = "linux", windows))]
         Command::Xperf(args) => return Tool::Xperf.run(&args.words, commands::report::page),
         #[cfg(target_os = "linux")]
         Command::InstallDev { dir, libraries } => commands::install_dev::run(&dir, libraries.as_deref()),

@@ -23,6 +23,8 @@ mod overview;
 mod owned;
 mod predicate;
 mod processes;
+#[cfg(windows)]
+mod registered;
 pub mod relog;
 mod schema_files;
 mod schemas;

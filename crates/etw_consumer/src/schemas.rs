@@ -11,7 +11,8 @@ use crate::{SchemaFile, SchemaFiles};
 /// Sources of schemas besides those that events and traces carry. Cheap to clone, so that traces can share it.
 ///
 /// The user's sources are used in the order in which they were added, before the built-in ones. With the feature
-/// `windows-schemas`, the schemas of Windows' own providers are built in too.
+/// `windows-schemas`, the schemas of Windows' own providers are built in too. On Windows those of the providers registered on
+/// the machine come last.
 #[derive(Clone)]
 pub struct Schemas {
     sources: Vec<Arc<dyn SchemaSource>>,
@@ -65,6 +66,10 @@ impl Schemas {
             && let Ok(windows) = etw_schema_windows::WindowsSchemas::new()
         {
             resolver.add_built_in(Arc::new(windows));
+        }
+        #[cfg(windows)]
+        if self.built_in {
+            resolver.add_built_in(Arc::new(crate::registered::Registered::default()));
         }
         self.sources.iter().for_each(|source| resolver.add_source(source.clone()));
         resolver

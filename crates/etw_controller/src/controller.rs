@@ -1,31 +1,21 @@
-//! The connection to a host.
+//! The controller of sessions: what it can ask for, on every system.
 
-use std::fs::File;
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use etw_event::{Guid, Keyword, Level};
 use etw_protocol::{
-    Channel, EnableStatus, Hello, Instance, PacketBuffer, ProcessStatus, ProtocolError, ProviderStatus,
-    Request, Response, Role, SessionProperties, SessionStatus, SessionUpdate, VERSION,
+    EnableStatus, Instance, ProcessStatus, ProviderStatus, Request, Response, SessionProperties,
+    SessionStatus, SessionUpdate,
 };
-use etw_sys::credentials::effective_uid;
-use etw_sys::socket::Connection;
 
 use crate::builder::absolute;
+use crate::link::Link;
 use crate::{ControllerError, EnableBuilder};
 
-/// A connection to a host. Calls block until the host replies.
+/// A connection to a host, or on Windows to the system's own ETW. Calls block until they are done.
 #[derive(Debug)]
 pub struct Controller {
-    channel: Channel,
-    buffer: PacketBuffer,
-    /// Where the host is, for error messages.
-    place: String,
-    host_pid: u32,
-    /// Whether the host opens files on behalf of this user.
-    host_opens_files: bool,
+    link: Link,
 }
 
 impl Controller {
@@ -44,21 +34,7 @@ impl Controller {
     ///
     /// [`ControllerError::NoHost`] if none is running; otherwise if the connection fails or the host refuses it.
     pub fn connect_to(instance: &Instance) -> Result<Controller, ControllerError> {
-        let directory = || instance.directory().to_owned();
-        let channel = match Channel::connect(instance, Role::Controller) {
-            Err(ProtocolError::Io(error))
-                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
-            {
-                return Err(ControllerError::NoHost { directory: directory() });
-            }
-            Err(ProtocolError::Io(error))
-                if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) =>
-            {
-                return Err(ControllerError::Disconnected { place: directory().display().to_string() });
-            }
-            channel => channel?,
-        };
-        Controller::greeted(channel, directory().display().to_string())
+        Ok(Controller { link: Link::connect(instance)? })
     }
 
     /// Takes one end of a connection to a host in this process.
@@ -66,35 +42,21 @@ impl Controller {
     /// # Errors
     ///
     /// Fails if the host does not reply.
-    pub fn to_private_host(host: Connection) -> Result<Controller, ControllerError> {
-        let channel = Channel::new(host);
-        channel.send(&Hello::new(Role::Controller), &[])?;
-        Controller::greeted(channel, "this process".to_owned())
+    #[cfg(target_os = "linux")]
+    pub fn to_private_host(host: etw_sys::socket::Connection) -> Result<Controller, ControllerError> {
+        Ok(Controller { link: Link::private(host)? })
     }
 
-    fn greeted(channel: Channel, place: String) -> Result<Controller, ControllerError> {
-        let uid = effective_uid();
-        let host_uid = channel.connection().peer().map_err(ProtocolError::Io)?.uid;
-        let mut controller = Controller {
-            channel,
-            buffer: PacketBuffer::default(),
-            place,
-            host_pid: 0,
-            host_opens_files: uid == 0 || uid == host_uid,
-        };
-        match controller.receive()? {
-            Response::Welcome { version: VERSION, pid } => controller.host_pid = pid,
-            Response::Welcome { version: found, .. } => {
-                return Err(ProtocolError::Version { expected: VERSION, found }.into());
-            }
-            other => return unexpected("hello", other),
-        }
-        Ok(controller)
+    /// Returns a controller of private sessions, which receive events of this process only.
+    #[cfg(windows)]
+    pub fn private() -> Controller {
+        Controller { link: Link::private() }
     }
 
     /// Returns the host's process id.
+    #[cfg(target_os = "linux")]
     pub fn host_pid(&self) -> u32 {
-        self.host_pid
+        self.link.host_pid()
     }
 
     /// Starts a session (`StartTrace`); with `lease` it ends with this connection.
@@ -109,11 +71,8 @@ impl Controller {
         properties: SessionProperties,
         lease: bool,
     ) -> Result<SessionStatus, ControllerError> {
-        let file = match properties.log_file_name.as_str() {
-            "" => None,
-            name => self.own_file(Path::new(name))?,
-        };
-        self.ask_status(&Request::Start { properties, lease }, file.as_ref())
+        let file = Some(properties.log_file_name.clone()).filter(|name| !name.is_empty());
+        self.ask_status(&Request::Start { properties, lease }, file.as_deref().map(Path::new))
     }
 
     /// Stops a session and returns its final statistics, after everything is written.
@@ -146,17 +105,26 @@ impl Controller {
         })
     }
 
+    /// Returns the leased sessions whose programs have ended without stopping them.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Windows does not list the sessions.
+    #[cfg(windows)]
+    pub fn orphans(&mut self) -> Result<Vec<SessionStatus>, ControllerError> {
+        let is_orphan = |session: &SessionStatus| crate::link::is_orphan(&session.properties.guid);
+        Ok(self.list()?.into_iter().filter(is_orphan).collect())
+    }
+
     /// Changes a running session.
     ///
     /// # Errors
     ///
     /// Fails like [`Controller::stop`]; also if a new file cannot be opened.
     pub fn update(&mut self, session: &str, update: SessionUpdate) -> Result<SessionStatus, ControllerError> {
-        let file = match &update.log_file_name {
-            Some(name) => self.own_file(Path::new(name))?,
-            None => None,
-        };
-        self.ask_status(&Request::Update { session: session.to_owned(), update }, file.as_ref())
+        let file = update.log_file_name.clone();
+        let request = Request::Update { session: session.to_owned(), update };
+        self.ask_status(&request, file.as_deref().map(Path::new))
     }
 
     /// Delivers everything written so far, and returns when that is done.
@@ -227,9 +195,8 @@ impl Controller {
     ///
     /// Fails like [`Controller::stop`]; also if the file cannot be opened.
     pub fn dump(&mut self, session: &str, path: &Path) -> Result<SessionStatus, ControllerError> {
-        let file = self.own_file(path)?;
         let request = Request::Dump { session: session.to_owned(), path: absolute(path)? };
-        self.ask_status(&request, file.as_ref())
+        self.ask_status(&request, Some(path))
     }
 
     /// Returns all registered providers, each once, with the sessions that have enabled them (`EnumerateTraceGuidsEx`).
@@ -282,28 +249,19 @@ impl Controller {
         })
     }
 
-    /// Opens the file if the host does not do so for this user.
-    fn own_file(&self, path: &Path) -> Result<Option<File>, ControllerError> {
-        if self.host_opens_files {
-            return Ok(None);
-        }
-        let opened = File::options().read(true).write(true).create(true).truncate(false).open(path);
-        opened.map(Some).map_err(|error| ControllerError::File { path: path.to_owned(), error })
-    }
-
     fn ask_status(
         &mut self,
         request: &Request,
-        file: Option<&File>,
+        file: Option<&Path>,
     ) -> Result<SessionStatus, ControllerError> {
-        match self.ask(request, file)? {
+        match self.link.ask(request, file)? {
             Response::Session(status) => Ok(*status),
             other => unexpected("session", other),
         }
     }
 
     fn ask_done(&mut self, request: &Request) -> Result<(), ControllerError> {
-        match self.ask(request, None)? {
+        match self.link.ask(request, None)? {
             Response::Done => Ok(()),
             other => unexpected("enable", other),
         }
@@ -314,42 +272,18 @@ impl Controller {
         request: &Request,
         part: impl Fn(Response) -> Result<(Vec<T>, bool), ControllerError>,
     ) -> Result<Vec<T>, ControllerError> {
-        let (mut all, mut more) = part(self.ask(request, None)?)?;
+        let (mut all, mut more) = part(self.link.ask(request, None)?)?;
         while more {
-            let next = part(self.receive()?)?;
+            let next = part(self.link.receive()?)?;
             all.extend(next.0);
             more = next.1;
         }
         Ok(all)
     }
-
-    fn ask(&mut self, request: &Request, file: Option<&File>) -> Result<Response, ControllerError> {
-        let files: Vec<BorrowedFd<'_>> = file.iter().map(|file| file.as_fd()).collect();
-        match self.channel.send(request, &files) {
-            Err(ProtocolError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-                return Err(self.disconnected());
-            }
-            sent => sent?,
-        }
-        match self.receive()? {
-            Response::Failed(failure) => Err(ControllerError::Refused(failure)),
-            response => Ok(response),
-        }
-    }
-
-    fn receive(&mut self) -> Result<Response, ControllerError> {
-        match self.channel.receive::<Response>(&mut self.buffer)? {
-            Some((response, _)) => Ok(response),
-            None => Err(self.disconnected()),
-        }
-    }
-
-    fn disconnected(&self) -> ControllerError {
-        ControllerError::Disconnected { place: self.place.clone() }
-    }
 }
 
-fn unexpected<T>(request: &'static str, response: Response) -> Result<T, ControllerError> {
+/// Returns the error for a reply of another kind than the request has.
+pub(crate) fn unexpected<T>(request: &'static str, response: Response) -> Result<T, ControllerError> {
     match response {
         Response::Failed(failure) => Err(ControllerError::Refused(failure)),
         _ => Err(ControllerError::Answer { request }),

@@ -26,6 +26,15 @@ pub enum ControllerError {
     /// The host refused the request.
     #[error("{0}")]
     Refused(Failure),
+    /// Windows refused the request.
+    #[cfg(windows)]
+    #[error("{failure} (Windows error {code})")]
+    Windows {
+        /// The kind of the error, and what failed.
+        failure: Failure,
+        /// The error code of Windows (`winerror.h`); 0 if the request was not passed to Windows.
+        code: u32,
+    },
     /// The connection failed.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
@@ -60,6 +69,8 @@ impl ControllerError {
     pub fn kind(&self) -> Option<ErrorKind> {
         match self {
             ControllerError::Refused(failure) => Some(failure.kind),
+            #[cfg(windows)]
+            ControllerError::Windows { failure, .. } => Some(failure.kind),
             _ => None,
         }
     }

@@ -13,14 +13,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The host is in `etw_session`; reading events is in `etw_consumer`.
+//! The host is in `etw_session`; reading events is in `etw_consumer`. On Windows the requests are carried out by the
+//! system's own functions.
 
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 #![forbid(unsafe_code)]
 
 mod builder;
 mod controller;
 mod error;
+mod link;
 mod payload;
 
 pub use builder::{EnableBuilder, SessionBuilder};
@@ -33,4 +35,6 @@ pub use etw_protocol::{
     SessionClock, SessionProperties, SessionState, SessionStatus, SessionUpdate,
 };
 pub use etw_schema::{ProviderKey, ProviderSpec, ProviderSpecError};
+#[cfg(windows)]
+pub use link::Autologger;
 pub use payload::{PayloadLayoutError, payload_layout};

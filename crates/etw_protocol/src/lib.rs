@@ -38,6 +38,9 @@ mod wire;
 mod channel;
 #[cfg(target_os = "linux")]
 mod instance;
+#[cfg(windows)]
+#[path = "windows_instance.rs"]
+mod instance;
 
 #[cfg(target_os = "linux")]
 pub use channel::{Channel, PacketBuffer};
@@ -50,7 +53,7 @@ pub use enable::{
 };
 pub use error::{ErrorKind, Failure, ProtocolError};
 pub use hello::{Hello, Role, VERSION};
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 pub use instance::Instance;
 pub use provider::{FromProvider, ToProvider};
 pub use session::{

@@ -10,8 +10,6 @@
 //! activity::set_current(previous);
 //! ```
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
 use etw_event::Guid;
 
 use crate::payload::guid_words;
@@ -28,19 +26,9 @@ pub fn set_current(activity: Guid) -> Guid {
 
 /// Returns a new activity id, unique on this machine (`EVENT_ACTIVITY_CTRL_CREATE_ID`).
 ///
-/// Takes a few nanoseconds: it combines a random number of the process with a counter.
+/// Takes a few nanoseconds.
 pub fn create() -> Guid {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    static SEED: AtomicU64 = AtomicU64::new(0);
-    let ids = etw_sys::ids::thread_and_process();
-    let mut seed = SEED.load(Relaxed);
-    if seed == 0 {
-        // The first thread sets the seed; the child of a fork has another process id.
-        let new = etw_sys::clock::counter() ^ etw_sys::clock::filetime().rotate_left(32) | 1;
-        seed = SEED.compare_exchange(0, new, Relaxed, Relaxed).map_or_else(|other| other, |_| new);
-    }
-    let count = COUNT.fetch_add(1, Relaxed) + 1;
-    guid([count | (ids >> 32) << 40, seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ ids >> 32])
+    guid(etw_sys::ids::create_activity())
 }
 
 /// Sets an activity for this thread until the scope ends, then restores the previous one.

@@ -9,37 +9,45 @@
 //! event!(APP, "ItemDone", level: Level::INFORMATION, u32("number", 7), str8("text", "seven"));
 //! ```
 
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 #![forbid(unsafe_code)]
 
 pub mod activity;
+mod attach;
 pub mod bridge;
 mod builder;
+#[cfg(target_os = "linux")]
 mod connection;
 mod control;
 mod enables;
+#[cfg(target_os = "linux")]
 mod extras;
 pub mod fields;
+#[cfg(target_os = "linux")]
 mod filters;
 mod macros;
 pub mod metadata;
 pub mod payload;
 mod provider;
 mod registry;
+#[cfg(target_os = "linux")]
 mod sink;
+#[cfg(target_os = "linux")]
 pub mod testing;
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests;
 mod write;
 
+#[cfg(target_os = "linux")]
+pub use attach::join_private_host;
 pub use builder::EventBuilder;
 pub use control::{Control, ControlCode};
 pub use enables::MAX_SESSIONS;
 pub use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode, guid_from_name};
+#[cfg(target_os = "linux")]
 pub use filters::PayloadCondition;
 pub use payload::Payload;
 pub use provider::{EventMetadata, Provider};
-pub use registry::join_private_host;
 pub use write::{MAX_RECORD_BYTES, Outcome};
 
 #[doc(hidden)]

@@ -1,5 +1,5 @@
-//! System calls, one module per operating system: memory maps of files, cache hints, and on Linux what live sessions
-//! need: shared memory, clocks, ids, sockets.
+//! System calls, one module per operating system: memory maps of files, cache hints, and what live sessions need: on Linux
+//! shared memory, clocks, ids and sockets, on Windows the functions of ETW.
 //!
 //! This is the only crate of the workspace with `unsafe` code. Everything it exports is safe to call, on one condition
 //! that no system enforces: a file must not change while it is mapped ([`FileMap`]).
@@ -20,6 +20,8 @@ mod map;
 mod page_errors;
 mod prefetch;
 pub mod vdso;
+#[cfg(windows)]
+mod windows;
 mod words;
 
 pub use atomic_ref::AtomicRef;
@@ -28,4 +30,6 @@ pub use linux::*;
 pub use map::FileMap;
 pub use page_errors::exit_on_page_error;
 pub use prefetch::{prefetch, prefetch_for_writing};
-pub use words::{bytes_of, bytes_of_mut};
+#[cfg(windows)]
+pub use windows::*;
+pub use words::{bytes_of, bytes_of_atomics, bytes_of_mut};

@@ -18,21 +18,31 @@
 //!
 //! [`profile`] turns recording profiles into sessions.
 //!
-//! The crate supports Linux only and is empty elsewhere.
+//! On Windows, whose kernel writes its events itself, the crate consists of [`profile`]; elsewhere it is empty.
 //!
 //! Out of scope: capturing events from the kernel and defining their classes, which `etw_kernel` does.
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 #![forbid(unsafe_code)]
 
+#[cfg(target_os = "linux")]
 mod clock;
+#[cfg(target_os = "linux")]
 mod feed;
 pub mod profile;
+#[cfg(target_os = "linux")]
 mod programs;
+#[cfg(target_os = "linux")]
 mod provider;
+#[cfg(target_os = "linux")]
 mod rare;
+#[cfg(target_os = "linux")]
 mod stacks;
+#[cfg(target_os = "linux")]
 mod thread;
+#[cfg(target_os = "linux")]
 mod translate;
+#[cfg(target_os = "linux")]
 mod wants;
 
+#[cfg(target_os = "linux")]
 pub use provider::provider;

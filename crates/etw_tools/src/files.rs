@@ -37,6 +37,13 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     std::fs::write(path, bytes).with_context(|| format!("{}: cannot be written", path.display()))
 }
 
+/// Returns the directory of the tools' saved data: `openetw` in the user's application data.
+#[cfg(windows)]
+pub(crate) fn config_directory() -> Result<PathBuf> {
+    let data = std::env::var_os("APPDATA").map(PathBuf::from).filter(|path| path.is_absolute());
+    Ok(data.context("no directory of application data; set APPDATA")?.join("openetw"))
+}
+
 /// Returns the directory of the tools' saved data: `openetw` in the configuration directory (`XDG_CONFIG_HOME`, else
 /// `~/.config`).
 #[cfg(target_os = "linux")]

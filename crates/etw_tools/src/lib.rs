@@ -1,42 +1,42 @@
 //! The Windows tracing tools under their own names: `etw logman …`, or a link `logman` to the program.
 //!
 //! Each tool has the options, output and exit codes of its Windows documentation. The tools that control sessions are
-//! available on Linux only.
+//! available on Linux and Windows.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(
-    not(target_os = "linux"),
+    not(any(target_os = "linux", windows)),
     allow(
         dead_code,
-        reason = "the tools that control sessions, which only Linux has, use more of what all share"
+        reason = "the tools that control sessions, which not all systems have, use more of what all share"
     )
 )]
 
 mod files;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod host;
 pub mod links;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod logger;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod logman;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod marks;
 mod options;
 mod page;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod run;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod session;
 mod tracefmt;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod tracelog;
 mod tracepdb;
 mod tracerpt;
 mod words;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod wpr;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod xperf;
 
 use std::ffi::{OsStr, OsString};
@@ -51,28 +51,28 @@ pub use page::{PageFormat, PageRequest, PageWriter};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
     /// Controls sessions and data collector sets.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     Logman,
     /// Formats messages of traces as text.
     Tracefmt,
     /// Controls sessions and the providers enabled in them.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     Tracelog,
     /// Makes files with the formats of WPP messages from PDB files.
     Tracepdb,
     /// Converts traces to CSV, XML or event logs, with a summary and a report.
     Tracerpt,
     /// Records by recording profiles.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     Wpr,
     /// Records kernel events by flags and groups, and analyses traces.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     Xperf,
 }
 
 impl Tool {
     /// All tools available on this system.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     pub const ALL: &'static [Tool] = &[
         Tool::Logman,
         Tool::Tracefmt,
@@ -83,23 +83,23 @@ impl Tool {
         Tool::Xperf,
     ];
     /// All tools available on this system.
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(any(target_os = "linux", windows)))]
     pub const ALL: &'static [Tool] = &[Tool::Tracefmt, Tool::Tracepdb, Tool::Tracerpt];
 
     /// Returns the tool's name, which is also the name of its link.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            #[cfg(target_os = "linux")]
+            #[cfg(any(target_os = "linux", windows))]
             Tool::Logman => "logman",
             Tool::Tracefmt => "tracefmt",
-            #[cfg(target_os = "linux")]
+            #[cfg(any(target_os = "linux", windows))]
             Tool::Tracelog => "tracelog",
             Tool::Tracepdb => "tracepdb",
             Tool::Tracerpt => "tracerpt",
-            #[cfg(target_os = "linux")]
+            #[cfg(any(target_os = "linux", windows))]
             Tool::Wpr => "wpr",
-            #[cfg(target_os = "linux")]
+            #[cfg(any(target_os = "linux", windows))]
             Tool::Xperf => "xperf",
         }
     }
@@ -118,16 +118,16 @@ impl Tool {
     #[must_use]
     pub fn run(self, words: &[OsString], page: PageWriter) -> ExitCode {
         let result = match self {
-            #[cfg(target_os = "linux")]
+            #[cfg(any(target_os = "linux", windows))]
             Tool::Logman => logman::run(words),
             Tool::Tracefmt => tracefmt::run(words),
-            #[cfg(target_os = "linux")]
+            #[cfg(any(target_os = "linux", windows))]
             Tool::Tracelog => tracelog::run(words),
             Tool::Tracepdb => tracepdb::run(words),
             Tool::Tracerpt => tracerpt::run(words, page),
-            #[cfg(target_os = "linux")]
+            #[cfg(any(target_os = "linux", windows))]
             Tool::Wpr => wpr::run(words),
-            #[cfg(target_os = "linux")]
+            #[cfg(any(target_os = "linux", windows))]
             Tool::Xperf => xperf::run(words),
         };
         match result {

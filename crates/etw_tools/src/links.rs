@@ -19,7 +19,7 @@ pub fn install(directory: &Path, replaces: bool) -> Result<()> {
     let taken: Vec<_> = Tool::ALL
         .iter()
         .filter(|_| !replaces)
-        .map(|tool| directory.join(tool.name()))
+        .map(|tool| directory.join(file_name(*tool)))
         .filter(|path| path.symlink_metadata().is_ok() && !is_link_to(path, &program))
         .collect();
     // Check all links before creating any.
@@ -27,7 +27,7 @@ pub fn install(directory: &Path, replaces: bool) -> Result<()> {
         bail!("{}: another file has this name; --force replaces it", path.display());
     }
     for tool in Tool::ALL {
-        let path = directory.join(tool.name());
+        let path = directory.join(file_name(*tool));
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(anyhow!(error).context(format!("{}: cannot be replaced", path.display())));
@@ -38,6 +38,11 @@ pub fn install(directory: &Path, replaces: bool) -> Result<()> {
         println!("{} -> {}", path.display(), program.display());
     }
     Ok(())
+}
+
+/// Returns the name of a tool's link, as the system's programs are named.
+fn file_name(tool: Tool) -> String {
+    format!("{}{}", tool.name(), std::env::consts::EXE_SUFFIX)
 }
 
 fn is_link_to(path: &Path, program: &Path) -> bool {

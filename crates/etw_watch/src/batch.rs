@@ -6,26 +6,24 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use etw_app::output;
-use etw_sys::EventFd;
-use etw_sys::poll::wait_readable;
-use std::os::fd::AsFd;
 
 use super::app::{App, Body, Table, View};
 use super::feed::{Feed, Inner};
 use super::model::Model;
 use super::save::Saving;
+use super::signals::Signals;
 use super::{PERIOD, saving_text};
 use crate::Options;
 
 /// Prints the tables `times` times, or until Ctrl-C for 0.
-pub(super) fn run(feed: &Feed, times: u64, options: &Options, signals: &EventFd) -> Result<()> {
+pub(super) fn run(feed: &Feed, times: u64, options: &Options, signals: &Signals) -> Result<()> {
     let mut printer = Printer::new(options)?;
     let mut number = 0;
     let mut begun = Instant::now();
     while times == 0 || number < times {
         number += 1;
         let left = PERIOD.saturating_sub(begun.elapsed());
-        if let Ok([true]) = wait_readable([signals.as_fd()], Some(left.max(Duration::from_millis(1)))) {
+        if signals.wait(left.max(Duration::from_millis(1))) {
             return Ok(());
         }
         let mut inner = feed.shared.lock();

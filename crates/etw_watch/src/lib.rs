@@ -1,12 +1,12 @@
 //! The live view of a machine's events, and the same view of files.
 //!
-//! [`run`] is the command `etw watch`. Live sessions exist on Linux only; elsewhere this crate is empty.
+//! [`run`] is the command `etw watch`. Live sessions exist on Linux and Windows only; elsewhere this crate is empty.
 //!
 //! One thread reads the events of a session or of files and adds them to the model; another thread draws the visible part.
 //! The drawing thread locks the model only to copy what it draws, so the reading thread never waits for the terminal.
 
 #![forbid(unsafe_code)]
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 
 mod app;
 mod batch;
@@ -19,6 +19,7 @@ mod pace;
 mod replay;
 mod save;
 mod session;
+mod signals;
 
 use std::fs::File;
 use std::io::IsTerminal;
@@ -33,8 +34,6 @@ use etw_app::recording::embed;
 use etw_app::schemas::{SchemaOptions, Schemas};
 use etw_app::text::grouped;
 use etw_app::{UsageError, input as inputs, output};
-use etw_sys::EventFd;
-use etw_sys::signals::{Signal, watch};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event;
 
@@ -45,6 +44,7 @@ use feed::Feed;
 use model::filter::Base;
 use save::Saving;
 use session::Session;
+use signals::Signals;
 
 /// Time between screen updates while no key is pressed.
 const FRAME: Duration = Duration::from_millis(200);
@@ -109,8 +109,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let is_quiet = options.session.is_none() && options.kernel.is_none();
     let base = Base::new(&filter, is_quiet);
-    let signals = watch(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
-    let signals = signals.context("cannot wait for signals")?;
+    let signals = Signals::new()?;
     let mut session = Session::begin(options, &schemas)?;
     let watched = watch_session(options, &mut session, &schemas, base, &signals);
     let ended = session.end();
@@ -134,7 +133,7 @@ fn watch_session(
     session: &mut Session,
     schemas: &Schemas,
     base: Base,
-    signals: &EventFd,
+    signals: &Signals,
 ) -> Result<()> {
     let mut feed = Feed::start(&session.name, &schemas.sources(), options.keep, base)?;
     if session.file().is_none()
@@ -167,7 +166,7 @@ fn in_terminal(
     session: &mut Session,
     schemas: &Schemas,
     view: View,
-    signals: &EventFd,
+    signals: &Signals,
 ) -> Result<()> {
     let terminal = ratatui::try_init();
     let shown = terminal.context("cannot use the terminal").and_then(|mut terminal| {
@@ -183,7 +182,7 @@ struct Watching<'w> {
     session: &'w mut Session,
     schemas: &'w Schemas,
     app: App,
-    signals: &'w EventFd,
+    signals: &'w Signals,
 }
 
 impl Watching<'_> {
@@ -214,7 +213,7 @@ impl Watching<'_> {
                 let mut inner = self.feed.shared.lock();
                 self.app.go_on(&mut inner.model);
             }
-            if self.app.is_over || self.signals.drain() > 0 {
+            if self.app.is_over || self.signals.have_come() {
                 return Ok(());
             }
             if self.feed.is_broken() {

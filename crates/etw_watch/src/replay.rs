@@ -3,11 +3,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use etw_app::UsageError;
 use etw_app::input as inputs;
 use etw_app::schemas::Schemas;
-use etw_sys::signals::{Signal, watch};
 use openetw::{EventFilter, FileTime, Trace};
 
 use super::batch::Printer;
@@ -17,6 +16,7 @@ use super::model::filter::Base;
 use super::model::{Lookup, Model};
 use super::pace::Pace;
 use super::session::Session;
+use super::signals::Signals;
 use crate::Options;
 
 /// Maximum number of periods for a gap in the trace. By then all rates are zero, and ended processes are gone.
@@ -29,8 +29,7 @@ pub(super) fn run(options: &Options, schemas: &Schemas, filter: &EventFilter) ->
     if let Some(times) = options.batch {
         return print(trace, model, times, options);
     }
-    let signals = watch(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
-    let signals = signals.context("cannot wait for signals")?;
+    let signals = Signals::new()?;
     let mut session = Session::of_files(&options.files);
     let end = trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
     let pace = Arc::new(Pace::new(options.speed, trace.start_time(), end));

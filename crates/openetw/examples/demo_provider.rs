@@ -1,23 +1,23 @@
 //! A program with a provider for the other examples to record: it writes an event `FileCreate` (id 12) and an event
 //! `FileRead` (id 15) every ten milliseconds. `cargo run --example demo_provider [SECONDS]`; the default is 10.
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 use openetw::{Keyword, Level, event, provider};
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 provider! {
     /// The provider, with a GUID derived from its name.
     static DEMO: "MyCompany.Demo";
 }
 
 /// Keyword of events about new files.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 const CREATE: Keyword = Keyword(0x10);
 /// Keyword of events about file contents.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 const CONTENT: Keyword = Keyword(0x20);
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 fn main() {
     let seconds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(10u64);
     DEMO.register();
@@ -30,7 +30,7 @@ fn main() {
     DEMO.unregister();
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 fn main() {
     println!("providers run on Linux");
 }

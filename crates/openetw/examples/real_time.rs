@@ -3,7 +3,7 @@
 //! PROVIDER is `(Name|{GUID})[:Level[:[!]EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]]`, by default `MyCompany.Demo`,
 //! which the example `demo_provider` writes.
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     use openetw::Trace;
     use openetw::export::{JsonWriter, Options};
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 fn main() {
-    println!("sessions run on Linux");
+    println!("sessions run on Linux and Windows");
 }

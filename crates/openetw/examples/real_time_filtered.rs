@@ -2,7 +2,7 @@
 //! checked where events are written, so unwanted events cost nothing. Run `cargo run --example real_time_filtered
 //! [SECONDS]` while the example `demo_provider` runs.
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     use openetw::session::{EnableBuilder, Filter, Runtime, SessionBuilder};
     use openetw::{KeywordSpec, Level, ProviderKey, ProviderSpec, Trace};
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 fn main() {
-    println!("sessions run on Linux");
+    println!("sessions run on Linux and Windows");
 }

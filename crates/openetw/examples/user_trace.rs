@@ -1,7 +1,7 @@
 //! A session, its providers and their callbacks in one object. Run `cargo run --example user_trace [SECONDS]` while the
 //! example `demo_provider` runs.
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     use openetw::Predicate;
     use openetw::session::{Filter, TracedProvider, UserTrace};
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 fn main() {
-    println!("sessions run on Linux");
+    println!("sessions run on Linux and Windows");
 }

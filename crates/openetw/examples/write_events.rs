@@ -4,24 +4,24 @@
 //! A program that others record (`etw record -p MyCompany.Requests -- ./program`) needs only the lines marked as
 //! needed.
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 use openetw::provider::{ControlCode, activity};
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 use openetw::session::{EnableBuilder, Runtime, SessionBuilder};
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 use openetw::{Keyword, Level, Opcode, Trace, event, provider};
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 provider! {
     /// Requests of this program. (Needed.)
     static REQUESTS: "MyCompany.Requests";
 }
 
 /// Keyword of events about the cache.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 const CACHE: Keyword = Keyword(0x1);
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = std::env::args().nth(1).unwrap_or_else(|| "write_events.etl".to_owned());
     let file = std::path::absolute(file)?;
@@ -42,7 +42,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     let status = runtime.controller().stop("Requests")?;
-    println!("{} events written, {} lost", status.events_written, status.events_lost);
     let mut read = 0;
     Trace::open_file(&file)?.for_each_layout(|event| {
         let is_ours = event.record.provider_id() == REQUESTS.guid();
@@ -50,12 +49,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             read += 1;
         }
     })?;
-    println!("{read} events read");
+    println!("{read} events read, {} lost", status.events_lost);
     Ok(())
 }
 
 /// Writes an activity with a start, a stop and an event in between.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 fn request(number: u32) {
     let scope = activity::Scope::new();
     let related = scope.parent();
@@ -67,7 +66,7 @@ fn request(number: u32) {
     event!(REQUESTS, "Request", level: Level::INFORMATION, opcode: Opcode::STOP, u32("number", number), u16("status", 200));
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 fn main() {
-    println!("sessions run on Linux");
+    println!("sessions run on Linux and Windows");
 }

@@ -7,9 +7,9 @@
 //! | feature | modules | purpose |
 //! |---|---|---|
 //! | `read` | the crate itself, `schema`, `etl`, `filter`, `relog`, `testing` | reading traces: files merged in time order, filters, schemas, rewriting |
-//! | `provider` | `provider`, `provider!`, `event!` | writing events (Linux) |
-//! | `session` | `session` | hosts, sessions, and enabling providers in them (Linux; includes `provider`) |
-//! | `kernel` | `kernel`, `profile` | the system's own events in sessions, and recording profiles (Linux; includes `session`) |
+//! | `provider` | `provider`, `provider!`, `event!` | writing events (Linux, Windows) |
+//! | `session` | `session` | hosts, sessions, and enabling providers in them (Linux; on Windows the system's own; includes `provider`) |
+//! | `kernel` | `kernel`, `profile` | the system's own events in sessions, and recording profiles (Linux, Windows; includes `session`) |
 //! | `export` | `export` | events as JSON, CSV, XML, Windows event logs, packet captures and text; timelines for other viewers (includes `read`) |
 //! | `columns` | `export::ColumnsWriter`, `tables::arrow` | events and tables as Parquet and Arrow files; compiles longer than everything else together (includes `analysis` and `export`) |
 //! | `analysis` | `analysis`, `symbols` | tables over the kernel's events, and the names of functions (includes `read`) |
@@ -134,7 +134,7 @@
 
 #![forbid(unsafe_code)]
 
-#[cfg(all(target_os = "linux", feature = "session"))]
+#[cfg(all(any(target_os = "linux", windows), feature = "session"))]
 pub mod session;
 
 pub use etw_event::{
@@ -223,7 +223,7 @@ pub mod etl {
     };
 }
 
-#[cfg(all(target_os = "linux", feature = "provider"))]
+#[cfg(all(any(target_os = "linux", windows), feature = "provider"))]
 pub use etw_provider::{event, provider};
 
 /// Writing events: providers, TraceLogging, activities.
@@ -238,13 +238,17 @@ pub use etw_provider::{event, provider};
 /// let outcome = EventBuilder::new("LineRead").add("line", fields::u32::FIELD, &7u32).write(provider);
 /// assert_eq!(outcome, Outcome::NotEnabled);
 /// ```
-#[cfg(all(target_os = "linux", feature = "provider"))]
+#[cfg(all(any(target_os = "linux", windows), feature = "provider"))]
 pub mod provider {
     pub use etw_provider::{
         Control, ControlCode, EventBuilder, EventDescriptor, EventMetadata, Guid, Keyword, Level,
         MAX_RECORD_BYTES, MAX_SESSIONS, Opcode, Outcome, Payload, Provider, activity, event, fields,
-        guid_from_name, metadata, payload, provider, testing,
+        guid_from_name, metadata, payload, provider,
     };
+
+    /// Sessions in memory, for tests of what a program writes (Linux).
+    #[cfg(target_os = "linux")]
+    pub use etw_provider::testing;
 }
 
 /// The system's own events, as those of the NT kernel logger.
@@ -258,16 +262,17 @@ pub mod provider {
 /// let flags: EnableFlags = EnableFlags::PROCESS | EnableFlags::CSWITCH;
 /// assert!(flags.contains(EnableFlags::PROCESS));
 /// ```
-#[cfg(all(target_os = "linux", feature = "kernel"))]
+#[cfg(all(any(target_os = "linux", windows), feature = "kernel"))]
 pub mod kernel {
     pub use etw_kernel::providers::KernelProvider;
     pub use etw_kernel::{
         EnableFlags, Flag, FlagError, Hook, Hooks, Selection, StackWalkError, StackWalks, Support,
     };
+    #[cfg(target_os = "linux")]
     pub use etw_system::provider;
 }
 
-/// Recording profiles (`.wprp`), and the parts of them that Linux can record.
+/// Recording profiles (`.wprp`), and the parts of them that this system can record.
 ///
 /// A [`Recording`](profile::Recording) is planned from profiles: it has the sessions to start, and the parts left out
 /// with the reasons.
@@ -282,7 +287,7 @@ pub mod kernel {
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[cfg(all(target_os = "linux", feature = "kernel"))]
+#[cfg(all(any(target_os = "linux", windows), feature = "kernel"))]
 pub mod profile {
     pub use etw_profile::{
         Buffers, CaptureState, Collector, CollectorKind, Definition, DetailLevel, ErrorKind, EventFilter,

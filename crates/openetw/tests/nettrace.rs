@@ -1,6 +1,7 @@
 //! Traces of .NET, compared with what another reader (TraceEvent) printed for them: every name with its number of
 //! events, and every field of the one event that it printed for each name.
 
+#![cfg(not(windows))]
 #![expect(clippy::expect_used, reason = "a helper that fails is a test that fails")]
 
 #[path = "published/compare.rs"]

@@ -1,5 +1,6 @@
 //! Timelines of a trace by the re-exported writers.
 
+#![cfg(not(windows))]
 #![cfg(feature = "export")]
 
 use etw_testkit::traces::{self, Kind, Recipe};

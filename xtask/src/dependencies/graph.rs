@@ -51,7 +51,12 @@ impl Graph {
         let version = output(Command::new("rustc").arg("-vV"))?;
         let host =
             version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc names no host")?;
-        Graph::read(&["--filter-platform", host])
+        Graph::of_target(host)
+    }
+
+    /// Returns what is built for a target.
+    pub(crate) fn of_target(target: &str) -> Result<Graph> {
+        Graph::read(&["--filter-platform", target])
     }
 
     /// Returns all packages.

@@ -13,9 +13,10 @@ use crate::dependencies::Graph;
 /// Starts of the names of files with licences.
 const NAMES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
 
-/// Returns each package that the programs contain with its licence, then each text once with the packages that have it.
-pub(super) fn linked_in() -> Result<String> {
-    let graph = Graph::of_host()?;
+/// Returns each package that the programs for a target (this system by default) contain with its licence, then each text once
+/// with the packages that have it.
+pub(super) fn linked_in(target: Option<&str>) -> Result<String> {
+    let graph = target.map_or_else(Graph::of_host, Graph::of_target)?;
     let mut packages = BTreeMap::new();
     for (_, name) in PROGRAMS {
         packages.extend(graph.linked_into(name)?.into_iter().map(|one| ((&one.name, &one.version), one)));

@@ -1,9 +1,11 @@
-//! Builds the Debian package and the tarball with the commands `etw` and `etw-view`, and tries the package.
+//! Builds the Debian package and the tarball with the commands `etw` and `etw-view`, and tries the package; or the archive
+//! for Windows.
 
 mod debian;
 mod licences;
 mod stage;
 mod trial;
+mod windows;
 
 use std::env::consts;
 use std::fs;
@@ -21,6 +23,9 @@ pub(crate) struct Options {
     /// Install the package into an empty Debian root and use it there (needs root and mmdebstrap).
     #[arg(long)]
     check: bool,
+    /// Build the programs for Windows and pack them as a zip file (needs gcc-mingw-w64-x86-64).
+    #[arg(long, conflicts_with_all = ["check", "programs"])]
+    windows: bool,
     /// Package the programs in this directory instead of building them.
     #[arg(long)]
     programs: Option<PathBuf>,
@@ -35,6 +40,9 @@ struct Release {
 
 /// Writes the package and the tarball to `target/dist`, and tries the package if asked to.
 pub(crate) fn run(options: &Options) -> Result<()> {
+    if options.windows {
+        return windows::run();
+    }
     let package = match &options.programs {
         Some(directory) => make(directory)?,
         None => {
@@ -56,7 +64,7 @@ pub(crate) fn smoke() -> Result<()> {
         None => {
             // Builds nothing after `cargo nextest run --workspace`.
             shell::run(&mut cargo(["test", "--workspace", "--no-run", "--quiet"]))?;
-            run(&Options { check: true, programs: Some(target_dir().join("debug")) })
+            run(&Options { check: true, windows: false, programs: Some(target_dir().join("debug")) })
         }
     }
 }

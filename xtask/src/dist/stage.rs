@@ -14,7 +14,7 @@ use crate::shell::{self, root};
 pub(super) const PROGRAMS: [(&str, &str); 2] = [("etw", "etw_cli"), ("etw-view", "etw_viewer")];
 
 /// Windows tools as which `etw` runs if called by their names.
-const TOOLS: [&str; 7] = ["logman", "tracefmt", "tracelog", "tracepdb", "tracerpt", "wpr", "xperf"];
+pub(super) const TOOLS: [&str; 7] = ["logman", "tracefmt", "tracelog", "tracepdb", "tracerpt", "wpr", "xperf"];
 
 /// Shells and the paths of their completions.
 const COMPLETIONS: [(&str, &str); 3] = [
@@ -60,7 +60,7 @@ pub(super) fn tree(programs: &Path, tree: &Path) -> Result<()> {
     }
     let doc = tree.join("usr/share/doc/openetw");
     write(&doc.join("changelog"), fs::read(root().join("CHANGELOG.md"))?)?;
-    write(&doc.join("THIRD-PARTY-LICENCES"), licences::linked_in()?)?;
+    write(&doc.join("THIRD-PARTY-LICENCES"), licences::linked_in(None)?)?;
     for name in ["changelog", "THIRD-PARTY-LICENCES"] {
         compress(&doc.join(name))?;
     }

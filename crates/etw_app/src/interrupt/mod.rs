@@ -3,7 +3,10 @@
 #[cfg(target_os = "linux")]
 #[path = "linux.rs"]
 mod system;
-#[cfg(not(target_os = "linux"))]
+#[cfg(windows)]
+#[path = "windows.rs"]
+mod system;
+#[cfg(not(any(target_os = "linux", windows)))]
 #[path = "elsewhere.rs"]
 mod system;
 

@@ -10,7 +10,9 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use anyhow::Result;
-use openetw::analysis::{JitFunction, KernelAddresses, UserAddresses};
+#[cfg(target_os = "linux")]
+use openetw::analysis::JitFunction;
+use openetw::analysis::{KernelAddresses, UserAddresses};
 use openetw::etl::encode::RecordBuilder;
 use openetw::etl::{BufferFlags, BufferHeader, BufferState, BufferType, EtlFile};
 use openetw::relog::EmbeddedSchemas;
@@ -18,6 +20,7 @@ use openetw::session::ProcessStatus;
 use openetw::symbols::KernelSymbols;
 use openetw::{ClockType, HookId, PointerSize, Ticks, Trace, classes};
 
+#[cfg(target_os = "linux")]
 use super::jit::{self, JitClock};
 use crate::schemas::Schemas;
 use crate::text::grouped;
@@ -53,8 +56,10 @@ pub struct Contents {
     user: UserAddresses,
     /// Whether the kernel recorded its system.
     has_build: bool,
+    #[cfg_attr(windows, expect(dead_code, reason = "functions of JIT compilers are not looked up"))]
     clock_type: ClockType,
     /// The session's start.
+    #[cfg_attr(windows, expect(dead_code, reason = "functions of JIT compilers are not looked up"))]
     first: Ticks,
     /// Time of the last record.
     last: Ticks,
@@ -115,7 +120,7 @@ pub fn look_through(path: &Path, schemas: &Schemas) -> Result<Contents> {
 
 /// Returns the kernel's event for a process (`Process_V4_TypeGroup1`).
 fn process_record(process: &ProcessStatus) -> RecordBuilder {
-    let name = process.image.rsplit('/').next().unwrap_or_default();
+    let name = process.image.rsplit(['/', '\\']).next().unwrap_or_default();
     let wide = |text: &str| text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
     let payload = [
         // UniqueProcessKey, ProcessId, ParentId, SessionId, ExitStatus (still active), DirectoryTableBase, Flags.
@@ -171,6 +176,7 @@ pub fn append(path: &Path, contents: &Contents, processes: &Processes) -> Result
     let records = records.chain(functions);
     // A description that exceeds the record size is left out; its events are then shown without a schema.
     let records: Vec<_> = records.filter_map(|record| record.time(contents.last).build().ok()).collect();
+    #[cfg(target_os = "linux")]
     if contents.user.processes().next().is_some() {
         let clock = JitClock::new(contents.clock_type, contents.first, contents.last);
         let functions = jit::functions(&contents.user, &clock);
@@ -183,6 +189,7 @@ pub fn append(path: &Path, contents: &Contents, processes: &Processes) -> Result
 }
 
 /// Returns the event for a function of a JIT compiler; without its lines if it is too large with them.
+#[cfg(target_os = "linux")]
 fn jit_record(function: &JitFunction, time: Ticks, max_bytes: usize) -> Option<Vec<u8>> {
     let mut forms = [true, false].into_iter();
     forms.find_map(|has_lines| {

@@ -1,7 +1,9 @@
 //! Recording: sessions that write trace files which can be read on any machine.
 
+#[cfg(target_os = "linux")]
 pub mod dotnet;
 pub mod embed;
+#[cfg(target_os = "linux")]
 mod jit;
 pub mod wait;
 
@@ -74,7 +76,8 @@ pub fn dump(name: &str, file: &Path, controller: &mut Controller) -> Result<Sess
     let has_stacks =
         |enabled: &EnableStatus| enabled.enable.properties.contains(EnableProperties::STACK_TRACE);
     let has_state = |enabled: &EnableStatus| is_of_kernel(enabled.provider) || has_stacks(enabled);
-    if has_flags || controller.enables(name)?.iter().any(has_state) {
+    // Windows writes the rundown of its kernel itself.
+    if cfg!(target_os = "linux") && (has_flags || controller.enables(name)?.iter().any(has_state)) {
         controller.capture_state(name, classes::SYSTEM_TRACE, Level(0), Keyword(0))?;
         sleep(RUNDOWN_TIME);
     }

@@ -3,16 +3,16 @@
 pub(crate) mod compare;
 pub(crate) mod export;
 pub(crate) mod index;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 pub(crate) mod record;
 pub(crate) mod relog;
 pub(crate) mod report;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 pub(crate) mod session;
 pub(crate) mod symbols;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 pub(crate) mod watch;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 pub(crate) mod write;
 
 use std::ffi::OsString;
@@ -84,15 +84,15 @@ Events of several files and sessions are merged in time order.")]
     #[command(after_help = export::EXAMPLES)]
     Export(Box<export::ExportArgs>),
     /// Record events of providers into a trace file
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     #[command(after_help = record::EXAMPLES)]
     Record(Box<record::RecordArgs>),
     /// Show events, processes, files, network, disks and processors live
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     #[command(after_help = watch::EXAMPLES)]
     Watch(Box<watch::WatchArgs>),
     /// Write one event
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     #[command(after_help = write::EXAMPLES)]
     Write(Box<write::WriteArgs>),
     /// Count events, bytes and rates by provider, event, process or another key
@@ -133,7 +133,7 @@ Events of several files and sessions are merged in time order.")]
     #[command(after_help = symbols::EXAMPLES)]
     Symbols(symbols::SymbolsArgs),
     /// Control sessions: start, stop, change and query them, and enable providers
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     #[command(subcommand)]
     Session(session::SessionCommand),
     /// Host sessions until Ctrl-C or SIGTERM
@@ -164,19 +164,19 @@ Descriptions of events for those who read them are added with `etw schema add My
     )]
     Mc(McArgs),
     /// Run logman: create, start, stop and query trace sessions (`etw logman -?`)
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Logman(ToolArgs),
     /// Run tracelog: control sessions and their providers (`etw tracelog -?`)
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Tracelog(ToolArgs),
     /// Run wpr: record with recording profiles (.wprp) (`etw wpr -help`)
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Wpr(ToolArgs),
     /// Run xperf: record kernel events by flags and groups (`etw xperf -?`)
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Xperf(ToolArgs),
     /// Run tracefmt: format the messages of traces (`etw tracefmt -?`)
@@ -341,10 +341,10 @@ pub(crate) enum ProviderCommand {
   etw provider list --format json | jq .Name")]
     List {
         /// List the providers registered with the running host, with their processes and sessions.
-        #[cfg(target_os = "linux")]
+        #[cfg(any(target_os = "linux", windows))]
         #[arg(long)]
         registered: bool,
-        #[cfg(target_os = "linux")]
+        #[cfg(any(target_os = "linux", windows))]
         #[command(flatten)]
         instance: session::InstanceArgs,
         /// List only providers whose name or GUID contains this text.

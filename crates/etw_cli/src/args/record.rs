@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+#[cfg(target_os = "linux")]
 use etw_app::recording::dotnet::Target;
 use etw_app::text::{bytes, duration};
 
@@ -49,6 +50,12 @@ Recording stops when COMMAND exits (its exit status is passed on), after --for, 
 If a daemon runs (etw daemon), it hosts the session; otherwise the command does.
 The exit status is 1 if recording failed. The last line and the file report lost events.";
 
+/// The options other than -p that say what to record.
+#[cfg(target_os = "linux")]
+const OTHER_SOURCES: [&str; 3] = ["kernel", "profile", "dotnet"];
+#[cfg(windows)]
+const OTHER_SOURCES: [&str; 2] = ["kernel", "profile"];
+
 /// The arguments of `etw record`.
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
@@ -56,7 +63,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, short, value_name = "FILE", default_value = "trace.etl")]
     pub(crate) output: PathBuf,
     /// Record the events of a provider; repeat for several providers.
-    #[arg(long, short, value_name = "PROVIDER", required_unless_present_any = ["kernel", "profile", "dotnet"])]
+    #[arg(long, short, value_name = "PROVIDER", required_unless_present_any = OTHER_SOURCES)]
     pub(crate) provider: Vec<String>,
     /// Record kernel events by these flags, joined by +, named as in xperf, logman and wpr.
     #[arg(long, short, value_name = "FLAGS")]
@@ -69,10 +76,12 @@ pub(crate) struct RecordArgs {
     pub(crate) profile: Vec<String>,
     /// Record a running .NET program, by the diagnostics socket of its runtime (.NET Core 3.1 and later): a process id, or
     /// `all` for those of this user, also those that start meanwhile. Its events are merged into the file at the end.
+    #[cfg(target_os = "linux")]
     #[arg(long, value_name = "PID|all")]
     pub(crate) dotnet: Vec<Target>,
     /// With --dotnet: record the events of this provider (hexadecimal KEYWORDS, LEVEL from 0 to 5) instead of the runtime's
     /// GC, methods, exceptions, locks and thread pool, and samples of its threads; repeat for several.
+    #[cfg(target_os = "linux")]
     #[arg(long, value_name = "NAME[:KEYWORDS[:LEVEL[:ARGS]]]", requires = "dotnet")]
     pub(crate) dotnet_provider: Vec<String>,
     /// Stop after this time: 10s, 500ms, 2m. COMMAND keeps running.

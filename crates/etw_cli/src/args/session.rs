@@ -7,18 +7,21 @@ use etw_app::enabling::Wants;
 
 use super::{Format, SchemaArgs};
 
-/// Arguments that name the instance of the daemon.
+/// Arguments that name the instance of the daemon; Windows has one.
 #[derive(Debug, Args, Clone)]
 pub(crate) struct InstanceArgs {
     /// Use the system's instance (/run/openetw); the default for root.
+    #[cfg(target_os = "linux")]
     #[arg(long, conflicts_with = "user")]
     pub(crate) system: bool,
     /// Use the user's instance, even as root.
+    #[cfg(target_os = "linux")]
     #[arg(long)]
     pub(crate) user: bool,
 }
 
 /// The arguments of `etw daemon`.
+#[cfg(target_os = "linux")]
 #[derive(Debug, Args)]
 pub(crate) struct DaemonArgs {
     #[command(flatten)]
@@ -63,7 +66,7 @@ pub(crate) enum SessionCommand {
     #[command(after_help = "Examples:
   etw session list
   etw session list --format json | jq -r .Name")]
-    List(ListArgs),
+    List(ListSessionsArgs),
     /// Change a running session
     #[command(after_help = "Examples:
   etw session update MySession --max-buffers 256 --flush-timer 0.1
@@ -108,6 +111,21 @@ pub(crate) struct NamesArgs {
     /// Names of sessions, ignoring case.
     #[arg(required = true, value_name = "SESSION")]
     pub(crate) sessions: Vec<String>,
+    #[command(flatten)]
+    pub(crate) common: ListArgs,
+}
+
+/// The arguments of `etw session list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListSessionsArgs {
+    /// List only the sessions that a program of OpenETW left running when it was ended.
+    #[cfg(windows)]
+    #[arg(long)]
+    pub(crate) orphans: bool,
+    /// With --orphans: stop them.
+    #[cfg(windows)]
+    #[arg(long, requires = "orphans")]
+    pub(crate) stop: bool,
     #[command(flatten)]
     pub(crate) common: ListArgs,
 }

@@ -12,16 +12,16 @@ pub(crate) mod info;
 pub(crate) mod install_dev;
 pub(crate) mod mc;
 pub(crate) mod provider;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 pub(crate) mod record;
 pub(crate) mod relog;
 pub(crate) mod report;
 pub(crate) mod schema;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 pub(crate) mod session;
 pub(crate) mod stats;
 pub(crate) mod symbols;
 pub(crate) mod tables;
 pub(crate) mod view;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 pub(crate) mod write;

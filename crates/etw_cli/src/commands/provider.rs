@@ -16,7 +16,7 @@ use crate::args::{Format, ProviderCommand};
 pub(crate) fn run(command: &ProviderCommand) -> Result<()> {
     let mut out = Vec::new();
     match command {
-        #[cfg(target_os = "linux")]
+        #[cfg(any(target_os = "linux", windows))]
         ProviderCommand::List { pattern, format, registered: true, instance, .. } => {
             super::session::put_registered(&mut out, pattern.as_deref(), *format, instance)?;
         }

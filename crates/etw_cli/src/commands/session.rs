@@ -35,6 +35,13 @@ pub(crate) fn run(command: &SessionCommand) -> Result<()> {
 }
 
 /// Returns the instance that the arguments select.
+#[cfg(windows)]
+pub(crate) fn instance(_: &InstanceArgs) -> Instance {
+    Instance::default_of_user()
+}
+
+/// Returns the instance that the arguments select.
+#[cfg(target_os = "linux")]
 pub(crate) fn instance(args: &InstanceArgs) -> Instance {
     match (Instance::named(), args.system, args.user) {
         (Some(named), ..) => named,
@@ -64,10 +71,21 @@ fn act(command: &SessionCommand, out: &mut Vec<u8>) -> Result<()> {
             }
             Ok(())
         }
+        #[cfg(windows)]
+        SessionCommand::List(args) if args.orphans => {
+            let mut controller = connect(&args.common.instance)?;
+            let mut orphans = controller.orphans()?;
+            if args.stop {
+                for orphan in &mut orphans {
+                    *orphan = controller.stop(&orphan.properties.logger_name)?;
+                }
+            }
+            put_list(out, &orphans, args.common.format)
+        }
         SessionCommand::List(args) => {
-            let mut sessions = connect(&args.instance)?.list()?;
+            let mut sessions = connect(&args.common.instance)?.list()?;
             sessions.sort_by(|a, b| a.properties.logger_name.cmp(&b.properties.logger_name));
-            put_list(out, &sessions, args.format)
+            put_list(out, &sessions, args.common.format)
         }
         SessionCommand::Update(args) => update(args, out),
         SessionCommand::Dump(args) => {

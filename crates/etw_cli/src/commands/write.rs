@@ -42,6 +42,8 @@ pub(crate) fn run(args: &WriteArgs) -> Result<()> {
         Outcome::TooLarge => {
             bail!("event lost: it is larger than 65535 bytes or than a session's buffer")
         }
+        #[cfg(windows)]
+        Outcome::Unsupported => bail!("Windows does not let a provider write such an event"),
     }
 }
 
@@ -91,8 +93,10 @@ fn typed(event: EventBuilder, name: &str, kind: &str, text: &str) -> Result<Even
                     Ok(event.add(name, fields::$field::FIELD, &fields::$field::value(value)))
                 })*
                 $(kind if kind.strip_suffix("[]") == Some(stringify!($field)) => {
-                    let texts = text.split(',').filter(|_| !text.is_empty());
-                    let values = texts.map($parse).collect::<Result<Vec<_>, String>>()?;
+                    let mut values = Vec::new();
+                    for text in text.split(',').filter(|_| !text.is_empty()) {
+                        values.push($parse(text)?);
+                    }
                     Ok(event.add(name, fields::$slice::FIELD, &fields::$slice::value(&values)))
                 })*
                 "binary" => {

@@ -8,8 +8,8 @@ use etw_event::{Clock, FileTime, Origin};
 use etw_sys::{bytes_of, bytes_of_mut};
 
 use super::changes::{self, Address, Opened, SessionEnd};
-use super::channel::Awaited;
-use super::{Channel, SessionError, Sink};
+use super::channel::{Awaited, broken};
+use super::{Channel, Sink};
 use crate::merge::scale::Scale;
 
 /// One session.
@@ -153,7 +153,7 @@ impl Session {
                 Ok(None) => break,
                 Err(source) => {
                     let session = self.address.name.clone();
-                    self.end(SessionEnd::Broken(SessionError::Ring { session, source }));
+                    self.end(SessionEnd::Broken(broken(session, source)));
                     break;
                 }
             };

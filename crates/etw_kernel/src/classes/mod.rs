@@ -30,6 +30,7 @@ mod file_io;
 #[cfg(test)]
 mod fixtures;
 mod image;
+#[cfg(target_os = "linux")]
 pub mod linux;
 mod network;
 mod page_fault;

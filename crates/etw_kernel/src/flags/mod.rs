@@ -284,7 +284,9 @@ const fn refused(
     logman: &'static str,
     reason: &'static str,
 ) -> Flag {
-    Flag { bit, name, xperf, wpr, logman, support: Support::Refused(reason) }
+    // Windows has all flags.
+    let support = if cfg!(windows) { Support::Control } else { Support::Refused(reason) };
+    Flag { bit, name, xperf, wpr, logman, support }
 }
 
 impl Selection {
@@ -327,6 +329,7 @@ fn named(text: &str) -> Result<EnableFlags, FlagError> {
 /// profiles.
 pub(crate) fn of_further_words(is: impl Fn(&str, &str) -> bool) -> Option<FlagError> {
     let (flag, _, reason) = OF_FURTHER_WORDS.iter().find(|(xperf, wpr, _)| is(xperf, wpr))?;
+    let reason = if cfg!(windows) { "it is not in the first word of the group masks" } else { reason };
     Some(FlagError::Refused { flag, reason })
 }
 

@@ -138,8 +138,11 @@ impl KernelProvider {
 }
 
 /// Returns why Linux does not support a provider of the Windows kernel with this name; `None` for supported providers
-/// and for those that are not the kernel's.
+/// and for those that are not the kernel's. Windows supports all.
 pub fn refusal(name: &str) -> Option<&'static str> {
+    if cfg!(windows) {
+        return None;
+    }
     let is_given = KernelProvider::ALL.iter().any(|provider| provider.name == name);
     if let Some(system) = SystemProvider::ALL.iter().find(|provider| provider.name == name) {
         return (!system.is_supported()).then_some("Linux has no such events, or they are not captured yet");

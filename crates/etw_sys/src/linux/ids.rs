@@ -5,9 +5,11 @@
 
 use std::cell::Cell;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 use std::{io, ptr};
+
+use super::clock;
 
 /// What every event has of its thread. It is one variable, since in a shared library each costs a call.
 struct OfThread {
@@ -29,6 +31,23 @@ pub fn activity() -> [u64; 2] {
 /// Sets the thread's activity and returns the previous one.
 pub fn replace_activity(activity: [u64; 2]) -> [u64; 2] {
     OF_THREAD.with(|thread| thread.activity.replace(activity))
+}
+
+/// Returns a new activity id, unique on this machine: a random number of the process combined with a counter.
+pub fn create_activity() -> [u64; 2] {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    static SEED: AtomicU64 = AtomicU64::new(0);
+    let process = thread_and_process() >> 32;
+    let mut seed = SEED.load(Ordering::Relaxed);
+    if seed == 0 {
+        // The first thread sets the seed; the child of a fork has another process id.
+        let new = clock::counter() ^ clock::filetime().rotate_left(32) | 1;
+        seed = SEED
+            .compare_exchange(0, new, Ordering::Relaxed, Ordering::Relaxed)
+            .map_or_else(|other| other, |_| new);
+    }
+    let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
+    [count | process << 40, seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ process]
 }
 
 #[inline(always)]

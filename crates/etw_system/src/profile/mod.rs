@@ -1,4 +1,4 @@
-//! Recording profiles (`.wprp`), and the parts of them that Linux can record.
+//! Recording profiles (`.wprp`), and the parts of them that this system can record.
 //!
 //! A [`Recording`] is planned from profiles: it has the sessions to start, and the parts left out with the reasons.
 //!
@@ -28,9 +28,14 @@ pub fn built_in() -> Result<ProfileFile<'static>, ProfileError> {
     ProfileFile::parse(include_str!("built_in.wprp"))
 }
 
-/// Returns the reason why a built-in profile of `wpr` on Windows is unavailable.
+/// Returns the reason why a built-in profile of Windows' own `wpr` is unavailable.
 pub fn refusal(name: &str) -> Option<&'static str> {
     let (_, reason) = REFUSED.iter().find(|(refused, _)| refused.eq_ignore_ascii_case(name))?;
+    if cfg!(windows) {
+        return Some(
+            "it is not built in here; export it from Windows' own wpr, and name it as FILE.wprp!NAME",
+        );
+    }
     Some(reason)
 }
 

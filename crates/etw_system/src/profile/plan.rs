@@ -1,4 +1,4 @@
-//! The parts of profiles that Linux can record: sessions with flags, stacks and providers.
+//! The parts of profiles that this system can record: sessions with flags, stacks and providers.
 
 use std::fmt;
 
@@ -13,6 +13,14 @@ use etw_profile::{
 
 /// Default buffer size in KiB, as in `wpr`'s own profiles.
 const BUFFER_SIZE_KIB: u32 = 1024;
+
+/// Why flags outside of `EnableFlags` are not set on Windows.
+const FURTHER_WORD: &str = "it is not in the first word of the group masks";
+
+/// Returns the reason that holds on this system.
+const fn here(linux: &'static str, windows: &'static str) -> &'static str {
+    if cfg!(windows) { windows } else { linux }
+}
 
 /// A plan for recording several profiles together.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -62,7 +70,7 @@ impl fmt::Display for LeftOut {
 }
 
 impl Recording {
-    /// Plans the recording of these profiles on Linux. Collectors with the same name become one session with the larger
+    /// Plans the recording of these profiles on this system. Collectors with the same name become one session with the larger
     /// of their settings.
     pub fn new(profiles: &[Profile]) -> Recording {
         let mut recording = Recording::default();
@@ -129,7 +137,10 @@ impl Recording {
                 // The upper three bits select the word.
                 match (mask >> 29, EnableFlags(*mask)) {
                     (0, more) if more.hooks().is_ok() => flags |= more,
-                    _ => self.leave_out(&format!("keyword {mask:#x}"), "Linux has nothing for this flag"),
+                    _ => self.leave_out(
+                        &format!("keyword {mask:#x}"),
+                        here("Linux has nothing for this flag", FURTHER_WORD),
+                    ),
                 }
             }
             for stack in &provider.stacks {
@@ -138,17 +149,24 @@ impl Recording {
                     Err(StackWalkError::Without(_)) => {
                         self.leave_out(&format!("stack {stack}"), "Linux reports mappings without a stack");
                     }
-                    Err(_) => self.leave_out(&format!("stack {stack}"), "Linux has no such event"),
+                    Err(_) => self.leave_out(
+                        &format!("stack {stack}"),
+                        here("Linux has no such event", "its hook id is unknown here; use a custom stack"),
+                    ),
                 }
             }
             for hook in &provider.custom_stacks {
-                match u16::try_from(*hook).ok().and_then(|hook| StackWalks::of(&[hook]).ok()) {
-                    Some(walks) => stacks.extend_from_slice(walks.hook_ids()),
-                    None => self.leave_out(&format!("stack {hook:#06x}"), "Linux has no such event"),
+                match u16::try_from(*hook) {
+                    // Windows has more events than are known here.
+                    Ok(hook) if cfg!(windows) || StackWalks::of(&[hook]).is_ok() => stacks.push(hook),
+                    _ => self.leave_out(&format!("stack {hook:#06x}"), "there is no such event"),
                 }
             }
             if !provider.pool_tags.is_empty() {
-                self.leave_out(&format!("pool tags {}", provider.pool_tags.join(", ")), "Linux has no pools");
+                self.leave_out(
+                    &format!("pool tags {}", provider.pool_tags.join(", ")),
+                    here("Linux has no pools", FURTHER_WORD),
+                );
             }
         }
         (flags, stacks)
@@ -159,12 +177,12 @@ impl Recording {
         if collector.kind == CollectorKind::Heap {
             self.leave_out(
                 &format!("heap collector {}", collector.name),
-                "Linux reports no heap allocations",
+                here("Linux reports no heap allocations", "heap sessions are not started here"),
             );
         }
         for counter in &collector.hardware_counters {
             let what = format!("hardware counters {}", counter.counters.join(", "));
-            self.leave_out(&what, "its events are not captured on Linux yet");
+            self.leave_out(&what, "hardware counters are not recorded yet");
         }
         if collector.caches_stacks {
             self.leave_out("StackCaching", "each event carries its whole stack");

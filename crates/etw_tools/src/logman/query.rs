@@ -372,10 +372,21 @@ fn show_provider(name: &str, out: &mut Vec<u8>) -> Result<()> {
     }
     writeln!(out, "\n{:<19} Image\n{LINE}", "PID")?;
     for pid in registered.iter().flat_map(|status| &status.pids) {
-        let image = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-        writeln!(out, "{:<19} {}", format!("{pid:#010x}"), image.display())?;
+        writeln!(out, "{:<19} {}", format!("{pid:#010x}"), image_of(*pid))?;
     }
     Ok(writeln!(out)?)
+}
+
+/// Returns the path of a process's program; empty if it cannot be determined.
+#[cfg(target_os = "linux")]
+fn image_of(pid: u32) -> String {
+    std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default().display().to_string()
+}
+
+/// Returns the path of a process's program; empty if it cannot be determined.
+#[cfg(windows)]
+fn image_of(pid: u32) -> String {
+    etw_sys::process::image(pid).unwrap_or_default()
 }
 
 fn put_table(

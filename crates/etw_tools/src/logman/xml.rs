@@ -1,7 +1,7 @@
 //! Data collector sets as XML, in the format of `logman export` and `logman import` on Windows.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use openetw::session::{LogFileMode, SessionClock};
 use openetw::{Guid, Level};
@@ -138,7 +138,7 @@ fn collector(root: &Element, element: &Element, directory: &str) -> Result<Colle
 fn file_of(directory: &str, name: &str) -> Result<PathBuf, String> {
     let name = name.rsplit('\\').next().unwrap_or_default();
     let name = if name.contains('.') { name.to_owned() } else { format!("{name}.etl") };
-    match directory.starts_with('/') {
+    match Path::new(directory).is_absolute() {
         true => Ok(PathBuf::from(directory).join(name)),
         false => std::path::absolute(&name).map_err(|error| error.to_string()),
     }

@@ -161,11 +161,11 @@ fn stop_all(known: &Known, out: &mut Vec<u8>) -> Result<()> {
 fn add_autologger(name: &str, options: &Options, known: &Known, out: &mut Vec<u8>) -> Result<()> {
     let plan = command::plan(name, options, known, host::running()?.as_mut())?;
     let file = autologger::add(name, &plan)?;
-    writeln!(
-        out,
-        "{}: the daemon starts it at its own start (`etw daemon --autologgers DIR`)",
-        file.display()
-    )?;
+    let when = match cfg!(windows) {
+        true => "Windows starts it at the next boot",
+        false => "the daemon starts it at its own start (`etw daemon --autologgers DIR`)",
+    };
+    writeln!(out, "{}: {when}", file.display())?;
     Ok(())
 }
 

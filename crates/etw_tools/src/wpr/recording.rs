@@ -1,7 +1,6 @@
 //! A recording, from its start to its file.
 
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -169,8 +168,7 @@ impl Recorder {
         let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let name = format!("openetw-wpr-{}-{}-{nanos:x}", self.instance, std::process::id());
         let folder = std::path::absolute(parent)?.join(name);
-        let made = fs::DirBuilder::new().mode(0o700).create(&folder);
-        made.with_context(|| format!("{}: cannot be created", folder.display()))?;
+        create_private(&folder).with_context(|| format!("{}: cannot be created", folder.display()))?;
         Ok(folder)
     }
 
@@ -330,7 +328,26 @@ fn plan(
     Ok(Plan { builder, enables: enables(&planned.providers, known, controller)? })
 }
 
+/// Creates a directory that only the user can read.
+#[cfg(unix)]
+fn create_private(folder: &Path) -> std::io::Result<()> {
+    std::os::unix::fs::DirBuilderExt::mode(&mut fs::DirBuilder::new(), 0o700).create(folder)
+}
+
+/// Creates a directory with the rights of its parent, which for temporary files is the user's own.
+#[cfg(windows)]
+fn create_private(folder: &Path) -> std::io::Result<()> {
+    fs::create_dir(folder)
+}
+
 /// Returns the memory of this machine in MiB.
+#[cfg(windows)]
+pub(super) fn memory_mib() -> u64 {
+    etw_sys::process::physical_memory_bytes() >> 20
+}
+
+/// Returns the memory of this machine in MiB.
+#[cfg(target_os = "linux")]
 pub(super) fn memory_mib() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));

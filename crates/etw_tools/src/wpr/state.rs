@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use openetw::profile::LoggingMode;
-use openetw::session::Instance;
 use openetw::{Guid, Keyword, Level};
 use serde_json::{Value, json};
 
@@ -39,8 +38,15 @@ pub(super) struct Capture {
 }
 
 /// Returns the file with the state of a recording, next to the socket of the host that runs its sessions.
+#[cfg(target_os = "linux")]
 pub(super) fn file(instance_name: &str) -> PathBuf {
-    Instance::default_of_user().directory().join(format!("wpr-{instance_name}.json"))
+    openetw::session::Instance::default_of_user().directory().join(format!("wpr-{instance_name}.json"))
+}
+
+/// Returns the file with the state of a recording, in the directory that the user alone may write to.
+#[cfg(windows)]
+pub(super) fn file(instance_name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("openetw-wpr-{instance_name}.json"))
 }
 
 impl State {

@@ -16,7 +16,7 @@ use etw_controller::{
 #[cfg(feature = "kernel")]
 use etw_kernel::EnableFlags;
 
-use super::{Runtime, RuntimeError};
+use super::{Runtime, RuntimeError, runtime};
 
 /// A real-time session with the events of providers, as krabsetw's `user_trace`: its providers and their callbacks.
 ///
@@ -270,11 +270,8 @@ impl<'f, K> LiveTrace<'f, K> {
         }
         let mut runtime = Runtime::connect_or_host_at(&self.instance)?;
         self.session.start(runtime.controller())?;
-        let mut trace = self
-            .reading
-            .session_at(self.instance.directory(), &self.name)
-            .statistics_handle(&self.counts)
-            .open()?;
+        let reading = runtime::reading(self.reading, &self.instance, &self.name);
+        let mut trace = reading.statistics_handle(&self.counts).open()?;
         for enable in &self.enables {
             runtime.controller().enable(&self.name, enable)?;
         }

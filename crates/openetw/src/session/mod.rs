@@ -20,6 +20,8 @@
 mod live;
 mod runtime;
 
+#[cfg(windows)]
+pub use etw_controller::Autologger;
 pub use etw_controller::{
     Controller, ControllerError, Enable, EnableBuilder, EnableProperties, EnableStatus, ErrorKind, Failure,
     Filter, Instance, LayoutField, LogFileMode, PayloadFilter, PayloadLayout, PayloadLayoutError,
@@ -27,6 +29,7 @@ pub use etw_controller::{
     ProviderSpecError, ProviderStatus, SessionBuilder, SessionClock, SessionProperties, SessionState,
     SessionStatus, SessionUpdate, payload_layout,
 };
+#[cfg(target_os = "linux")]
 pub use etw_session::host::{
     Access, Description, Host, HostError, HostLimits, HostOptions, HostThread, Right, SystemProvider,
     SystemWants,

@@ -1,5 +1,6 @@
 //! Rewritten traces, compared with their sources event by event, as JSON.
 
+#![cfg(not(windows))]
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod edits;

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use etw_app::enabling::{kernel_flags, stack_tracing, wanted};
 use etw_app::profiles;
 use etw_app::providers::Known;
+#[cfg(target_os = "linux")]
 use etw_app::recording::dotnet::DotNet;
 use etw_app::recording::embed::{self, Contents, Processes};
 use etw_app::recording::wait::{Event, Waiting};
@@ -55,6 +56,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
         schemas: &schemas,
         processes: Processes::new(),
         missing: Vec::new(),
+        #[cfg(target_os = "linux")]
         dotnet: None,
     };
     begin(builder, &recording.name, &enables, recording.controller)?;
@@ -63,6 +65,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     if let Some(expression) = &args.trigger {
         recording.watch_for(expression, &enables, &waiting)?;
     }
+    #[cfg(target_os = "linux")]
     if !args.dotnet.is_empty() {
         match DotNet::start(&args.dotnet, &args.dotnet_provider, &recording.path) {
             Ok(dotnet) => recording.dotnet = Some(dotnet),
@@ -84,14 +87,19 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     }
     let end = recording.run(&mut waiting, start)?;
     let took = start.elapsed();
+    #[cfg_attr(windows, expect(unused_mut, reason = "only recordings of .NET programs add an error"))]
     let mut error = recording.finish(end.is_over);
+    #[cfg(target_os = "linux")]
     if let Some(Err(failure)) = recording.dotnet.take().map(|dotnet| dotnet.finish(&recording.path)) {
         error.get_or_insert(format!("{failure:#}"));
     }
     let is_whole = error.is_none();
     let contents = recording.complete(&recording.path)?;
     let asked = args.provider.iter().chain(&args.kernel).chain(&args.profile);
+    #[cfg(target_os = "linux")]
     let dotnet = (!args.dotnet.is_empty()).then_some(".NET");
+    #[cfg(windows)]
+    let dotnet = None;
     let asked: Vec<&str> = asked.map(String::as_str).chain(dotnet).collect();
     let is_of_kernel = !kernel.is_empty();
     Summary { contents: &contents, took, path: &args.output, error, asked: &asked, is_of_kernel }.print();
@@ -146,6 +154,7 @@ struct Recording<'r> {
     /// Missing kernel events that have been reported.
     missing: Vec<String>,
     /// Sessions in .NET programs.
+    #[cfg(target_os = "linux")]
     dotnet: Option<DotNet>,
 }
 
@@ -185,6 +194,7 @@ impl Recording<'_> {
                     Ok(status) => {
                         // Once the session stops by itself, its processes cannot be queried.
                         self.ask_for_processes();
+                        #[cfg(target_os = "linux")]
                         if let Some(dotnet) = &mut self.dotnet {
                             dotnet.look_for_new();
                         }

@@ -15,6 +15,10 @@ use super::Awaited;
 #[derive(Debug)]
 pub(crate) struct Channel(Infallible);
 
+pub(crate) fn broken(session: String, source: RingError) -> SessionError {
+    SessionError::Ring { session, source }
+}
+
 impl Channel {
     pub(crate) fn open(session: &str, _: Option<&Path>) -> Result<Channel, SessionError> {
         Err(SessionError::Unsupported { session: session.to_owned() })

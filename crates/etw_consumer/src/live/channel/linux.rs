@@ -31,6 +31,11 @@ pub(crate) struct Channel {
     is_host_gone: bool,
 }
 
+/// Returns the error of a session whose ring is broken.
+pub(crate) fn broken(session: String, source: RingError) -> SessionError {
+    SessionError::Ring { session, source }
+}
+
 /// The parts of a channel that a host sends when it opens a session.
 #[derive(Debug)]
 pub(crate) struct Parts {
@@ -127,8 +132,7 @@ impl Channel {
             data_ready: EventFd::from_file(data_ready).map_err(&memory)?,
             space_free: EventFd::from_file(space_free).map_err(&memory)?,
         };
-        Channel::new(channel, header, parts)
-            .map_err(|source| SessionError::Ring { session: session.to_owned(), source })
+        Channel::new(channel, header, parts).map_err(|source| broken(session.to_owned(), source))
     }
 
     /// Returns the session's first buffer.

@@ -3,21 +3,24 @@
 #[cfg(target_os = "linux")]
 #[path = "linux.rs"]
 mod system;
-#[cfg(not(target_os = "linux"))]
+#[cfg(windows)]
+#[path = "windows/mod.rs"]
+mod system;
+#[cfg(not(any(target_os = "linux", windows)))]
 #[path = "elsewhere.rs"]
 mod system;
 
 pub(crate) use system::Channel;
 #[cfg(test)]
 pub(super) use system::Parts;
-pub(super) use system::Waiter;
+pub(super) use system::{Waiter, broken};
 
 use etw_etl::EtlFile;
 
 use super::SessionError;
 
 /// A session that a [`Waiter`] can wait for.
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is awaited without live sessions"))]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux waits for each session apart"))]
 pub(super) trait Awaited {
     /// Returns the connection to the session.
     fn channel(&mut self) -> &mut Channel;

@@ -1,17 +1,20 @@
 //! Events that end a recording (exit of the program, time, Ctrl-C, a trigger) or write a file meanwhile.
 
+#[cfg(target_os = "linux")]
+#[path = "linux.rs"]
+mod system;
+#[cfg(windows)]
+#[path = "windows.rs"]
+mod system;
+
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
-use etw_sys::poll::wait_readable;
-use etw_sys::signals::{Signal, watch};
+use anyhow::{Result, anyhow};
 
 /// Interval of checks of the session.
 const TICK: Duration = Duration::from_millis(500);
@@ -67,24 +70,7 @@ impl Waiting {
     /// Fails if the signal handler cannot be installed.
     pub fn new() -> Result<Waiting> {
         let (sender, receiver) = channel();
-        let of = |signals| watch(signals).context("cannot wait for signals");
-        let told = [
-            (of(&[Signal::Interrupt])?, Told::Interrupted),
-            (of(&[Signal::Terminate, Signal::Hangup])?, Told::Event(Event::Ended)),
-            (of(&[Signal::User1])?, Told::Event(Event::Dump)),
-        ];
-        let signals = sender.clone();
-        let look = move || {
-            let [(a, _), (b, _), (c, _)] = &told;
-            while let Ok(ready) = wait_readable([a.as_fd(), b.as_fd(), c.as_fd()], None) {
-                for ((event, told), _) in told.iter().zip(ready).filter(|(_, is_ready)| *is_ready) {
-                    if event.drain() > 0 && signals.send(*told).is_err() {
-                        return;
-                    }
-                }
-            }
-        };
-        thread::Builder::new().name("signals".into()).spawn(look)?;
+        system::listen(sender.clone())?;
         Ok(Waiting { sender, receiver, end: None, has_program: false, is_interrupted: false })
     }
 
@@ -112,11 +98,8 @@ impl Waiting {
         self.has_program = true;
         let exited = self.sender();
         let wait = move || {
-            // A program killed by a signal gets the status that shells report.
-            let status = child
-                .wait()
-                .map_or(1, |status| status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)));
-            exited.send(Event::Exited(status as u8));
+            let status = child.wait().map_or(1, |status| system::status_of(&status));
+            exited.send(Event::Exited(status));
         };
         thread::Builder::new().name("program".into()).spawn(wait)?;
         Ok(())

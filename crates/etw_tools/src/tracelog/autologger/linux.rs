@@ -1,4 +1,4 @@
-//! `tracelog -addautologger`: sessions that the daemon starts at its own start.
+//! Autologgers as files of the daemon.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ fn file(name: &str) -> Result<PathBuf> {
 }
 
 /// Writes the file of an autologger, and returns its path.
-pub(super) fn add(name: &str, plan: &Plan) -> Result<PathBuf> {
+pub(in crate::tracelog) fn add(name: &str, plan: &Plan) -> Result<PathBuf> {
     let file = file(name)?;
     let text = text(plan)?;
     let write = || {
@@ -38,7 +38,7 @@ pub(super) fn add(name: &str, plan: &Plan) -> Result<PathBuf> {
 }
 
 /// Removes the file of an autologger.
-pub(super) fn remove(name: &str) -> Result<()> {
+pub(in crate::tracelog) fn remove(name: &str) -> Result<()> {
     let file = file(name)?;
     match std::fs::remove_file(&file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Failed::new(

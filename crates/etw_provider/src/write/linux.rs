@@ -3,31 +3,15 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use etw_buffer::{Reserve, Slot};
-use etw_event::{EventDescriptor, Guid, Keyword, Level, MessageFlags, Opcode, Record};
+use etw_event::{EventDescriptor, Keyword, Level, MessageFlags, Opcode};
 use etw_sys::clock::ClockSource;
 
-use crate::activity;
+use super::{Classic, Context, Described, Message, Outcome, Plain};
 use crate::enables::{Enables, Entry, Settings};
 use crate::extras::{Extras, LINKAGE};
 use crate::filters::Subject;
-use crate::payload::{Payload, PayloadWriter, guid_words};
+use crate::payload::{Payload, PayloadWriter};
 use crate::sink::Sink;
-
-/// The maximum size of a record in bytes: the size field is a `u16`.
-pub const MAX_RECORD_BYTES: usize = 0xFFFF;
-
-/// The result of writing an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// No session wants it.
-    NotEnabled,
-    /// Every session that wants it has received it.
-    Written,
-    /// A session that wants it has no free buffer; the session counts it as lost.
-    Lost,
-    /// The record would be larger than 65535 bytes, or than a buffer of a session; the session counts it as lost.
-    TooLarge,
-}
 
 /// The part of a record before the payload, as far as it is known before the record is written.
 pub(crate) trait Front: Copy {
@@ -59,40 +43,6 @@ pub(crate) struct Stamp {
     ids: u64,
     time: u64,
     clock: ClockSource,
-}
-
-/// An event with nothing but its header.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Plain {
-    /// Header type and flags.
-    pub(crate) first: u64,
-    pub(crate) provider: [u64; 2],
-    pub(crate) descriptor: [u64; 2],
-}
-
-/// An event with known extended items: the provider's traits, and optionally TraceLogging metadata.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Described<'a> {
-    pub(crate) plain: Plain,
-    pub(crate) traits: &'a [u64],
-    pub(crate) schema: &'a [u64],
-}
-
-/// A classic event.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Classic {
-    pub(crate) class: [u64; 2],
-    pub(crate) descriptor: EventDescriptor,
-    /// Id and parent's id, and the parent's class, of an event of an instance.
-    pub(crate) instance: Option<[u64; 3]>,
-}
-
-/// A WPP message.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Message {
-    /// The GUID that identifies its file of formats, if it has one.
-    pub(crate) guid: Option<[u64; 2]>,
-    pub(crate) number: u16,
 }
 
 impl Front for Plain {
@@ -238,38 +188,12 @@ fn copy(to: &[AtomicU64], from: &[u64]) {
     }
 }
 
-/// `EVENT_HEADER` with 64-bit pointers and without CPU times.
-pub(crate) const EVENT_HEADER: u64 = 0xC013_0000 | (Record::NO_CPU_TIME as u64) << 32;
 /// `EVENT_TRACE_HEADER` of 64 bits.
-pub(crate) const CLASSIC_HEADER: u64 = 0xC014_0000;
+const CLASSIC_HEADER: u64 = 0xC014_0000;
 /// The header of a WPP message.
 const MESSAGE_HEADER: u64 = 0x9000_0000;
 /// `EVENT_HEADER_FLAG_EXTENDED_INFO`, as in the first word.
 const EXTENDED: u64 = 1 << 32;
-/// `EVENT_HEADER_FLAG_STRING_ONLY`.
-pub(crate) const STRING_ONLY: u64 = 4 << 32;
-
-/// Returns a descriptor as the two words of a record.
-pub(crate) const fn descriptor_words(descriptor: &EventDescriptor) -> [u64; 2] {
-    let word = descriptor.id as u64
-        | (descriptor.version as u64) << 16
-        | (descriptor.channel as u64) << 24
-        | (descriptor.level.0 as u64) << 32
-        | (descriptor.opcode.0 as u64) << 40
-        | (descriptor.task as u64) << 48;
-    [word, descriptor.keyword.0]
-}
-
-/// Context of an event besides its provider.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Context<'a> {
-    /// The event's activity, if not the thread's.
-    pub(crate) activity: Option<&'a Guid>,
-    /// The activity that caused the event's activity.
-    pub(crate) related: Option<&'a Guid>,
-    /// Name of a TraceLogging event, used by filters.
-    pub(crate) name: Option<&'a str>,
-}
 
 impl Enables {
     /// Writes an event in the common case: one session without extras or filters has room for it. Returns `None` if
@@ -327,16 +251,6 @@ impl Enables {
             outcome = outcome.and(one);
         }
         outcome
-    }
-}
-
-impl Context<'_> {
-    #[inline(always)]
-    pub(crate) fn activity_words(&self) -> [u64; 2] {
-        match self.activity {
-            Some(activity) => guid_words(activity),
-            None => activity::current_words(),
-        }
     }
 }
 

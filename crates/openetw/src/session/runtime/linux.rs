@@ -99,6 +99,16 @@ impl Runtime {
     }
 }
 
+/// Adds a session of an instance to what is read.
+#[cfg(feature = "read")]
+pub(crate) fn reading(
+    builder: etw_consumer::TraceBuilder,
+    instance: &Instance,
+    session: &str,
+) -> etw_consumer::TraceBuilder {
+    builder.session_at(instance.directory(), session)
+}
+
 /// Returns the options of a host for an instance, with system events.
 #[cfg(feature = "kernel")]
 fn options_at(instance: &Instance) -> HostOptions {

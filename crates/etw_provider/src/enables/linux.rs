@@ -1,4 +1,4 @@
-//! Which sessions want which events of a provider; every write checks this first.
+//! The sessions of a provider, as hosts told them.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -6,11 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use etw_event::{Keyword, Level};
 use etw_sys::AtomicRef;
 
+use super::MAX_SESSIONS;
 use crate::filters::Filters;
 use crate::sink::Sink;
-
-/// Maximum number of sessions that one provider writes to, as in ETW.
-pub const MAX_SESSIONS: usize = 8;
 
 /// `ENABLE_PROPERTY_IGNORE_KEYWORD_0`: excludes events without keywords.
 const IGNORE_KEYWORD_0: u32 = 0x10;

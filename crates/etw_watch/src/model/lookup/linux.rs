@@ -1,4 +1,4 @@
-//! Lookup of processes, users and functions on this machine or in a trace, for processes that existed before the events.
+//! Lookup in procfs and the files of programs.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -8,6 +8,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use etw_kernel::images::{ImageFiles, LoadedImage};
 use openetw::symbols::{KernelSymbols, Module, Symbolizer};
 use openetw::{FileTime, ProcessTable};
+
+use super::Found;
 
 /// Lookup on this machine, or in the trace of another one; the default knows nothing.
 #[derive(Debug, Default)]
@@ -28,14 +30,6 @@ pub(crate) struct Lookup {
 const MAX_ADDRESSES: usize = 1 << 14;
 /// Bit that is set in kernel addresses.
 const OF_KERNEL: u64 = 1 << 63;
-
-/// Properties of a process.
-#[derive(Debug, Default)]
-pub(crate) struct Found {
-    pub(crate) image: String,
-    pub(crate) user: String,
-    pub(crate) started: Option<FileTime>,
-}
 
 /// Ticks per second of process start times; the same on all architectures of Linux.
 const TICKS_PER_SECOND: i64 = 100;

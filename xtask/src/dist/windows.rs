@@ -1,0 +1,65 @@
+//! The archive for Windows: the programs, and commands with the names of the tools.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+use super::licences;
+use super::stage::{PROGRAMS, TOOLS};
+use crate::shell::{self, cargo, root, target_dir};
+
+/// The target whose linker other systems have too.
+const TARGET: &str = "x86_64-pc-windows-gnu";
+/// That linker, as named by Debian.
+const LINKER: &str = "x86_64-w64-mingw32-gcc";
+
+/// Files of the repository and their names in the archive.
+const FILES: [(&str, &str); 5] = [
+    ("README.md", "README.md"),
+    ("CHANGELOG.md", "CHANGELOG.md"),
+    ("docs/windows.md", "WINDOWS.md"),
+    ("LICENSE-MIT", "LICENSE-MIT"),
+    ("LICENSE-APACHE", "LICENSE-APACHE"),
+];
+
+/// Builds the programs and writes the archive to `target/dist`.
+pub(super) fn run() -> Result<()> {
+    if !shell::succeeds(std::process::Command::new(LINKER).arg("--version")) {
+        bail!("{LINKER} is missing: apt-get install gcc-mingw-w64-x86-64");
+    }
+    let packages = PROGRAMS.iter().flat_map(|(_, package)| ["--package", package]);
+    let mut build = cargo(["build", "--profile", "packaged", "--target", TARGET]);
+    shell::run(build.args(packages).arg("--bins"))?;
+    let programs = target_dir().join(TARGET).join("packaged");
+    let name = format!("openetw-{}-x86_64-windows", env!("CARGO_PKG_VERSION"));
+    let directory = target_dir().join("dist");
+    fs::create_dir_all(&directory)?;
+    let path: PathBuf = directory.join(format!("{name}.zip"));
+    let mut archive = ZipWriter::new(File::create(&path)?);
+    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
+    let mut put = |file: &str, bytes: &[u8]| -> Result<()> {
+        archive.start_file(format!("{name}/{file}"), options)?;
+        Ok(archive.write_all(bytes)?)
+    };
+    for (program, _) in PROGRAMS {
+        let file = format!("{program}.exe");
+        let from = programs.join(&file);
+        put(&file, &fs::read(&from).with_context(|| format!("cannot read {}", from.display()))?)?;
+    }
+    // An archive has no links that Windows creates, and copies of the program would take as much space again.
+    for tool in TOOLS {
+        put(&format!("{tool}.cmd"), format!("@\"%~dp0etw.exe\" {tool} %*\r\n").as_bytes())?;
+    }
+    for (from, to) in FILES {
+        put(to, &fs::read(root().join(from))?)?;
+    }
+    put("THIRD-PARTY-LICENCES", licences::linked_in(Some(TARGET))?.as_bytes())?;
+    archive.finish()?;
+    let mib = fs::metadata(&path)?.len() as f64 / f64::from(1 << 20);
+    eprintln!("{}: {mib:.1} MiB", path.display());
+    Ok(())
+}
