@@ -9,6 +9,7 @@ use etw_protocol::{
 };
 
 use crate::builder::absolute;
+use crate::error::unexpected;
 use crate::link::Link;
 use crate::{ControllerError, EnableBuilder};
 
@@ -279,13 +280,5 @@ impl Controller {
             more = next.1;
         }
         Ok(all)
-    }
-}
-
-/// Returns the error for a reply of another kind than the request has.
-pub(crate) fn unexpected<T>(request: &'static str, response: Response) -> Result<T, ControllerError> {
-    match response {
-        Response::Failed(failure) => Err(ControllerError::Refused(failure)),
-        _ => Err(ControllerError::Answer { request }),
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use etw_protocol::{ErrorKind, Failure, ProtocolError};
+use etw_protocol::{ErrorKind, Failure, ProtocolError, Response};
 
 /// Why a request to a host failed.
 #[derive(Debug, thiserror::Error)]
@@ -73,5 +73,13 @@ impl ControllerError {
             ControllerError::Windows { failure, .. } => Some(failure.kind),
             _ => None,
         }
+    }
+}
+
+/// Returns the error for a reply of another kind than the request has.
+pub(crate) fn unexpected<T>(request: &'static str, response: Response) -> Result<T, ControllerError> {
+    match response {
+        Response::Failed(failure) => Err(ControllerError::Refused(failure)),
+        _ => Err(ControllerError::Answer { request }),
     }
 }

@@ -13,6 +13,11 @@
 #![forbid(unsafe_code)]
 
 pub mod activity;
+#[cfg(target_os = "linux")]
+#[path = "attach_linux.rs"]
+mod attach;
+#[cfg(windows)]
+#[path = "attach_windows.rs"]
 mod attach;
 pub mod bridge;
 mod builder;

@@ -85,6 +85,12 @@ impl Provider {
         self.guid
     }
 
+    /// Returns the GUID, where it stays.
+    #[cfg(windows)]
+    pub(crate) fn guid_ref(&'static self) -> &'static Guid {
+        &self.guid
+    }
+
     /// Returns the provider group; enabling the group enables all its members.
     pub const fn group(&self) -> Option<Guid> {
         self.group

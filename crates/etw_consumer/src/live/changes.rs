@@ -4,18 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use etw_etl::LogFileHeader;
 use etw_event::{Clock, FileTime};
 
+use super::now::now;
 use super::{Channel, SessionError};
 use crate::SessionGap;
 
 /// Pause between two attempts to open a session again.
 const RETRY: Duration = Duration::from_millis(200);
-/// 1970-01-01 in units of 100 ns since 1601-01-01.
-const UNIX_EPOCH_FILETIME: i64 = 116_444_736_000_000_000;
 
 /// A change of the sessions of a trace, passed to the callback of
 /// [`TraceBuilder::on_session_change`](crate::TraceBuilder::on_session_change).
@@ -202,11 +201,4 @@ fn retry(address: &Address, from: FileTime, sessions: &SessionsHandle, wanted: &
             Err(_) => thread::sleep(RETRY),
         }
     }
-}
-
-/// Returns the time of the system's clock.
-pub(super) fn now() -> FileTime {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let units = i64::try_from(since.as_nanos() / 100).unwrap_or(i64::MAX);
-    FileTime(UNIX_EPOCH_FILETIME.saturating_add(units))
 }

@@ -12,6 +12,7 @@
 mod changes;
 mod channel;
 mod error;
+mod now;
 mod roster;
 mod session;
 mod stream;

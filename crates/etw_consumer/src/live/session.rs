@@ -7,8 +7,9 @@ use etw_etl::{BufferFlags, BufferHeader, BufferType, Damage, DamageKind};
 use etw_event::{Clock, FileTime, Origin};
 use etw_sys::{bytes_of, bytes_of_mut};
 
-use super::changes::{self, Address, Opened, SessionEnd};
+use super::changes::{Address, Opened, SessionEnd};
 use super::channel::{Awaited, broken};
+use super::now::now;
 use super::{Channel, Sink};
 use crate::merge::scale::Scale;
 
@@ -213,7 +214,7 @@ impl Session {
     /// Returns the time up to which everything that the session sent was read.
     pub(super) fn read_until(&self) -> FileTime {
         // The last watermark of a session that was stopped may be any later time.
-        self.reached.min(changes::now())
+        self.reached.min(now())
     }
 
     /// Ends reading from the session; what has arrived from it is still delivered.

@@ -10,7 +10,7 @@ use etw_sys::credentials::effective_uid;
 use etw_sys::socket::Connection;
 
 use crate::ControllerError;
-use crate::controller::unexpected;
+use crate::error::unexpected;
 
 /// A connection to a host.
 #[derive(Debug)]

@@ -4,12 +4,10 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use etw_event::{Keyword, Level};
+use etw_event::{Guid, Keyword, Level};
 use etw_sys::AtomicRef;
 use etw_sys::classic::Classic;
 use etw_sys::provider::Registration;
-
-use crate::provider::Provider;
 
 /// The combined settings of all sessions. Writers read them without locks.
 #[derive(Debug)]
@@ -23,8 +21,8 @@ pub(crate) struct Enables {
     pub(crate) registration: Registration,
     /// The registration for classic events and messages, made with the first one.
     classic: AtomicRef<Classic>,
-    /// The provider, once it has been registered.
-    pub(crate) provider: AtomicRef<Provider>,
+    /// The provider's GUID, once it has been registered.
+    pub(crate) provider: AtomicRef<Guid>,
 }
 
 impl Enables {
@@ -82,7 +80,7 @@ impl Enables {
         let new: &'static Classic = Box::leak(Box::default());
         if self.classic.replace(None, Some(new)) {
             // Without memory for it the events go nowhere.
-            let _ = new.register(&provider.guid());
+            let _ = new.register(provider);
         }
         self.classic.load()
     }

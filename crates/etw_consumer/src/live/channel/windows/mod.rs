@@ -20,7 +20,7 @@ use etw_sys::consumer::{Closer, Consumer, LogHeader};
 use etw_sys::session::{self, Action};
 
 use super::super::SessionError;
-use super::super::changes::now;
+use super::super::now::now;
 use super::Awaited;
 use batches::{Batches, Receiver, watermark};
 

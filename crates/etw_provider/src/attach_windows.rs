@@ -29,7 +29,7 @@ pub(crate) fn register(provider: &'static Provider) {
     if provider.place.registrations.load(Ordering::Acquire) == 0 || registration.is_registered() {
         return;
     }
-    provider.enables.provider.store(Some(provider));
+    provider.enables.provider.store(Some(provider.guid_ref()));
     // Without memory for it the provider works as if nobody traced it.
     if registration.register(&provider.guid(), provider).is_ok() {
         // Windows before 8 has no traits; events carry the name themselves there.
