@@ -4,6 +4,7 @@
 #![expect(unsafe_code)]
 
 use std::cell::RefCell;
+use std::ffi::c_void;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError};
@@ -21,6 +22,7 @@ use crate::error::{
     ERROR_BAD_LENGTH, ERROR_BUSY, ERROR_CANCELLED, ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER,
     ERROR_SUCCESS,
 };
+use crate::guest::guest;
 
 /// Most traces that can be processed together.
 const MAX_TRACES: u32 = 64;
@@ -171,12 +173,26 @@ impl Processing {
                 let mut c = record::event_record(record, is_raw, context, &mut self.items);
                 let pointer = &raw mut c;
                 // SAFETY: the program gave this function for these records; what it points to lives until it returns.
-                current::during(pointer, event, || unsafe { function(pointer) });
+                current::during(pointer, event, || unsafe {
+                    match guest() {
+                        None => function(pointer),
+                        Some(guest) => {
+                            guest.call(function as *const c_void, &[pointer.addr() as u64]);
+                        }
+                    }
+                });
             }
             EventCallback::Trace(function) => {
                 let mut c = record::event_trace(record, is_raw);
                 // SAFETY: as above.
-                unsafe { function(&mut c) };
+                unsafe {
+                    match guest() {
+                        None => function(&mut c),
+                        Some(guest) => {
+                            guest.call(function as *const c_void, &[(&raw mut c).addr() as u64]);
+                        }
+                    }
+                };
             }
             EventCallback::None => {}
         }
@@ -199,8 +215,15 @@ impl Processing {
             source.description.BuffersRead = source.description.BuffersRead.wrapping_add(1);
             source.description.Filled = source.filled as u32;
             source.filled = 0;
+            let description = &raw mut source.description;
             // SAFETY: the program gave this function for this structure.
-            if unsafe { function(&mut source.description) } == 0 {
+            let result = unsafe {
+                match guest() {
+                    None => function(description),
+                    Some(guest) => guest.call(function as *const c_void, &[description.addr() as u64]) as u32,
+                }
+            };
+            if result == 0 {
                 self.is_cancelled = true;
                 self.stop.stop();
             }

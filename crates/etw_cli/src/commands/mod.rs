@@ -24,4 +24,6 @@ pub(crate) mod symbols;
 pub(crate) mod tables;
 pub(crate) mod view;
 #[cfg(target_os = "linux")]
+pub(crate) mod wine;
+#[cfg(target_os = "linux")]
 pub(crate) mod write;
