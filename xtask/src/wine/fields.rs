@@ -16,7 +16,7 @@ pub(super) fn compare(place: &Place) -> Result<String> {
     let host = place.without_daemon()?;
     let file = host.path("fields.etl");
     let mut record =
-        host.etw(&["record", "-p", "OpenETW.Wine.Static", "-p", "OpenETW.Wine.Dynamic", "-o", &file]);
+        host.etw(&["record", "-p", "OpenETW.Wine.Static:5", "-p", "OpenETW.Wine.Dynamic:5", "-o", &file]);
     record.args(["--", "wine"]).arg(place.programs.join("fields.exe"));
     record.env("WINEPREFIX", &place.prefix).env("WINEDEBUG", "-all");
     output(&mut record)?;
