@@ -33,6 +33,8 @@ mod tests;
 mod write;
 
 pub use builder::EventBuilder;
+#[doc(hidden)]
+pub use connection::within_callback;
 pub use control::{Control, ControlCode};
 pub use enables::MAX_SESSIONS;
 pub use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode, guid_from_name};

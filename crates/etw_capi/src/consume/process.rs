@@ -46,7 +46,8 @@ pub unsafe extern "C" fn ProcessTrace(
     let (handles, start, end) = unsafe {
         let handles: Vec<u64> =
             (0..count as usize).map(|index| handles.add(index).read_unaligned()).collect();
-        (handles, read_time(start), read_time(end))
+        // The year 1601 is no bound.
+        (handles, read_time(start).filter(|start| start.0 != 0), read_time(end))
     };
     match process(&handles, start, end) {
         Ok(()) => ERROR_SUCCESS,
@@ -91,8 +92,9 @@ fn read_all(
     end: Option<FileTime>,
 ) -> Result<(), u32> {
     // A live session keeps its place in the stream, so its trace is used as it was opened.
+    let is_one_session = open.len() == 1 && open.iter().all(|one| one.logfile.is_live());
     let mut joined = None;
-    let needs_new = open.len() > 1 || start.is_some() || end.is_some();
+    let needs_new = !is_one_session && (open.len() > 1 || start.is_some() || end.is_some());
     if needs_new {
         let mut builder = Logfile::builder().stop_handle(&open.first().ok_or(ERROR_INVALID_PARAMETER)?.stop);
         if let Some(start) = start {
@@ -121,6 +123,7 @@ fn read_all(
         sources,
         items: Vec::new(),
         is_cancelled: false,
+        bounds: if is_one_session { (start, end) } else { (None, None) },
         stop: open.first().ok_or(ERROR_INVALID_PARAMETER)?.stop.clone(),
     };
     let processing = Rc::new(RefCell::new(processing));
@@ -146,6 +149,8 @@ struct Processing {
     sources: Vec<Source>,
     items: Vec<EVENT_HEADER_EXTENDED_DATA_ITEM>,
     is_cancelled: bool,
+    /// The first and the last time to deliver, unless the trace observes them.
+    bounds: (Option<FileTime>, Option<FileTime>),
     stop: StopHandle,
 }
 
@@ -165,6 +170,13 @@ impl Processing {
             return ControlFlow::Continue(());
         };
         if source.open.stop.is_stopped() {
+            return ControlFlow::Break(());
+        }
+        let (start, end) = self.bounds;
+        if start.is_some_and(|start| record.time() < start) {
+            return ControlFlow::Continue(());
+        }
+        if end.is_some_and(|end| record.time() > end) {
             return ControlFlow::Break(());
         }
         let (is_raw, context) = (source.logfile.is_raw(), source.logfile.context());

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{cell::Cell, ptr};
 
 use etw_event::Guid;
-use etw_provider::{Control, ControlCode, Provider};
+use etw_provider::{Control, ControlCode, Provider, within_callback};
 use etw_sys::AtomicRef;
 use windows_sys::Win32::System::Diagnostics::Etw::{EVENT_FILTER_DESCRIPTOR, PENABLECALLBACK};
 
@@ -116,7 +116,7 @@ impl Registration {
         if let Some(callback) = callback {
             match guest() {
                 None => self.call(callback, control),
-                Some(guest) => guest.on_own_thread(&mut || self.call(callback, control)),
+                Some(guest) => guest.on_own_thread(&mut || within_callback(|| self.call(callback, control))),
             }
         }
         self.running.fetch_sub(1, Ordering::AcqRel);
@@ -168,7 +168,9 @@ impl Enable {
             .collect();
         let filter = if filters.is_empty() { ptr::null() } else { filters.as_ptr() };
         let context = self.context as *mut c_void;
-        let (any, all) = (control.any.0, control.all.0);
+        // A session that names no keywords wants all of them, and providers of TraceLogging test for common bits.
+        let any = if code == 1 && control.any.0 == 0 { u64::MAX } else { control.any.0 };
+        let all = control.all.0;
         // SAFETY: the program registered this function for these arguments; the pointers live until it returns.
         unsafe {
             match guest() {
