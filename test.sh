@@ -26,6 +26,7 @@ need_node
 need_python
 need_package_tools
 need_big_endian
+need_wine
 
 # A build from nothing gains no time from incremental compilation, and it doubles what a build takes on disk.
 [ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0

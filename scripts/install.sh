@@ -201,3 +201,13 @@ need_node() {
 need_lttng() {
     if ! has lttng; then apt_install lttng-tools liblttng-ust-dev; fi
 }
+
+# Wine and the compiler's linker for Windows, for Windows programs; without them that check is skipped.
+need_wine() {
+    packages=
+    has wine || packages="$packages wine wine64"
+    has x86_64-w64-mingw32-gcc || packages="$packages gcc-mingw-w64-x86-64"
+    [ -n "$packages" ] || return 0
+    # shellcheck disable=SC2086
+    if [ "$(uname -m)" = x86_64 ] && has apt-get; then (apt_install $packages) || say "cannot install $packages"; fi
+}

@@ -48,6 +48,8 @@ const CHECKS: &[Check] = &[
     ("killed writers, some rounds", crate::torture::short),
     ("independent readers", peers::compare),
     ("Python package", python::check),
+    #[cfg(target_os = "linux")]
+    ("Windows programs under Wine", crate::wine::check),
     ("fuzzing, a few seconds each", fuzz::smoke),
     ("benches, for a moment", bench::smoke),
 ];

@@ -29,6 +29,8 @@ mod tables;
 mod torture;
 mod ui;
 #[cfg(target_os = "linux")]
+mod wine;
+#[cfg(target_os = "linux")]
 mod wpa_tables;
 
 use std::process::ExitCode;
@@ -69,6 +71,9 @@ enum Chore {
     Ui(ui::Options),
     /// Build the Python package, and run its checks and tests.
     Python(python::Options),
+    /// Build programs for Windows and run them under Wine, where they use OpenETW.
+    #[cfg(target_os = "linux")]
+    Wine(wine::Options),
     /// Write docs/tables.md from the declarations of the tables.
     Tables,
     /// Write or check docs/wpa-tables.md: which tables and columns of published profiles of Windows Performance Analyzer
@@ -110,6 +115,8 @@ fn main() -> ExitCode {
         Chore::Coverage => coverage::write(),
         Chore::Ui(options) => ui::run(&options),
         Chore::Python(options) => python::run(&options),
+        #[cfg(target_os = "linux")]
+        Chore::Wine(options) => wine::run(&options),
         Chore::Tables => tables::write(),
         #[cfg(target_os = "linux")]
         Chore::WpaTables(options) => wpa_tables::run(&options),

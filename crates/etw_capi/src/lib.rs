@@ -19,6 +19,8 @@ mod consume;
 mod control;
 pub mod development;
 mod error;
+#[doc(hidden)]
+pub mod guest;
 mod guid;
 mod own;
 mod provide;

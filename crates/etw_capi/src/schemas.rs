@@ -15,6 +15,7 @@ use etw_schema::{Provider, Providers, Resolver, SchemaSource, manifest};
 use openetw::windows::WindowsSchemas;
 
 use crate::error::{ERROR_FILE_NOT_FOUND, ERROR_INVALID_PARAMETER, ERROR_NOT_FOUND, ERROR_SUCCESS};
+use crate::guest::path_of;
 use crate::wide::Width;
 
 static STATE: LazyLock<Mutex<State>> = LazyLock::new(Mutex::default);
@@ -203,7 +204,7 @@ pub unsafe extern "C" fn TdhUnloadManifest32(path: *const u32) -> u32 {
 /// The text is null or has this width.
 unsafe fn load(path: *const c_void, width: Width) -> u32 {
     // SAFETY: the caller's promise.
-    let Some(path) = (unsafe { width.read(path) }) else { return ERROR_INVALID_PARAMETER };
+    let Some(path) = unsafe { width.read(path) }.map(path_of) else { return ERROR_INVALID_PARAMETER };
     if !std::path::Path::new(&path).exists() {
         return ERROR_FILE_NOT_FOUND;
     }
@@ -220,6 +221,6 @@ unsafe fn load(path: *const c_void, width: Width) -> u32 {
 /// The text is null or has this width.
 unsafe fn unload(path: *const c_void, width: Width) -> u32 {
     // SAFETY: the caller's promise.
-    let Some(path) = (unsafe { width.read(path) }) else { return ERROR_INVALID_PARAMETER };
+    let Some(path) = unsafe { width.read(path) }.map(path_of) else { return ERROR_INVALID_PARAMETER };
     state().unload(&path)
 }

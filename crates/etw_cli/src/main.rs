@@ -80,6 +80,8 @@ fn main() -> ExitCode {
         Command::Xperf(args) => return Tool::Xperf.run(&args.words, commands::report::page),
         #[cfg(target_os = "linux")]
         Command::InstallDev { dir, libraries } => commands::install_dev::run(&dir, libraries.as_deref()),
+        #[cfg(target_os = "linux")]
+        Command::Wine(command) => commands::wine::run(&command),
         Command::InstallLinks { dir, force } => links::install(&dir, force),
         Command::Completions { shell } => commands::generate::completions(shell),
         Command::Man { dir } => commands::generate::man(&dir),

@@ -46,6 +46,8 @@ mod write;
 #[cfg(target_os = "linux")]
 pub use attach::join_private_host;
 pub use builder::EventBuilder;
+#[doc(hidden)]
+pub use connection::within_callback;
 pub use control::{Control, ControlCode};
 pub use enables::MAX_SESSIONS;
 pub use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode, guid_from_name};

@@ -4,6 +4,7 @@
 #![expect(unsafe_code)]
 
 use std::collections::HashMap;
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -13,6 +14,7 @@ use windows_sys::core::GUID;
 
 use super::record;
 use crate::error::{ERROR_INVALID_PARAMETER, ERROR_SUCCESS, ERROR_WMI_GUID_NOT_FOUND};
+use crate::guest::guest;
 use crate::guid;
 
 static CALLBACKS: LazyLock<Mutex<HashMap<Guid, PEVENT_CALLBACK>>> = LazyLock::new(Mutex::default);
@@ -53,7 +55,14 @@ pub(super) fn deliver(event: &Record<'_>, is_raw: bool) {
     if let Some(callback) = callback {
         let mut c = record::event_trace(event, is_raw);
         // SAFETY: the program gave this function for these events.
-        unsafe { callback(&mut c) };
+        unsafe {
+            match guest() {
+                None => callback(&mut c),
+                Some(guest) => {
+                    guest.call(callback as *const c_void, &[(&raw mut c).addr() as u64]);
+                }
+            }
+        };
     }
 }
 

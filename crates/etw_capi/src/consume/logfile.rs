@@ -15,6 +15,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 
 use super::header;
 use crate::error::{ERROR_BAD_PATHNAME, ERROR_INVALID_PARAMETER};
+use crate::guest::path_of;
 use crate::schemas::schemas;
 use crate::wide::Width;
 
@@ -75,7 +76,7 @@ impl Logfile {
         };
         Ok(Logfile {
             name: width.encode(&name),
-            source: if is_live { Source::Session(name) } else { Source::File(name.into()) },
+            source: if is_live { Source::Session(name) } else { Source::File(path_of(name).into()) },
             mode,
             callback,
             buffer_callback: logfile.BufferCallback,

@@ -4,6 +4,7 @@
 #![expect(unsafe_code)]
 
 use std::cell::RefCell;
+use std::ffi::c_void;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError};
@@ -21,6 +22,7 @@ use crate::error::{
     ERROR_BAD_LENGTH, ERROR_BUSY, ERROR_CANCELLED, ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER,
     ERROR_SUCCESS,
 };
+use crate::guest::guest;
 
 /// Most traces that can be processed together.
 const MAX_TRACES: u32 = 64;
@@ -44,7 +46,8 @@ pub unsafe extern "C" fn ProcessTrace(
     let (handles, start, end) = unsafe {
         let handles: Vec<u64> =
             (0..count as usize).map(|index| handles.add(index).read_unaligned()).collect();
-        (handles, read_time(start), read_time(end))
+        // The year 1601 is no bound.
+        (handles, read_time(start).filter(|start| start.0 != 0), read_time(end))
     };
     match process(&handles, start, end) {
         Ok(()) => ERROR_SUCCESS,
@@ -89,8 +92,9 @@ fn read_all(
     end: Option<FileTime>,
 ) -> Result<(), u32> {
     // A live session keeps its place in the stream, so its trace is used as it was opened.
+    let is_one_session = open.len() == 1 && open.iter().all(|one| one.logfile.is_live());
     let mut joined = None;
-    let needs_new = open.len() > 1 || start.is_some() || end.is_some();
+    let needs_new = !is_one_session && (open.len() > 1 || start.is_some() || end.is_some());
     if needs_new {
         let mut builder = Logfile::builder().stop_handle(&open.first().ok_or(ERROR_INVALID_PARAMETER)?.stop);
         if let Some(start) = start {
@@ -119,6 +123,7 @@ fn read_all(
         sources,
         items: Vec::new(),
         is_cancelled: false,
+        bounds: if is_one_session { (start, end) } else { (None, None) },
         stop: open.first().ok_or(ERROR_INVALID_PARAMETER)?.stop.clone(),
     };
     let processing = Rc::new(RefCell::new(processing));
@@ -144,6 +149,8 @@ struct Processing {
     sources: Vec<Source>,
     items: Vec<EVENT_HEADER_EXTENDED_DATA_ITEM>,
     is_cancelled: bool,
+    /// The first and the last time to deliver, unless the trace observes them.
+    bounds: (Option<FileTime>, Option<FileTime>),
     stop: StopHandle,
 }
 
@@ -165,18 +172,39 @@ impl Processing {
         if source.open.stop.is_stopped() {
             return ControlFlow::Break(());
         }
+        let (start, end) = self.bounds;
+        if start.is_some_and(|start| record.time() < start) {
+            return ControlFlow::Continue(());
+        }
+        if end.is_some_and(|end| record.time() > end) {
+            return ControlFlow::Break(());
+        }
         let (is_raw, context) = (source.logfile.is_raw(), source.logfile.context());
         match source.logfile.callback {
             EventCallback::Record(function) => {
                 let mut c = record::event_record(record, is_raw, context, &mut self.items);
                 let pointer = &raw mut c;
                 // SAFETY: the program gave this function for these records; what it points to lives until it returns.
-                current::during(pointer, event, || unsafe { function(pointer) });
+                current::during(pointer, event, || unsafe {
+                    match guest() {
+                        None => function(pointer),
+                        Some(guest) => {
+                            guest.call(function as *const c_void, &[pointer.addr() as u64]);
+                        }
+                    }
+                });
             }
             EventCallback::Trace(function) => {
                 let mut c = record::event_trace(record, is_raw);
                 // SAFETY: as above.
-                unsafe { function(&mut c) };
+                unsafe {
+                    match guest() {
+                        None => function(&mut c),
+                        Some(guest) => {
+                            guest.call(function as *const c_void, &[(&raw mut c).addr() as u64]);
+                        }
+                    }
+                };
             }
             EventCallback::None => {}
         }
@@ -199,8 +227,15 @@ impl Processing {
             source.description.BuffersRead = source.description.BuffersRead.wrapping_add(1);
             source.description.Filled = source.filled as u32;
             source.filled = 0;
+            let description = &raw mut source.description;
             // SAFETY: the program gave this function for this structure.
-            if unsafe { function(&mut source.description) } == 0 {
+            let result = unsafe {
+                match guest() {
+                    None => function(description),
+                    Some(guest) => guest.call(function as *const c_void, &[description.addr() as u64]) as u32,
+                }
+            };
+            if result == 0 {
                 self.is_cancelled = true;
                 self.stop.stop();
             }

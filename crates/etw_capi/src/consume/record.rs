@@ -16,6 +16,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
     EVENT_TRACE_HEADER_3, EVENT_TRACE_HEADER_3_0,
 };
 
+use crate::guest::ids_of;
 use crate::guid;
 
 /// Returns a record as C has it. It points into the record's bytes and into `items`.
@@ -39,14 +40,15 @@ pub(crate) fn event_record(
     let payload = record.payload();
     let bytes = record.as_bytes();
     let (kernel, user) = record.cpu_times().unwrap_or_default();
+    let (process, thread) = ids(record);
     EVENT_RECORD {
         EventHeader: EVENT_HEADER {
             Size: u16::try_from(bytes.len()).unwrap_or(u16::MAX),
             HeaderType: bytes.get(2).copied().unwrap_or(0).into(),
             Flags: flags(record),
             EventProperty: record.event_property(),
-            ThreadId: record.thread_id().unwrap_or(u32::MAX),
-            ProcessId: record.process_id().unwrap_or(u32::MAX),
+            ThreadId: thread,
+            ProcessId: process,
             TimeStamp: if is_raw { record.raw_time().0 } else { record.time().0 },
             ProviderId: guid::of(record.provider_id()),
             EventDescriptor: descriptor(&record.descriptor()),
@@ -68,6 +70,7 @@ pub(super) fn event_trace(record: &Record<'_>, is_raw: bool) -> EVENT_TRACE {
     let (kernel, user) = record.cpu_times().unwrap_or_default();
     let instance = record.instance();
     let payload = record.payload();
+    let (process, thread) = ids(record);
     EVENT_TRACE {
         Header: EVENT_TRACE_HEADER {
             Size: u16::try_from(record.as_bytes().len()).unwrap_or(u16::MAX),
@@ -77,8 +80,8 @@ pub(super) fn event_trace(record: &Record<'_>, is_raw: bool) -> EVENT_TRACE {
             Anonymous2: EVENT_TRACE_HEADER_1 {
                 Class: EVENT_TRACE_HEADER_1_0 { Type: opcode.0, Level: level.0, Version: version.into() },
             },
-            ThreadId: record.thread_id().unwrap_or(u32::MAX),
-            ProcessId: record.process_id().unwrap_or(u32::MAX),
+            ThreadId: thread,
+            ProcessId: process,
             TimeStamp: if is_raw { record.raw_time().0 } else { record.time().0 },
             Anonymous3: EVENT_TRACE_HEADER_2 { Guid: guid::of(record.provider_id()) },
             Anonymous4: EVENT_TRACE_HEADER_3 {
@@ -92,6 +95,10 @@ pub(super) fn event_trace(record: &Record<'_>, is_raw: bool) -> EVENT_TRACE {
         MofLength: payload.len() as u32,
         Anonymous: EVENT_TRACE_0 { BufferContext: buffer_context(record) },
     }
+}
+
+fn ids(record: &Record<'_>) -> (u32, u32) {
+    ids_of(record.process_id().unwrap_or(u32::MAX), record.thread_id().unwrap_or(u32::MAX))
 }
 
 fn buffer_context(record: &Record<'_>) -> ETW_BUFFER_CONTEXT {

@@ -1,6 +1,9 @@
 //! The connection to the host of sessions, made by the first call that needs one.
 
+use std::process::Child;
 use std::sync::{Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use etw_controller::{Controller, ControllerError, ErrorKind, SessionStatus};
 use openetw::session::{Runtime, RuntimeError};
@@ -10,6 +13,11 @@ use crate::error::{
     ERROR_INVALID_PARAMETER, ERROR_NO_SYSTEM_RESOURCES, ERROR_NOT_SUPPORTED, ERROR_WMI_INSTANCE_NOT_FOUND,
     code_of_io,
 };
+
+use crate::guest::{Guest, guest};
+
+/// Time limit for a host to start.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 static RUNTIME: Mutex<Option<Runtime>> = Mutex::new(None);
 
@@ -59,8 +67,28 @@ fn try_work<R>(
     if hosting == Hosting::Never {
         return work(&mut Controller::connect().map_err(Failure::Controller)?).map_err(Failure::Controller);
     }
+    // A started host ends when nobody is connected.
+    let _connected = guest().and_then(start_host);
     let runtime = runtime.insert(Runtime::connect_or_host().map_err(Failure::Runtime)?);
     work(runtime.controller()).map_err(Failure::Controller)
+}
+
+/// Connects to the host, and starts one outside of this process if none runs.
+fn start_host(guest: &dyn Guest) -> Option<Controller> {
+    let until = Instant::now() + PATIENCE;
+    let mut started: Option<Child> = None;
+    while Instant::now() < until {
+        match Controller::connect() {
+            Err(ControllerError::NoHost { .. }) => {}
+            controller => return controller.ok(),
+        }
+        // It exits if another host still has the socket.
+        if started.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None))) {
+            started = Some(guest.start_host()?);
+        }
+        sleep(Duration::from_millis(5));
+    }
+    None
 }
 
 impl Failure {

@@ -18,6 +18,7 @@ use windows_sys::core::GUID;
 use super::connection::{Hosting, connected, session_name};
 use super::sessions::code;
 use crate::error::{ERROR_INVALID_PARAMETER, ERROR_NOT_SUPPORTED};
+use crate::guest::process_of;
 use crate::guid;
 use crate::provide::catch_up;
 use crate::tdh::payload_filters;
@@ -250,7 +251,7 @@ fn filter(kind: u32, bytes: &[u8], width: Width) -> Result<Filter, u32> {
     Ok(match kind {
         EVENT_FILTER_TYPE_PID => {
             let (pids, []) = bytes.as_chunks::<4>() else { return Err(invalid) };
-            Filter::Pids(pids.iter().map(|pid| u32::from_le_bytes(*pid)).collect())
+            Filter::Pids(pids.iter().map(|pid| process_of(u32::from_le_bytes(*pid))).collect())
         }
         EVENT_FILTER_TYPE_EXECUTABLE_NAME => {
             let mut text = bytes.to_vec();

@@ -5,10 +5,11 @@
 
 use std::ffi::c_void;
 
-use etw_controller::SessionUpdate;
+use etw_controller::{SessionStatus, SessionUpdate};
 use etw_event::{Guid, HookId};
 use windows_sys::Win32::System::Diagnostics::Etw::{
-    TraceSampledProfileIntervalInfo, TraceStackTracingInfo, TraceSystemTraceEnableFlagsInfo,
+    TraceMaxLoggersQuery, TraceMaxPmcCounterQuery, TraceSampledProfileIntervalInfo, TraceStackTracingInfo,
+    TraceSystemTraceEnableFlagsInfo,
 };
 
 use super::connection::{Hosting, connected, session_name};
@@ -18,6 +19,9 @@ use crate::error::{ERROR_BAD_LENGTH, ERROR_INVALID_PARAMETER, ERROR_NOT_FOUND, E
 /// Bytes of a `CLASSIC_EVENT_ID`, and the most of them.
 const EVENT_ID: usize = 24;
 const MAX_EVENT_IDS: usize = 256;
+/// The interval of the sampled profile, in 100 ns, and the number of sessions that a host has at most.
+const DEFAULT_INTERVAL: u32 = 10_000;
+const MAX_SESSIONS: u32 = 64;
 
 /// Sets which of the system's events have stacks (`TraceStackTracingInfo`), which are recorded
 /// (`TraceSystemTraceEnableFlagsInfo`), or the interval of the sampled profile (`TraceSampledProfileIntervalInfo`), in a running
@@ -40,7 +44,8 @@ pub unsafe extern "C" fn TraceSetInformation(
     }))
 }
 
-/// Writes what [`TraceSetInformation`] sets, except stacks.
+/// Writes what [`TraceSetInformation`] sets, except stacks, and the highest number of sessions. Without a session (0) the
+/// interval is the one that sessions have by default.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TraceQueryInformation(
     session: u64,
@@ -52,23 +57,12 @@ pub unsafe extern "C" fn TraceQueryInformation(
     if information.is_null() {
         return ERROR_INVALID_PARAMETER;
     }
-    let found = session_name(session, None)
-        .and_then(|name| connected(Hosting::Never, |controller| controller.query(&name)))
-        .and_then(|status| match class {
-            TraceSystemTraceEnableFlagsInfo => {
-                let mut masks = status.properties.enable_flags.to_le_bytes().to_vec();
-                masks.resize(32, 0);
-                Ok(masks)
-            }
-            TraceSampledProfileIntervalInfo => {
-                let interval = match status.properties.sample_interval {
-                    0 => 10_000,
-                    interval => interval,
-                };
-                Ok([0u32, interval].into_iter().flat_map(u32::to_le_bytes).collect())
-            }
-            _ => Err(ERROR_NOT_SUPPORTED),
-        });
+    let found = match session {
+        0 => of_system(class),
+        _ => session_name(session, None)
+            .and_then(|name| connected(Hosting::Never, |controller| controller.query(&name)))
+            .and_then(|status| of_session(class, &status)),
+    };
     code(found.and_then(|bytes| {
         if (size as usize) < bytes.len() {
             return Err(ERROR_BAD_LENGTH);
@@ -82,6 +76,38 @@ pub unsafe extern "C" fn TraceQueryInformation(
         }
         Ok(())
     }))
+}
+
+/// Returns information that no session is needed for.
+fn of_system(class: i32) -> Result<Vec<u8>, u32> {
+    match class {
+        TraceSampledProfileIntervalInfo => Ok(interval(DEFAULT_INTERVAL)),
+        TraceMaxLoggersQuery => Ok(MAX_SESSIONS.to_le_bytes().to_vec()),
+        // Counters of processors are not recorded.
+        TraceMaxPmcCounterQuery => Ok(vec![0; 4]),
+        TraceSystemTraceEnableFlagsInfo => Err(ERROR_INVALID_PARAMETER),
+        _ => Err(ERROR_NOT_SUPPORTED),
+    }
+}
+
+fn of_session(class: i32, status: &SessionStatus) -> Result<Vec<u8>, u32> {
+    match class {
+        TraceSystemTraceEnableFlagsInfo => {
+            let mut masks = status.properties.enable_flags.to_le_bytes().to_vec();
+            masks.resize(32, 0);
+            Ok(masks)
+        }
+        TraceSampledProfileIntervalInfo => Ok(interval(match status.properties.sample_interval {
+            0 => DEFAULT_INTERVAL,
+            interval => interval,
+        })),
+        _ => of_system(class),
+    }
+}
+
+/// Returns `TRACE_PROFILE_INTERVAL` of the timer.
+fn interval(interval: u32) -> Vec<u8> {
+    [0u32, interval].into_iter().flat_map(u32::to_le_bytes).collect()
 }
 
 fn update_of(class: i32, bytes: &[u8]) -> Result<SessionUpdate, u32> {

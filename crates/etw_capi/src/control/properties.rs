@@ -9,6 +9,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::EVENT_TRACE_PROPERTIES;
 
 use super::connection::handle_of;
 use crate::error::{ERROR_BAD_LENGTH, ERROR_BAD_PATHNAME, ERROR_INVALID_PARAMETER, ERROR_MORE_DATA};
+use crate::guest::{name_of, path_of};
 use crate::guid;
 use crate::wide::Width;
 
@@ -172,7 +173,11 @@ impl Place {
         // SAFETY: `new` checked the size.
         unsafe { self.pointer.write_unaligned(given) };
         let name = self.put_text(given.LoggerNameOffset, given.LogFileNameOffset, &properties.logger_name);
-        let file = self.put_text(given.LogFileNameOffset, given.LoggerNameOffset, &properties.log_file_name);
+        let file = self.put_text(
+            given.LogFileNameOffset,
+            given.LoggerNameOffset,
+            &name_of(&properties.log_file_name),
+        );
         if name && file { Ok(()) } else { Err(ERROR_MORE_DATA) }
     }
 
@@ -200,5 +205,6 @@ const MS_FLUSH_TIMER: u32 = 0x10;
 
 /// A host has another working directory.
 fn absolute(path: String) -> String {
+    let path = path_of(path);
     std::path::absolute(&path).map_or(path, |absolute| absolute.to_string_lossy().into_owned())
 }

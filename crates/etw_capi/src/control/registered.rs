@@ -17,6 +17,7 @@ use crate::error::{
     ERROR_INSUFFICIENT_BUFFER, ERROR_INVALID_PARAMETER, ERROR_MORE_DATA, ERROR_NOT_SUPPORTED,
     ERROR_WMI_INSTANCE_NOT_FOUND,
 };
+use crate::guest::guest_process_of;
 use crate::guid;
 
 /// `ERROR_WMI_GUID_NOT_FOUND`.
@@ -120,7 +121,7 @@ fn information(provider: &ProviderStatus) -> Vec<u8> {
         let enables: Vec<_> = provider.enables.iter().filter(|enable| enable.pids.contains(pid)).collect();
         let size = 16 + 32 * enables.len() as u32;
         let next = if index + 1 < provider.pids.len() { size } else { 0 };
-        for word in [next, enables.len() as u32, *pid, 0] {
+        for word in [next, enables.len() as u32, guest_process_of(*pid), 0] {
             out.extend(word.to_le_bytes());
         }
         for enable in enables {

@@ -28,6 +28,7 @@ use crate::error::{
     ERROR_BAD_LENGTH, ERROR_INVALID_FLAG_NUMBER, ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER,
     ERROR_MORE_DATA, ERROR_NOT_ENOUGH_MEMORY, ERROR_NOT_SUPPORTED, ERROR_SUCCESS, SetLastError,
 };
+use crate::guest::guest;
 use crate::guid;
 
 /// Bytes of an `EVENT_TRACE_HEADER`.
@@ -341,7 +342,18 @@ impl Classic {
             flags << 32 | u64::from(control.level.0) << 24 | u64::from(index + 1);
         let code = if control.is_enabled { WMI_ENABLE_EVENTS } else { WMI_DISABLE_EVENTS };
         // SAFETY: the program registered this function for these arguments; the pointers live until it returns.
-        unsafe { (self.function)(code, self.context as *const c_void, &mut size, (&raw mut header).cast()) };
+        unsafe {
+            match guest() {
+                None => {
+                    (self.function)(code, self.context as *const c_void, &mut size, (&raw mut header).cast());
+                }
+                Some(guest) => {
+                    let (size, header) = ((&raw mut size).addr(), (&raw mut header).addr());
+                    let arguments = [code as u64, self.context as u64, size as u64, header as u64];
+                    guest.call(self.function as *const c_void, &arguments);
+                }
+            }
+        };
     }
 }
 

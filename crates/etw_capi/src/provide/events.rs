@@ -300,6 +300,7 @@ pub(super) fn code_of(outcome: Outcome, payload: &impl Payload) -> u32 {
 /// # Safety
 ///
 /// The pointer is null or to a descriptor.
+#[inline]
 unsafe fn read_descriptor(descriptor: *const EVENT_DESCRIPTOR) -> Option<EventDescriptor> {
     if descriptor.is_null() {
         return None;

@@ -12,10 +12,11 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{cell::Cell, ptr};
 
 use etw_event::Guid;
-use etw_provider::{Control, ControlCode, Provider};
+use etw_provider::{Control, ControlCode, Provider, within_callback};
 use etw_sys::AtomicRef;
 use windows_sys::Win32::System::Diagnostics::Etw::{EVENT_FILTER_DESCRIPTOR, PENABLECALLBACK};
 
+use crate::guest::guest;
 use crate::guid;
 
 /// Registrations in one block, and the number of blocks.
@@ -113,16 +114,23 @@ impl Registration {
         // After the count, so that no unregistration misses it; not held while the callback runs.
         let callback = *self.callback();
         if let Some(callback) = callback {
-            let outer = IN_CALLBACK.replace(ptr::from_ref(self).addr());
-            match callback {
-                Callback::Enable(enable) => enable.call(control),
-                // A classic provider has no state to capture.
-                Callback::Classic(_) if control.code == ControlCode::CaptureState => {}
-                Callback::Classic(classic) => classic.call(self.index.load(Ordering::Relaxed), control),
+            match guest() {
+                None => self.call(callback, control),
+                Some(guest) => guest.on_own_thread(&mut || within_callback(|| self.call(callback, control))),
             }
-            IN_CALLBACK.set(outer);
         }
         self.running.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    fn call(&self, callback: Callback, control: &Control) {
+        let outer = IN_CALLBACK.replace(ptr::from_ref(self).addr());
+        match callback {
+            Callback::Enable(enable) => enable.call(control),
+            // A classic provider has no state to capture.
+            Callback::Classic(_) if control.code == ControlCode::CaptureState => {}
+            Callback::Classic(classic) => classic.call(self.index.load(Ordering::Relaxed), control),
+        }
+        IN_CALLBACK.set(outer);
     }
 
     /// Returns when no other thread runs the callback.
@@ -160,9 +168,21 @@ impl Enable {
             .collect();
         let filter = if filters.is_empty() { ptr::null() } else { filters.as_ptr() };
         let context = self.context as *mut c_void;
-        let (any, all) = (control.any.0, control.all.0);
+        // A session that names no keywords wants all of them, and providers of TraceLogging test for common bits.
+        let any = if code == 1 && control.any.0 == 0 { u64::MAX } else { control.any.0 };
+        let all = control.all.0;
         // SAFETY: the program registered this function for these arguments; the pointers live until it returns.
-        unsafe { (self.function)(&source, code, control.level.0, any, all, filter, context) };
+        unsafe {
+            match guest() {
+                None => (self.function)(&source, code, control.level.0, any, all, filter, context),
+                Some(guest) => {
+                    let (source, filter) = (ptr::from_ref(&source).addr() as u64, filter.addr() as u64);
+                    let level = control.level.0.into();
+                    let arguments = [source, code.into(), level, any, all, filter, context.addr() as u64];
+                    guest.call(self.function as *const c_void, &arguments);
+                }
+            }
+        };
     }
 }
 

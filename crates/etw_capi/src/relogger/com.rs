@@ -1,9 +1,15 @@
 //! What the interfaces of COM share: results, ids, and the first three methods.
 
+// UNSAFETY: views tables of functions as arrays of pointers.
+#![expect(unsafe_code)]
+
 use std::ffi::c_void;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use windows_sys::core::GUID;
+
+use crate::guest::guest;
 
 pub(super) const S_OK: i32 = 0;
 pub(super) const E_NOTIMPL: i32 = 0x8000_4001_u32 as i32;
@@ -32,6 +38,22 @@ pub(super) struct UnknownMethods {
         unsafe extern "C" fn(this: *mut c_void, id: *const GUID, object: *mut *mut c_void) -> i32,
     pub(super) add_ref: unsafe extern "C" fn(this: *mut c_void) -> u32,
     pub(super) release: unsafe extern "C" fn(this: *mut c_void) -> u32,
+}
+
+/// Returns the table of methods for new objects: these, or what a guest has in their place, which is made once.
+///
+/// # Safety
+///
+/// The table consists of functions only, each with at most four arguments.
+pub(super) unsafe fn table_of<T>(methods: &'static T, of_guest: &OnceLock<usize>) -> *const T {
+    let Some(guest) = guest() else { return methods };
+    let address = of_guest.get_or_init(|| {
+        let count = size_of::<T>() / size_of::<*const c_void>();
+        // SAFETY: the caller promises a table of pointers.
+        let functions = unsafe { std::slice::from_raw_parts((&raw const *methods).cast(), count) };
+        guest.table_of(functions).addr()
+    });
+    *address as *const T
 }
 
 /// The number of references to an object.

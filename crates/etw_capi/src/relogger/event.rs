@@ -4,7 +4,7 @@
 #![expect(unsafe_code)]
 
 use std::ffi::c_void;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use etw_event::{EventDescriptor, HeaderKind, Origin, Record, Ticks};
 use windows_sys::Win32::System::Diagnostics::Etw::{
@@ -14,7 +14,7 @@ use windows_sys::core::GUID;
 
 use super::com::{
     E_INVALIDARG, E_NOINTERFACE, E_NOTIMPL, E_POINTER, IID_EVENT, IID_UNKNOWN, References, S_OK,
-    UnknownMethods, result_of,
+    UnknownMethods, result_of, table_of,
 };
 use crate::consume::event_record;
 use crate::error::{ERROR_INVALID_DATA, ERROR_MORE_DATA};
@@ -54,6 +54,13 @@ static METHODS: Methods = Methods {
     set_time,
     set_provider,
 };
+
+/// Returns the table of methods for the program.
+fn methods() -> *const Methods {
+    static OF_GUEST: OnceLock<usize> = OnceLock::new();
+    // SAFETY: all members are functions with at most four arguments.
+    unsafe { table_of(&METHODS, &OF_GUEST) }
+}
 
 /// An event as programs get it.
 #[repr(C)]
@@ -170,7 +177,7 @@ impl TraceEvent {
     pub(super) fn create(content: Content) -> *mut TraceEvent {
         let content = Mutex::new(content);
         let event = Allocated {
-            event: TraceEvent { methods: &METHODS, references: References::one(), content },
+            event: TraceEvent { methods: methods(), references: References::one(), content },
             shown: Mutex::new(None),
         };
         Box::into_raw(Box::new(event)).cast()
@@ -188,7 +195,7 @@ impl TraceEvent {
         // SAFETY: an object of COM starts with the pointer to its methods.
         let methods = unsafe { pointer.cast::<*const Methods>().read() };
         // SAFETY: only events of this library have these methods.
-        std::ptr::eq(methods, &METHODS).then(|| unsafe { &*pointer.cast::<TraceEvent>() })
+        std::ptr::eq(methods, self::methods()).then(|| unsafe { &*pointer.cast::<TraceEvent>() })
     }
 
     pub(super) fn content(&self) -> MutexGuard<'_, Content> {

@@ -6,7 +6,7 @@
 use std::ffi::c_void;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use etw_consumer::{StopHandle, Trace};
 use etw_etl::LogFileHeader;
@@ -17,7 +17,7 @@ use windows_sys::core::GUID;
 
 use super::com::{
     CLSID_RELOGGER, E_INVALIDARG, E_NOINTERFACE, E_POINTER, IID_RELOGGER, IID_UNKNOWN, NO_AGGREGATION,
-    NO_CLASS, References, S_OK, UnknownMethods, result_of,
+    NO_CLASS, References, S_OK, UnknownMethods, result_of, table_of,
 };
 use super::event::{Content, TraceEvent};
 use super::output::Output;
@@ -26,6 +26,7 @@ use crate::error::{
     ERROR_BUSY, ERROR_CANCELLED, ERROR_INVALID_DATA, ERROR_INVALID_PARAMETER, ERROR_NOT_FOUND,
     ERROR_SHARING_VIOLATION,
 };
+use crate::guest::{guest, path_of};
 use crate::guid;
 use crate::schemas::schemas;
 use crate::wide::Width;
@@ -73,6 +74,47 @@ struct CallbackMethods {
     on_begin: unsafe extern "C" fn(*mut Callback, *mut TraceEvent, *mut Relogger) -> i32,
     on_finalize: unsafe extern "C" fn(*mut Callback, *mut Relogger) -> i32,
     on_event: unsafe extern "C" fn(*mut Callback, *mut TraceEvent, *mut Relogger) -> i32,
+}
+
+/// Calls of the program's methods.
+macro_rules! methods_of_program {
+    ($($name:ident: $($member:ident).+ ($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        impl Callback {
+            $(
+                /// # Safety
+                ///
+                /// The object lives, and the pointers are those that the method expects.
+                unsafe fn $name(this: *mut Callback $(, $argument: $type)*) -> $result {
+                    // SAFETY: the caller's promise.
+                    unsafe {
+                        let method = (*(*this).methods).$($member).+;
+                        match guest() {
+                            None => method(this.cast() $(, $argument)*),
+                            Some(guest) => {
+                                let arguments = [this.addr() as u64 $(, $argument.addr() as u64)*];
+                                guest.call(method as *const c_void, &arguments) as $result
+                            }
+                        }
+                    }
+                }
+            )*
+        }
+    };
+}
+
+methods_of_program! {
+    add_ref: unknown.add_ref() -> u32;
+    release: unknown.release() -> u32;
+    on_begin: on_begin(event: *mut TraceEvent, relogger: *mut Relogger) -> i32;
+    on_finalize: on_finalize(relogger: *mut Relogger) -> i32;
+    on_event: on_event(event: *mut TraceEvent, relogger: *mut Relogger) -> i32;
+}
+
+/// Returns the table of methods for the program.
+fn methods() -> *const Methods {
+    static OF_GUEST: OnceLock<usize> = OnceLock::new();
+    // SAFETY: all members are functions with at most four arguments.
+    unsafe { table_of(&METHODS, &OF_GUEST) }
 }
 
 #[repr(C)]
@@ -161,7 +203,7 @@ unsafe fn create(
             return NO_AGGREGATION;
         }
         let relogger =
-            Relogger { methods: &METHODS, references: References::one(), width, state: Mutex::default() };
+            Relogger { methods: methods(), references: References::one(), width, state: Mutex::default() };
         let relogger = Box::into_raw(Box::new(relogger)).cast();
         let result = query_interface(relogger, id, object);
         release(relogger);
@@ -205,7 +247,7 @@ unsafe extern "C" fn release(this: *mut c_void) -> u32 {
         for callback in callbacks {
             let callback = callback as *mut Callback;
             // SAFETY: the relogger has a reference of each.
-            unsafe { ((*(*callback).methods).unknown.release)(callback.cast()) };
+            unsafe { Callback::release(callback) };
         }
     }
     left
@@ -218,7 +260,7 @@ unsafe extern "C" fn add_file(
     handle: *mut u64,
 ) -> i32 {
     // SAFETY: the caller's promises.
-    unsafe { add_stream(&*this, name, context, handle, |name| Source::File(name.into())) }
+    unsafe { add_stream(&*this, name, context, handle, |name| Source::File(path_of(name).into())) }
 }
 
 unsafe extern "C" fn add_session(
@@ -270,7 +312,7 @@ unsafe extern "C" fn register_callback(this: *mut Relogger, callback: *mut Callb
     }
     // SAFETY: the caller's promises.
     unsafe {
-        ((*(*callback).methods).unknown.add_ref)(callback.cast());
+        Callback::add_ref(callback);
         (*this).state().callbacks.push(callback.addr());
     }
     S_OK
@@ -328,7 +370,7 @@ unsafe extern "C" fn set_output(this: *mut Relogger, name: *const c_void) -> i32
     // SAFETY: the caller's promises.
     let (relogger, name) = unsafe { (&*this, (*this).width.read(name)) };
     let Some(name) = name.filter(|name| !name.is_empty()) else { return E_INVALIDARG };
-    relogger.state().output = Some(name.into());
+    relogger.state().output = Some(path_of(name).into());
     S_OK
 }
 
@@ -405,7 +447,7 @@ fn process_streams(
     let event = TraceEvent::create(header);
     let begun = call(callbacks, |callback| {
         // SAFETY: the program registered this callback; the pointers live until it returns.
-        unsafe { ((*(*callback).methods).on_begin)(callback, event, this) }
+        unsafe { Callback::on_begin(callback, event, this) }
     });
     // SAFETY: this is the reference of `create`.
     unsafe { TraceEvent::release(event) };
@@ -430,7 +472,7 @@ fn process_streams(
     read.map_err(|error| result_of(code_of(&error)))?;
     call(callbacks, |callback| {
         // SAFETY: as above.
-        unsafe { ((*(*callback).methods).on_finalize)(callback, this) }
+        unsafe { Callback::on_finalize(callback, this) }
     })?;
     let end = headers.iter().map(|header| header.end_time).max().filter(|end| end.0 != 0);
     let end = end.unwrap_or(FileTime(etw_sys::clock::filetime() as i64));
@@ -482,7 +524,7 @@ fn deliver(
     let called = during(shown.unwrap_or(std::ptr::null_mut()), event, || {
         call(callbacks, |callback| {
             // SAFETY: the program registered this callback; the pointers live until it returns.
-            unsafe { ((*(*callback).methods).on_event)(callback, object, this) }
+            unsafe { Callback::on_event(callback, object, this) }
         })
     });
     // SAFETY: this is the reference of `create`.

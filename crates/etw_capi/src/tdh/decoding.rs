@@ -23,6 +23,7 @@ use crate::error::{
     ERROR_FILE_NOT_FOUND, ERROR_INVALID_DATA, ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER, ERROR_NOT_FOUND,
     ERROR_SUCCESS,
 };
+use crate::guest::path_of;
 use crate::schemas::schemas;
 use crate::wide::Width;
 
@@ -74,7 +75,9 @@ pub(super) fn with_formats<R>(paths: &[String], work: impl FnOnce(&mut Resolver)
 
 /// Reads files and directories of trace formats, separated by `;`. Returns `None` if there is no format in them.
 fn formats(paths: &str) -> Option<Arc<Providers>> {
-    let read = SchemaFiles::read(paths.split(';').filter(|path| !path.is_empty()));
+    let read = SchemaFiles::read(
+        paths.split(';').filter(|path| !path.is_empty()).map(|path| path_of(path.to_owned())),
+    );
     (!read.providers.is_empty()).then(|| Arc::new(Providers::from_iter(read.providers)))
 }
 

@@ -202,6 +202,10 @@ Descriptions of events for those who read them are added with `etw schema add My
         #[arg(long, value_name = "DIR")]
         libraries: Option<PathBuf>,
     },
+    /// Set a Wine prefix up, so that Windows programs in it use OpenETW
+    #[cfg(target_os = "linux")]
+    #[command(subcommand)]
+    Wine(WineCommand),
     /// Install links so that the tools run under their own names: `logman`, …
     #[command(after_help = "Examples:
   etw install-links ~/.local/bin
@@ -720,6 +724,34 @@ fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     wide_number(text).and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
         format!("'{text}' is not a number from 0 to {}", u64::MAX >> (64 - 8 * size_of::<T>()))
     })
+}
+
+/// What `etw wine` does.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Subcommand)]
+pub(crate) enum WineCommand {
+    /// Make the Windows programs of a prefix use OpenETW
+    #[command(after_help = "Example:
+  export WINEPREFIX=~/.wine
+  wineboot -i
+  etw wine install ~/.wine
+  wine program.exe")]
+    Install {
+        /// Directory of the prefix (`WINEPREFIX`).
+        #[arg(value_name = "PREFIX")]
+        prefix: PathBuf,
+        /// The built library `libetw_win32.so` [default: that beside this program, or in lib beside it].
+        #[arg(long, value_name = "FILE")]
+        library: Option<PathBuf>,
+    },
+    /// Undo `etw wine install`
+    #[command(after_help = "Example:
+  etw wine remove ~/.wine")]
+    Remove {
+        /// Directory of the prefix (`WINEPREFIX`).
+        #[arg(value_name = "PREFIX")]
+        prefix: PathBuf,
+    },
 }
 
 #[cfg(test)]

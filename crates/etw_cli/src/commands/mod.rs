@@ -23,5 +23,7 @@ pub(crate) mod stats;
 pub(crate) mod symbols;
 pub(crate) mod tables;
 pub(crate) mod view;
+#[cfg(target_os = "linux")]
+pub(crate) mod wine;
 #[cfg(any(target_os = "linux", windows))]
 pub(crate) mod write;

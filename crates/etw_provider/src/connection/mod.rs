@@ -17,6 +17,7 @@ use etw_sys::{EventFd, poll, signals};
 use crate::provider::Provider;
 use host::Host;
 use notify::Notifications;
+pub use notify::within_callback;
 
 /// Time limit for a reply; a host that takes longer is disconnected.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -68,7 +69,7 @@ impl Connection {
         Connection { state: Mutex::new(state), notifications: Notifications::default() }
     }
 
-    /// Registers providers with all running hosts, and waits until their enables have arrived.
+    /// Registers providers with all running hosts, and waits until their enables have arrived and their callbacks have run.
     pub(crate) fn register(&'static self, providers: &[&'static Provider]) {
         let mut state = self.lock();
         self.start(&mut state);
@@ -86,7 +87,7 @@ impl Connection {
             host.wait_for_answers(until, registrations, buffer, &self.notifications);
         }
         drop(state);
-        self.notifications.deliver();
+        self.notifications.deliver_all(until);
     }
 
     /// Connects to a host in the process itself until it ends. Fails if one is connected.

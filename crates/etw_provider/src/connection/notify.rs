@@ -1,12 +1,36 @@
 //! Calls of the providers' callbacks, made without holding locks.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::time::{Duration, Instant};
 
 use crate::control::Control;
 use crate::enables::SessionKey;
 use crate::provider::Provider;
+
+/// Interval between checks for callbacks that another thread runs.
+const STEP: Duration = Duration::from_micros(50);
+
+thread_local! {
+    /// Whether this thread runs a callback.
+    static IS_CALLING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs the body of a callback, for callbacks that pass it to another thread: registering a provider there does not wait
+/// for callbacks.
+pub fn within_callback<R>(work: impl FnOnce() -> R) -> R {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            IS_CALLING.set(self.0);
+        }
+    }
+    let _restore = Restore(IS_CALLING.replace(true));
+    work()
+}
 
 /// Pending callbacks, in the order of the events that caused them.
 #[derive(Debug, Default)]
@@ -14,6 +38,8 @@ pub(super) struct Notifications {
     queue: Mutex<VecDeque<Notification>>,
     /// Held by the thread that runs callbacks.
     calling: Mutex<()>,
+    /// Number of callbacks that are queued or run.
+    pending: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -28,6 +54,7 @@ impl Notifications {
     /// Queues a call if the provider has a callback.
     pub(super) fn push(&self, notification: Notification) {
         if notification.provider.place.callback.load().is_some() {
+            self.pending.fetch_add(1, Ordering::AcqRel);
             lock(&self.queue).push_back(notification);
         }
     }
@@ -43,12 +70,22 @@ impl Notifications {
             };
             while let Some(notification) = self.next() {
                 notification.call();
+                self.pending.fetch_sub(1, Ordering::AcqRel);
             }
             drop(calling);
             // A call queued between the last check and the unlock has been left for this thread.
             if lock(&self.queue).is_empty() {
                 return;
             }
+        }
+    }
+
+    /// Runs the queued calls, and waits for those that another thread runs, but not in a callback.
+    pub(super) fn deliver_all(&self, until: Instant) {
+        self.deliver();
+        while self.pending.load(Ordering::Acquire) != 0 && !IS_CALLING.get() && Instant::now() < until {
+            std::thread::sleep(STEP);
+            self.deliver();
         }
     }
 
@@ -62,7 +99,7 @@ impl Notification {
         if let Some(callback) = self.provider.place.callback.load() {
             let _scope = self.scope.map(|key| self.provider.enables.only(key));
             // A panic in one callback must not affect others; the panic hook has reported it.
-            let _ = catch_unwind(AssertUnwindSafe(|| (callback.0)(&self.control)));
+            let _ = catch_unwind(AssertUnwindSafe(|| within_callback(|| (callback.0)(&self.control))));
         }
     }
 }

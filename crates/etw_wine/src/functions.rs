@@ -1,0 +1,103 @@
+//! The functions that `etw_win32.dll` has, by the DLL that has them on Windows.
+
+/// DLLs of Windows with functions of ETW.
+pub(crate) const DLLS: [&str; 3] = ["advapi32", "sechost", "tdh"];
+
+/// Functions of `advapi32.dll` and `sechost.dll`.
+const ETW: &[&str] = &[
+    "CloseTrace",
+    "ControlTraceA",
+    "ControlTraceW",
+    "CreateTraceInstanceId",
+    "EnableTrace",
+    "EnableTraceEx",
+    "EnableTraceEx2",
+    "EnumerateTraceGuids",
+    "EnumerateTraceGuidsEx",
+    "EventAccessControl",
+    "EventAccessQuery",
+    "EventAccessRemove",
+    "EventActivityIdControl",
+    "EventEnabled",
+    "EventProviderEnabled",
+    "EventRegister",
+    "EventSetInformation",
+    "EventUnregister",
+    "EventWrite",
+    "EventWriteEx",
+    "EventWriteString",
+    "EventWriteTransfer",
+    "FlushTraceA",
+    "FlushTraceW",
+    "GetTraceEnableFlags",
+    "GetTraceEnableLevel",
+    "GetTraceLoggerHandle",
+    "OpenTraceA",
+    "OpenTraceW",
+    "ProcessTrace",
+    "QueryAllTracesA",
+    "QueryAllTracesW",
+    "QueryTraceA",
+    "QueryTraceW",
+    "RegisterTraceGuidsA",
+    "RegisterTraceGuidsW",
+    "RemoveTraceCallback",
+    "SetTraceCallback",
+    "StartTraceA",
+    "StartTraceW",
+    "StopTraceA",
+    "StopTraceW",
+    "TraceEvent",
+    "TraceEventInstance",
+    "TraceMessage",
+    "TraceMessageVa",
+    "TraceQueryInformation",
+    "TraceSetInformation",
+    "UnregisterTraceGuids",
+    "UpdateTraceA",
+    "UpdateTraceW",
+];
+
+/// Functions of `sechost.dll` only.
+const SECHOST: &[&str] = &["OpenTraceFromFile", "OpenTraceFromRealTimeLogger"];
+
+/// Functions of `tdh.dll`.
+const TDH: &[&str] = &[
+    "TdhAggregatePayloadFilters",
+    "TdhCleanupPayloadEventFilterDescriptor",
+    "TdhCloseDecodingHandle",
+    "TdhCreatePayloadFilter",
+    "TdhDeletePayloadFilter",
+    "TdhEnumerateManifestProviderEvents",
+    "TdhEnumerateProviderFieldInformation",
+    "TdhEnumerateProviders",
+    "TdhEnumerateProvidersForDecodingSource",
+    "TdhFormatProperty",
+    "TdhGetDecodingParameter",
+    "TdhGetEventInformation",
+    "TdhGetEventMapInformation",
+    "TdhGetManifestEventInformation",
+    "TdhGetProperty",
+    "TdhGetPropertySize",
+    "TdhGetWppMessage",
+    "TdhGetWppProperty",
+    "TdhLoadManifest",
+    "TdhLoadManifestFromBinary",
+    "TdhLoadManifestFromMemory",
+    "TdhOpenDecodingHandle",
+    "TdhQueryProviderFieldInformation",
+    "TdhSetDecodingParameter",
+    "TdhUnloadManifest",
+    "TdhUnloadManifestFromMemory",
+];
+
+/// Iterates over the functions of ETW that a DLL of Windows has here, such as `advapi32`.
+pub fn functions_of(dll: &str) -> impl Iterator<Item = &'static str> {
+    let (first, second): (&[&str], &[&str]) = match dll {
+        "advapi32" => (ETW, &[]),
+        "sechost" => (ETW, SECHOST),
+        "tdh" => (TDH, &[]),
+        _ => (&[], &[]),
+    };
+    first.iter().chain(second).copied()
+}
