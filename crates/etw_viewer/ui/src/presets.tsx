@@ -96,7 +96,7 @@ async function share(presets: Preset[], name: string): Promise<void> {
 }
 
 /** The text of a file: UTF-16 with a mark, or UTF-8. */
-async function read(file: File): Promise<string> {
+export async function readText(file: File): Promise<string> {
   const bytes = new Uint8Array(await file.arrayBuffer());
   const [a, b] = bytes;
   const encoding = a === 0xff && b === 0xfe ? "utf-16le" : a === 0xfe && b === 0xff ? "utf-16be" : "utf-8";
@@ -105,7 +105,7 @@ async function read(file: File): Promise<string> {
 
 async function open(files: FileList | null): Promise<void> {
   for (const file of files ?? []) {
-    const found = await json<Opened>("/api/presets/open", { name: file.name, text: await read(file) });
+    const found = await json<Opened>("/api/presets/open", { name: file.name, text: await readText(file) });
     opened.value = [found, ...opened.value.filter((other) => other.name !== found.name)];
   }
 }

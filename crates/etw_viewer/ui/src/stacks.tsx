@@ -172,7 +172,7 @@ export function Stacks() {
           <select value={stack.weight || table.value?.weights[0]?.name} onChange={(event) => set({ weight: event.currentTarget.value })}>
             {table.value?.weights.map((one) => (
               <option key={one.name} value={one.name} title={one.summary}>
-                {one.name}
+                {one.title}
               </option>
             ))}
           </select>
@@ -279,7 +279,7 @@ function Shown({ view, upwards }: { view: string; upwards?: boolean }) {
       </div>
     );
   }
-  if (!tree) return <div class="message">Counting …</div>;
+  if (!tree) return <div class="message">{state.value.stack.weight.startsWith("trace:") ? "Reading the trace …" : "Counting …"}</div>;
   return (
     <div class={`shown ${busy ? "busy" : ""}`}>
       {tree.count === 0 ? (

@@ -2,8 +2,8 @@
 
 import { computed, signal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { binary, json, type Lane, type LaneGroup } from "./api";
-import { bytes, duration } from "./format";
+import { binary, json, type Lane, type LaneGroup, type Slice } from "./api";
+import { bytes, duration, time } from "./format";
 import { openMenu } from "./menu";
 import {
   before,
@@ -46,11 +46,20 @@ const arrived = signal(0);
 /** Groups of which all lanes are shown. */
 const whole = signal<ReadonlySet<string>>(new Set());
 /** Milliseconds of script for the last frame; read by tests. */
-export const frame = { ms: 0, lanes: 0, arrows: 0 };
+export const frame = { ms: 0, lanes: 0, arrows: 0, parts: 0 };
 (window as unknown as { etwFrame: typeof frame }).etwFrame = frame;
 
 // Okabe and Ito: told apart with every kind of colour vision.
 const COLORS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c7a00"];
+
+/** The colours of the parts of lanes, from the bottom: what is done, what is held up, and nothing. */
+const PARTS = ["#0072b2", "#e69f00", "--rest"];
+
+/** The names of the tiles of a group: those of its parts, of which only the first one is compared. */
+function tilesOf(group: LaneGroup): string[] {
+  const parts = isComparing.value ? [] : (group.parts ?? []);
+  return parts.length > 0 ? parts.map((part) => part.name) : [group.name];
+}
 
 interface Line {
   y: number;
@@ -152,7 +161,7 @@ interface Bucket {
 }
 
 /** The buckets of a group that are visible, from the tiles that are there. */
-function visible(run: string, group: LaneGroup, range: Range, level: number, source: Source = OWN): Part[] {
+function visible(run: string, group: LaneGroup, name: string, range: Range, level: number, source: Source = OWN): Part[] {
   const found: Part[] = [];
   const lanesCount = source.count(group);
   if (lanesCount === 0) return found;
@@ -161,14 +170,14 @@ function visible(run: string, group: LaneGroup, range: Range, level: number, sou
   const first = Math.max(0, Math.floor(range[0] / size));
   const last = Math.min(count - 1, Math.floor((range[1] - 1) / size));
   for (let index = first; index <= last; index += 1) {
-    const tile = load(source, run, group.name, level, index, lanesCount);
+    const tile = load(source, run, name, level, index, lanesCount);
     if (tile) {
       found.push({ tile, level, index });
       continue;
     }
     // A coarser tile serves until the right one is there.
     for (let up = 1; up <= level; up += 1) {
-      const coarse = tiles.get(`${source.path}/${run}/${group.name}/${level - up}/${Math.floor(index / 2 ** up)}`);
+      const coarse = tiles.get(`${source.path}/${run}/${name}/${level - up}/${Math.floor(index / 2 ** up)}`);
       if (coarse) {
         found.push({ tile: coarse, level: level - up, index: Math.floor(index / 2 ** up) });
         break;
@@ -320,8 +329,44 @@ interface Hover {
   x: number;
   y: number;
   lines: string[];
+  /** The thread whose lane is under the pointer, and the time there. */
+  thread?: { key: string; at: number };
 }
 const hover = signal<Hover | null>(null);
+/** What the thread under the pointer did then. */
+const slice = signal<string[]>([]);
+
+/** Asks for what the thread under the pointer did. */
+function useSlice(): void {
+  const thread = isComparing.value ? undefined : hover.value?.thread;
+  const key = thread ? `${thread.key} ${Math.floor(thread.at)}` : "";
+  useEffect(() => {
+    slice.value = [];
+    if (!thread) return;
+    const stop = new AbortController();
+    const timer = window.setTimeout(() => {
+      json<Slice>("/api/slice", { thread: thread.key, at: Math.floor(thread.at) }, stop.signal).then(
+        (found) => (slice.value = told(found)),
+        // Without it the lane is as true.
+        () => undefined,
+      );
+    }, 90);
+    return () => {
+      window.clearTimeout(timer);
+      stop.abort();
+    };
+  }, [key]);
+}
+
+/** A state of a thread in words. */
+function told({ state: now, from, to, processor, reason, by }: Slice): string[] {
+  if (now === null) return [];
+  const where = now === "running" ? ` on CPU ${processor ?? "?"}` : now === "waiting" && reason ? ` (${reason})` : "";
+  const lines = [`${now}${where} for ${duration((to - from) * 100)}, from ${time(from)} to ${time(to)} s`];
+  if (now === "ready") lines.push(`then on CPU ${processor ?? "?"}`);
+  if (by) lines.push(`made ready by ${by}`);
+  return lines;
+}
 const size = signal({ width: 0, height: 0, top: 0 });
 
 export function Timeline() {
@@ -335,6 +380,7 @@ export function Timeline() {
   );
   useStrip(size.value.width);
   useArrows();
+  useSlice();
 
   useEffect(() => {
     const host = scroll.current;
@@ -466,9 +512,9 @@ export function Timeline() {
         <div
           class="tip"
           role="tooltip"
-          style={{ left: `${Math.min(hover.value.x + 14, window.innerWidth - 330)}px`, top: `${hover.value.y + 16}px` }}
+          style={{ left: `${Math.min(hover.value.x + 14, window.innerWidth - 330)}px`, top: `${Math.min(hover.value.y + 16, window.innerHeight - 190)}px` }}
         >
-          {hover.value.lines.map((line, at) => (
+          {[...hover.value.lines.slice(0, 1), ...slice.value, ...hover.value.lines.slice(1)].map((line, at) => (
             <div key={at}>{line}</div>
           ))}
         </div>
@@ -564,19 +610,27 @@ function explain(event: PointerEvent, lines: Line[], canvas: HTMLCanvasElement |
   const line = event.target === canvas ? lines.find((line) => line.y <= y && y < line.y + line.height) : undefined;
   const lane = line && line.lane >= 0 ? line.group.lanes[line.lane] : undefined;
   if (line && lane) {
+    const names = tilesOf(line.group);
     for (const source of isComparing.value ? [OWN, BEFORE] : [OWN]) {
-      const parts = visible(data.run, line.group, view.value, levelOf(view.value, canvas.clientWidth, source), source);
-      const say = (bucket: Bucket) => {
-        if (at < bucket.from || at >= bucket.to || texts.length >= 8) return;
-        const name = source === BEFORE ? "before" : lane.label;
-        texts.push(
-          `${name}: ${value(line.group, bucket.weights[bucket.place] ?? 0, bucket.width)}`,
-          `in ${duration(bucket.width * 100)}, with ${(bucket.counts[bucket.place] ?? 0).toLocaleString("en-US")} rows`,
-        );
-      };
-      buckets(parts, source.place(lane, line.lane), [at, at + 1], say, source);
+      names.forEach((tile, number) => {
+        const parts = visible(data.run, line.group, tile, view.value, levelOf(view.value, canvas.clientWidth, source), source);
+        let isSaid = false;
+        const say = (bucket: Bucket) => {
+          if (at < bucket.from || at >= bucket.to || isSaid) return;
+          isSaid = true;
+          const part = names.length > 1 ? ` ${line.group.parts?.[number]?.title}` : "";
+          const name = source === BEFORE ? "before" : number === 0 ? lane.label + part : part.trim();
+          texts.push(`${name}: ${value(line.group, bucket.weights[bucket.place] ?? 0, bucket.width)}`);
+          if (number + 1 === names.length) {
+            const rows = (bucket.counts[bucket.place] ?? 0).toLocaleString("en-US");
+            texts.push(names.length > 1 ? `in ${duration(bucket.width * 100)}` : `in ${duration(bucket.width * 100)}, with ${rows} rows`);
+          }
+        };
+        buckets(parts, source.place(lane, line.lane), [at, at + 1], say, source);
+      });
     }
     texts.push(line.group.summary);
+    if (line.group.name === "cpu_thread") return { x: event.clientX, y: event.clientY, lines: texts, thread: { key: lane.key, at } };
   }
   return { x: event.clientX, y: event.clientY, lines: texts };
 }
@@ -708,6 +762,9 @@ function drawLanes(canvas: HTMLCanvasElement, lines: Line[]): number {
   let drawn = 0;
   let group: LaneGroup | null = null;
   let parts: Part[][] = [];
+  /** The tiles of the further parts of the lanes. */
+  let further: Part[][] = [];
+  frame.parts = 0;
   let most = 1;
   // Of two traces with other lengths, the buckets have other widths.
   const unitWidth = ownLength.value / (2 ** (levels[0] ?? 0) * BUCKETS);
@@ -722,7 +779,8 @@ function drawLanes(canvas: HTMLCanvasElement, lines: Line[]): number {
       const own: LaneGroup = line.group;
       group = own;
       const isClosed = state.value.closed.includes(own.name);
-      parts = sources.map((source, at) => (isClosed ? [] : visible(data.run, own, range, levels[at] ?? 0, source)));
+      parts = sources.map((source, at) => (isClosed ? [] : visible(data.run, own, own.name, range, levels[at] ?? 0, source)));
+      further = isClosed ? [] : tilesOf(own).slice(1).map((name) => visible(data.run, own, name, range, levels[0] ?? 0));
       // Lanes of one group have one scale, so that they can be compared.
       most = own.unit.startsWith("of ") ? 1 : 0;
       if (most === 0) {
@@ -752,6 +810,7 @@ function drawLanes(canvas: HTMLCanvasElement, lines: Line[]): number {
         context.fillText(fixed ? "full height: 100 %" : `full height: ${value(line.group, most, unitWidth)}`, width - 4, y + line.height / 2);
       }
       context.textAlign = "left";
+      if (further.length > 0) legend(context, line.group, y + line.height / 2);
       continue;
     }
     const lane = line.group.lanes[line.lane];
@@ -763,6 +822,10 @@ function drawLanes(canvas: HTMLCanvasElement, lines: Line[]): number {
     const color = COLORS[groups.indexOf(line.group) % COLORS.length] ?? "#0072b2";
     if (compare === "difference") {
       difference(context, line.group, lane, line.lane, parts, range, width, y, line.height, most, scaled);
+      continue;
+    }
+    if (further.length > 0) {
+      frame.parts += stacked(context, [parts[0] ?? [], ...further], line, lane, range, scale, base, most);
       continue;
     }
     sources.forEach((source, at) => {
@@ -786,6 +849,61 @@ function drawLanes(canvas: HTMLCanvasElement, lines: Line[]): number {
   drawArrows(context, wanted, top, (time) => (time - from) * scale);
   overlay(context, width, height, false);
   return drawn;
+}
+
+function partColor(number: number): string {
+  const color = PARTS[Math.min(number, PARTS.length - 1)] ?? "";
+  return color.startsWith("--") ? ink(color) : color;
+}
+
+/** Says in the heading of a group which colour each part of its lanes has. */
+function legend(context: CanvasRenderingContext2D, group: LaneGroup, middle: number): void {
+  let x = 6;
+  group.parts?.forEach((part, number) => {
+    context.fillStyle = partColor(number);
+    context.fillRect(x, middle - 4, 8, 8);
+    context.fillStyle = ink("--quiet");
+    context.fillText(part.title, x + 12, middle);
+    x += 12 + context.measureText(part.title).width + 12;
+  });
+}
+
+/** Draws the parts of a lane above each other; returns the number of parts that are there. */
+function stacked(
+  context: CanvasRenderingContext2D,
+  parts: Part[][],
+  line: Line,
+  lane: Lane,
+  range: Range,
+  scale: number,
+  base: number,
+  most: number,
+): number {
+  const room = line.height - 4;
+  /** How high the parts below are, by the start of a bucket. */
+  const below = new Map<number, number>();
+  let count = 0;
+  parts.forEach((tiles, number) => {
+    let isThere = false;
+    context.fillStyle = partColor(number);
+    context.beginPath();
+    const put = (bucket: Bucket) => {
+      const weight = bucket.weights[bucket.place] ?? 0;
+      if (weight <= 0) return;
+      isThere = true;
+      const low = below.get(bucket.from) ?? 0;
+      const tall = Math.min(room - low, (weight / most) * room);
+      // What is done is seen, however small it is.
+      const shown = number === 0 ? Math.max(1.2, tall) : tall;
+      below.set(bucket.from, low + shown);
+      if (shown <= 0) return;
+      context.rect((bucket.from - range[0]) * scale, base - low - shown, Math.max(0.8, (bucket.to - bucket.from) * scale), shown);
+    };
+    buckets(tiles, OWN.place(lane, line.lane), range, put);
+    context.fill();
+    count += Number(isThere);
+  });
+  return count;
 }
 
 /** Draws what is more than before up from the middle of a lane, and what is less down. */
