@@ -102,12 +102,18 @@ pub(super) fn stacks(kind: TableKind) -> Option<&'static str> {
             StackWeight::WaitChains => {
                 "table=cpu_precise&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Await-chains%22%7D"
             }
-            StackWeight::Ready => "table=cpu_precise&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Aready%22%7D",
+            StackWeight::Ready => {
+                "table=cpu_precise&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Aready%22%7D"
+            }
             StackWeight::Running => {
                 "table=cpu_precise&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Arunning%22%7D"
             }
-            StackWeight::OffCpu => "table=cpu_precise&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Aoffcpu%22%7D",
-            StackWeight::Syscalls => "table=syscalls&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Asyscalls%22%7D",
+            StackWeight::OffCpu => {
+                "table=cpu_precise&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Aoffcpu%22%7D"
+            }
+            StackWeight::Syscalls => {
+                "table=syscalls&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Asyscalls%22%7D"
+            }
             StackWeight::Interrupts => {
                 "table=dpc_isr&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Ainterrupts%22%7D"
             }
@@ -148,7 +154,8 @@ mod tests {
             let (name, rest) = place.strip_prefix("table=").unwrap().split_once('&').unwrap();
             let weight = rest.split("%22").nth(3).unwrap();
             let table = openetw::tables::row_tables().find(|table| table.name == name).unwrap();
-            let is_known = weight == "rows" || weight.starts_with("trace%3A") || table.column(weight).is_some();
+            let is_known =
+                weight == "rows" || weight.starts_with("trace%3A") || table.column(weight).is_some();
             assert!(is_known, "{place}");
         }
     }

@@ -48,7 +48,8 @@ impl Browser {
             return None;
         };
         // The browser's own temporary directories stay behind if it is killed, so they are in here.
-        let folder = tempfile::Builder::new().prefix("etw-browser-").tempdir().expect("a temporary directory");
+        let folder =
+            tempfile::Builder::new().prefix("etw-browser-").tempdir().expect("a temporary directory");
         let mut process = Command::new("sh")
             .args(["-c", "exec \"$@\" 3<&0 4>&1 >/dev/null 2>&1", "sh", program, "--headless"])
             .args(["--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
@@ -71,8 +72,7 @@ impl Browser {
             }
         });
         let (session, events) = (String::new(), Vec::new());
-        let mut browser =
-            Browser { process, requests, messages, next: 1, session, events, folder };
+        let mut browser = Browser { process, requests, messages, next: 1, session, events, folder };
         let target = browser.call("Target.createTarget", &json!({"url": "about:blank"}));
         let attach = json!({"targetId": target["targetId"], "flatten": true});
         let attached = browser.call("Target.attachToTarget", &attach);
@@ -129,7 +129,10 @@ impl Browser {
 
     /// Moves the pointer to a point of the window.
     pub fn move_to(&mut self, (x, y): (f64, f64)) {
-        self.call("Input.dispatchMouseEvent", &json!({"type": "mouseMoved", "x": x, "y": y, "button": "none"}));
+        self.call(
+            "Input.dispatchMouseEvent",
+            &json!({"type": "mouseMoved", "x": x, "y": y, "button": "none"}),
+        );
     }
 
     /// Clicks at a point of the window.

@@ -145,8 +145,7 @@ impl Session {
 
 /// Adds a hint for users who may not trace the kernel.
 fn told(error: ControllerError, options: &Options) -> anyhow::Error {
-    let is_default =
-        options.kernel.is_none() && options.provider.is_empty() && options.profile.is_none();
+    let is_default = options.kernel.is_none() && options.provider.is_empty() && options.profile.is_none();
     match is_default {
         true => anyhow!("{error}; programs' own events are watched by -p PROVIDER"),
         false => error.into(),

@@ -162,11 +162,8 @@ impl Live {
         let tables: Vec<Value> = tables
             .into_iter()
             .map(|table| {
-                let rows: Vec<Value> = table
-                    .rows
-                    .iter()
-                    .map(|row| json!({ "cells": row.cells, "depth": row.depth }))
-                    .collect();
+                let rows: Vec<Value> =
+                    table.rows.iter().map(|row| json!({ "cells": row.cells, "depth": row.depth })).collect();
                 json!({
                     "columns": table.columns,
                     "is_number": table.is_number,

@@ -24,8 +24,8 @@ use serde::Serialize;
 pub(crate) use buffers::{Preview, Previews};
 pub(crate) use loss::Loss;
 use made::Made;
-use opened::Opened;
 pub(crate) use opened::Identity;
+use opened::Opened;
 
 /// The tables of the opened traces, complete.
 #[derive(Debug)]

@@ -28,10 +28,8 @@ impl Report {
 
 impl IntoResponse for Report {
     fn into_response(self) -> Response {
-        let headers = [
-            (CONTENT_TYPE, "text/html; charset=utf-8".to_owned()),
-            (CONTENT_SECURITY_POLICY, self.policy),
-        ];
+        let headers =
+            [(CONTENT_TYPE, "text/html; charset=utf-8".to_owned()), (CONTENT_SECURITY_POLICY, self.policy)];
         (headers, self.page).into_response()
     }
 }

@@ -26,7 +26,8 @@ pub(crate) fn slice(model: &Model, request: &SliceRequest) -> Result<Json> {
     let table = table(model, "cpu_precise")?;
     let fields = Fields::new(model, table);
     let next = |column: &str| next_switch(model, table, request, column);
-    let value = |row: u64, name: &str| table.path_value(row, &fields.get(name)?.path).map_err(Into::into);
+    let value =
+        |row: u64, name: &str| -> Result<Value> { Ok(table.path_value(row, &fields.get(name)?.path)?) };
     let ticks = |row: u64, name: &str| -> Result<i64> {
         Ok(match value(row, name)? {
             Value::Integer(ns) => i64::try_from(ns / 100).unwrap_or(i64::MAX),

@@ -209,7 +209,9 @@ fn events_fill_the_tables_of_the_machine() {
     for view in ["threads", "images", "files", "network", "machine"] {
         let found = ask(json!({ "view": view })).json();
         assert!(!found["tables"].as_array().unwrap().is_empty(), "{view} {found}");
-        assert!(found["note"].as_str().unwrap().contains("-k") || found["note"].as_str().unwrap().contains("yet"));
+        assert!(
+            found["note"].as_str().unwrap().contains("-k") || found["note"].as_str().unwrap().contains("yet")
+        );
     }
     // A person sees the tree, and goes from a process to its events.
     let Some(mut page) = look(&client) else { return };
@@ -272,12 +274,15 @@ fn profiles_are_started_and_stacks_have_names_of_programs() {
         json!(PROFILE)
     ));
     page.wait("document.querySelector('.live select[name=profile]').value === 'Live.Verbose'");
-    page.click_on("[...document.querySelectorAll('.live button')].find((one) => one.textContent === 'Start')");
+    page.click_on(
+        "[...document.querySelectorAll('.live button')].find((one) => one.textContent === 'Start')",
+    );
     page.wait("document.querySelectorAll('.live .virtual tbody tr').length > 5");
     // The stack of an event has the functions of the program that wrote it.
     let line = client.ask("/api/live/lines", &json!({ "limit": 1 })).json()["lines"][0].clone();
     let details = client.get(&format!("/api/live/event/{}", line["number"])).json();
-    let details: Vec<&str> = details["lines"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    let details: Vec<&str> =
+        details["lines"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
     let stack = details.iter().position(|line| *line == "stack").unwrap_or_else(|| panic!("{details:?}"));
     assert!(details[stack..].iter().any(|line| line.contains("live_events live_events::")), "{details:?}");
     page.check();

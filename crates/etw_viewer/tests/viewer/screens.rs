@@ -67,7 +67,8 @@ fn everything_is_reachable_on_every_screen() {
                 "(() => { const part = document.querySelector('.virtual, .flame'); part.scrollIntoView({ block: 'nearest' }); \
                  return [document.querySelector('.lanes').clientHeight, part.clientHeight, devicePixelRatio]; })()",
             );
-            let seen: Vec<f64> = seen.as_array().unwrap().iter().map(|one| Value::as_f64(one).unwrap()).collect();
+            let seen: Vec<f64> =
+                seen.as_array().unwrap().iter().map(|one| Value::as_f64(one).unwrap()).collect();
             assert!(seen[0] >= 88.0 && seen[1] >= 100.0 && seen[2] == scale, "{size:?} {state}: {seen:?}");
             // What is drawn has the pixels of the screen.
             let sharp = page.browser.value(

@@ -365,9 +365,7 @@ fn stacks_that_no_table_has_are_those_of_reports() {
     std::fs::write(&path, Problem::LockConvoy.bytes().unwrap()).unwrap();
     let viewer = start(path.clone());
     let client = Client::enter(&viewer);
-    let question = |weight: &str, view: &str| {
-        json!({ "table": "cpu_precise", "weight": weight, "view": view, "filters": [], "min_percent": 0 })
-    };
+    let question = |weight: &str, view: &str| json!({ "table": "cpu_precise", "weight": weight, "view": view, "filters": [], "min_percent": 0 });
     for (name, weight) in [
         ("trace:wait-chains", StackWeight::WaitChains),
         ("trace:ready", StackWeight::Ready),
@@ -406,7 +404,9 @@ fn stacks_that_no_table_has_are_those_of_reports() {
         "(() => { const select = document.querySelector('.stacks select'); select.value = 'trace:wait-chains'; \
          select.dispatchEvent(new Event('change', { bubbles: true })); })()",
     );
-    page.wait("JSON.parse(new URLSearchParams(location.hash.slice(1)).get('stack')).weight === 'trace:wait-chains'");
+    page.wait(
+        "JSON.parse(new URLSearchParams(location.hash.slice(1)).get('stack')).weight === 'trace:wait-chains'",
+    );
     page.wait("!document.querySelector('.stacks .busy') && document.querySelector('.virtual td')");
     page.wait("[...document.querySelectorAll('.virtual td')].some((one) => one.textContent.includes('Monitor.Enter'))");
     page.check();

@@ -101,12 +101,16 @@ fn threads_run_are_ready_and_wait() {
     let at = (number(&ran["time"]) - number(&ran["ran"]) / 2.0) as i64 / 100;
     let question = json!({ "thread": key_of(&ran["old_thread.thread_id"]), "at": at });
     let running = client.ask("/api/slice", &question).json();
-    assert_eq!((&running["state"], number(&running["processor"])), (&json!("running"), number(&ran["processor"])));
+    assert_eq!(
+        (&running["state"], number(&running["processor"])),
+        (&json!("running"), number(&ran["processor"]))
+    );
     assert_eq!(client.ask("/api/slice", &json!({ "thread": "x", "at": 0 })).status, 422);
 
     // The page draws the parts, and says on hover what the thread did.
     let (from, to) = (waiting["from"].as_i64().unwrap(), waiting["to"].as_i64().unwrap());
-    let state = format!("table=\"cpu_precise\"&view=[{from},{to}]&closed=[\"cpu_processor\",\"cpu_process\"]");
+    let state =
+        format!("table=\"cpu_precise\"&view=[{from},{to}]&closed=[\"cpu_processor\",\"cpu_process\"]");
     let Some(mut page) = Page::of(viewer, &state) else { return };
     page.wait("window.etwFrame.parts >= 6");
     let label = lanes.iter().find(|lane| lane["key"] == key_of(&row["new_thread.thread_id"])).unwrap();
@@ -161,7 +165,8 @@ fn processors_have_their_idle_states() {
     for (part, states) in [("core_processor", 0..=1), ("core_second", 2..=2), ("core_deeper", 3..=100)] {
         for processor in 0..2_usize {
             let of = expected.iter().filter(|row| {
-                number(&row["processor"]) == processor as f64 && states.contains(&(number(&row["state"]) as u32))
+                number(&row["processor"]) == processor as f64
+                    && states.contains(&(number(&row["state"]) as u32))
             });
             let wanted: f64 = of.map(|row| row["sum(duration)"].as_f64().unwrap_or(0.0)).sum();
             let shown = sum(&client, part, processor);
@@ -171,8 +176,12 @@ fn processors_have_their_idle_states() {
     assert!(sum(&client, "core_deeper", 1) > 2e5);
     let Some(mut page) = Page::of(viewer, "table=\"cpu_idle_states\"") else { return };
     page.wait("window.etwFrame.parts >= 4");
-    page.click_on("[...document.querySelectorAll('.lanes .lane')].find((one) => one.textContent === 'CPU 1')");
-    page.wait("JSON.parse(new URLSearchParams(location.hash.slice(1)).get('filters'))[0].column === 'processor'");
+    page.click_on(
+        "[...document.querySelectorAll('.lanes .lane')].find((one) => one.textContent === 'CPU 1')",
+    );
+    page.wait(
+        "JSON.parse(new URLSearchParams(location.hash.slice(1)).get('filters'))[0].column === 'processor'",
+    );
     let rows = expected.iter().filter(|row| number(&row["processor"]) == 1.0);
     let count: u64 = rows.map(|row| row["rows"].as_u64().unwrap()).sum();
     page.wait(&format!("document.querySelector('.status').textContent.includes('{count} rows')"));
