@@ -153,10 +153,12 @@ pub(crate) fn tree(
         (_, false, None) => {
             let has_periods = in_trace.is_none() && table.schema().column("time").is_some();
             let periods = if has_periods { request.periods.min(MAX_PERIODS) } else { 0 };
-            return one_tree(&counted(&request.scope, periods)?, periods, request, &shape);
+            let stacks = counted(&request.scope, periods)?;
+            return one_tree(&stacks, periods, request, &shape);
         }
     };
-    difference(&before, &counted(&request.scope, 0)?, request, &shape)
+    let after = counted(&request.scope, 0)?;
+    difference(&before, &after, request, &shape)
 }
 
 /// Returns stacks as a view shows them.

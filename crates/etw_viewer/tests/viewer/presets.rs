@@ -97,7 +97,7 @@ fn every_preset_of_the_published_profiles_can_be_shown() {
     let missing = files.iter().flat_map(|file| file["presets"].as_array().unwrap());
     let missing = missing.flat_map(|preset| preset["missing"].as_array().unwrap());
     let missing: Vec<&str> = missing.map(|one| one["what"].as_str().unwrap()).collect();
-    assert!(missing.contains(&"the highlight of Mark End Time"), "{missing:?}");
+    assert!(missing.contains(&"the highlight of Start Time"), "{missing:?}");
     assert!(missing.iter().any(|what| what.starts_with("the selection ([Series Name]")), "{missing:?}");
     // The disk's preset has what a report of the same columns has.
     let path = real(PERFVIEW).unwrap();

@@ -411,7 +411,7 @@ fn stacks_that_no_table_has_are_those_of_reports() {
     page.wait("[...document.querySelectorAll('.virtual td')].some((one) => one.textContent.includes('Monitor.Enter'))");
     page.check();
     std::fs::remove_file(&path).unwrap();
-    let asked = question("trace:ready", "top-down");
+    let asked = question("trace:offcpu", "top-down");
     assert_eq!(client.ask("/api/stacks", &asked).status, 200);
     let mut other = asked.clone();
     other["to"] = json!(1000);

@@ -532,7 +532,7 @@ function App() {
           <Theme />
         </header>
         {failure.value && (
-          <div class="gone" role="alert">
+          <div key="gone" class="gone" role="alert">
             {failure.value}
           </div>
         )}
@@ -586,12 +586,13 @@ function App() {
           ?
         </button>
       </header>
+      {/* With a key each, neither takes the place of the other, which would begin it anew. */}
       {failure.value && (
-        <div class="gone" role="alert">
+        <div key="gone" class="gone" role="alert">
           {failure.value}
         </div>
       )}
-      <div class="page">
+      <div key="page" class="page">
         <Explorer />
         <main class="work" style={{ gridTemplateRows: `${split.value}fr 5px ${1 - split.value}fr` }}>
           <Timeline />

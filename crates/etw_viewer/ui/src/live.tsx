@@ -186,11 +186,11 @@ export function Live() {
         }}
       >
         <label title="Kernel flags, joined by +, as of etw record -k; they need the rights of root.">
-          Kernel flags <input name="kernel" size={34} disabled={isRunning} placeholder={live?.kernel ?? ""} list="kernelflags" />
+          Kernel flags <input name="kernel" size={20} disabled={isRunning} placeholder={live?.kernel ?? ""} list="kernelflags" />
         </label>
         <datalist id="kernelflags">{live && <option value={live.kernel} />}</datalist>
         <label title="Providers, as of etw watch -p: Name or {GUID}, with :Level:EventIDs:Keyword; several with spaces between them.">
-          Providers <input name="providers" size={34} disabled={isRunning} placeholder="Name or {GUID}" />
+          Providers <input name="providers" size={20} disabled={isRunning} placeholder="Name or {GUID}" />
         </label>
         <label title="A recording profile, as of etw record --profile: what it names of the kernel and of providers is recorded besides.">
           Profile{" "}
@@ -230,16 +230,16 @@ export function Live() {
         <span class="space" />
         {isRunning && (
           <>
-            <a href="/api/live/trace/all.etl" download title="The events in memory as a trace file">
+            <a class="button" href="/api/live/trace/all.etl" download title="The events in memory as a trace file">
               Save all
             </a>
-            <a href="/api/live/trace/shown.etl" download title="Of these, the events that the filters show, with their stacks">
+            <a class="button" href="/api/live/trace/shown.etl" download title="Of these, the events that the filters show, with their stacks">
               Save shown
             </a>
           </>
         )}
       </form>
-      <div class="tools">
+      <div key="views" class="tools">
         <span class="tabs" role="tablist" aria-label="Views">
           {VIEWS.map(([name, title, about]) => (
             <button key={name} role="tab" aria-selected={view === name} title={about} onClick={() => update({ live: name })}>
@@ -250,12 +250,12 @@ export function Live() {
         {view === "" && <Rules rules={state.value.rules} set={(rules) => void setRules(rules)} />}
       </div>
       {(error || live?.problem || session?.trouble || session?.ended) && (
-        <div class="gone" role="alert">
+        <div key="gone" class="gone" role="alert">
           {error || live?.problem || session?.ended || session?.trouble}
         </div>
       )}
       {session && session.left_out.length > 0 && (
-        <div class="message" title={session.left_out.join("\n")}>
+        <div key="leftout" class="message" title={session.left_out.join("\n")}>
           This system does not record {session.left_out.length === 1 ? "a part" : `${session.left_out.length} parts`} of the profile: {session.left_out.slice(0, 3).join("; ")}
           {session.left_out.length > 3 && " …"}
         </div>
@@ -263,7 +263,7 @@ export function Live() {
       {session && view !== "" ? (
         <Tables view={view} isPaused={until !== null} filter={(rule) => void setRules([...state.value.rules, rule])} />
       ) : session ? (
-        <div class="body">
+        <div key="events" class="body">
           <Virtual
             label={`Events: ${count}`}
             columns={COLUMNS.map(([title, summary, className]) => ({ title, summary, className }))}
@@ -308,7 +308,7 @@ export function Live() {
           )}
         </div>
       ) : (
-        <div class="message">No session is running. Name kernel flags or providers, or choose a profile, and press Start.</div>
+        <div key="none" class="message">No session is running. Name kernel flags or providers, or choose a profile, and press Start.</div>
       )}
       <footer class="status" aria-live="off">
         {session
