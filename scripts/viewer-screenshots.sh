@@ -11,4 +11,8 @@ set -eu
 trace=$(realpath "$1") gpu=$(realpath "$2") profile=$(realpath "$3")
 cd "$(dirname "$0")/.."
 mkdir -p docs/images
+OPENETW_RUNTIME_DIR=$(mktemp -d)
+export OPENETW_RUNTIME_DIR
+trap 'rm -rf "$OPENETW_RUNTIME_DIR"' EXIT
+cargo build --quiet --package etw_viewer --example live_events
 cargo run --quiet --package etw_viewer --example screenshots -- docs/images "$trace" "$gpu" "$profile"

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use openetw::Guid;
+use openetw::kernel::EnableFlags;
 use openetw::profile::{
     EventProvider, FindError, LoggingMode, Profile, ProfileFile, ProviderName, Recording, built_in, decode,
     enable, refusal,
@@ -51,18 +52,37 @@ pub fn load(text: &str, mode: Option<LoggingMode>) -> Result<Profile> {
         None if text.to_ascii_lowercase().ends_with(".wprp") => (Some(text), ""),
         None => (None, text),
     };
-    with_file(in_file, |profiles| {
-        let found = match mode {
-            Some(mode) => profiles.find(name, mode),
-            None => profiles.find(name, LoggingMode::File).or_else(|error| match error {
-                FindError::NoMode { .. } => profiles.find(name, LoggingMode::Memory),
-                other => Err(other),
-            }),
-        };
-        let found = found.map_err(|error| not_found(&error, in_file.is_none(), name))?;
-        let resolved = profiles.resolve(found);
-        Ok(resolved.map_err(|error| Failed::new(code::PROFILE_SCHEMA, format!("{text}: {error}")))?)
-    })
+    with_file(in_file, |profiles| find(profiles, name, mode, in_file.is_none()))
+}
+
+/// Returns the profile with a name of the text of a file, or of the built-in ones.
+///
+/// # Errors
+///
+/// Fails if the text is not a recording profile, or if it has no such profile.
+pub fn of_text(text: Option<&str>, name: &str) -> Result<Profile> {
+    match text {
+        Some(text) => find(&ProfileFile::parse(text)?, name, None, false),
+        None => find(&built_in()?, name, None, true),
+    }
+}
+
+fn find(
+    profiles: &ProfileFile<'_>,
+    name: &str,
+    mode: Option<LoggingMode>,
+    is_built_in: bool,
+) -> Result<Profile> {
+    let found = match mode {
+        Some(mode) => profiles.find(name, mode),
+        None => profiles.find(name, LoggingMode::File).or_else(|error| match error {
+            FindError::NoMode { .. } => profiles.find(name, LoggingMode::Memory),
+            other => Err(other),
+        }),
+    };
+    let found = found.map_err(|error| not_found(&error, is_built_in, name))?;
+    let resolved = profiles.resolve(found);
+    Ok(resolved.map_err(|error| Failed::new(code::PROFILE_SCHEMA, format!("{name}: {error}")))?)
 }
 
 fn not_found(error: &FindError, is_built_in: bool, name: &str) -> anyhow::Error {
@@ -107,6 +127,34 @@ pub fn recording(profiles: &[Profile]) -> Result<Recording> {
         output::warn(&format_args!("left out of the profile: {listed}{more}"));
     }
     Ok(recording)
+}
+
+/// The kernel flags, stacks and providers of recording profiles, combined for one session.
+#[derive(Debug, Clone, Default)]
+pub struct Combined {
+    /// The flags of system events.
+    pub flags: EnableFlags,
+    /// Hook ids of the events with stacks.
+    pub stacks: Vec<u16>,
+    /// The providers.
+    pub providers: Vec<EventProvider>,
+}
+
+impl Combined {
+    /// Combines the sessions of profiles, and prints a warning about the parts that are left out.
+    ///
+    /// # Errors
+    ///
+    /// Fails if none of the profiles has events that can be recorded.
+    pub fn of(profiles: &[Profile]) -> Result<Combined> {
+        let mut all = Combined::default();
+        for session in recording(profiles)?.sessions {
+            all.flags |= session.flags;
+            all.stacks.extend(session.stacks);
+            all.providers.extend(session.providers);
+        }
+        Ok(all)
+    }
 }
 
 /// Returns the GUID of a provider in a profile.

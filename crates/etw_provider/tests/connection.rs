@@ -434,14 +434,17 @@ fn hosts_that_send_garbage_are_disconnected() {
         |peer, _| peer.channel.connection().send(&[0; 65_536], &[]).unwrap_or(()),
     ];
     for attack in attacks {
-        let host = Host::new(&directory("hostile"));
-        let child = Host::start(&host.directory, "hostile");
+        let directory = directory("hostile");
+        let host = Host::new(&directory);
+        let child = Host::start(&directory, "hostile");
         let mut peer = host.accept();
         let id = peer.registration("OpenETW.Test.Connection");
         attack(&peer, id);
         assert_eq!(peer.receive(), None, "the connection ends");
         drop(host);
         ends_well(child);
+        // The process may have made it again, to wait there for the next host.
+        let _ = std::fs::remove_dir_all(&directory);
     }
 }
 

@@ -23,11 +23,13 @@ mod xml;
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use etw_app::input::check_read;
 use etw_app::symbols::SymbolOptions;
 use etw_app::{UsageError, output, stack_tags, table};
-use openetw::analysis::{Machines, ProcessFilter, Report, ReportOptions, StackWeight, TableKind, TreeShape};
+use openetw::analysis::{
+    Machines, NamedStacks, ProcessFilter, Report, ReportOptions, StackWeight, TableKind, TreeShape,
+};
 use openetw::{TimePoint, Trace};
 
 use reading::{Plan, Reading};
@@ -167,6 +169,32 @@ pub fn page_of_viewer(files: &[PathBuf], symbols: &SymbolOptions) -> Result<(Vec
     let mut out = Vec::new();
     page.put_html(&mut out, TOP_OF_PAGE)?;
     Ok((out, page.content_security_policy()))
+}
+
+/// Returns what events of traces weigh by their stacks, with the names of functions, for the viewer: as `etw report
+/// --stacks` counts it.
+///
+/// # Errors
+///
+/// Fails if a trace cannot be read, or if the start is not before the end.
+pub fn stacks_of_viewer(
+    files: &[PathBuf],
+    symbols: &SymbolOptions,
+    weight: StackWeight,
+    [from, to]: [Option<TimePoint>; 2],
+) -> Result<NamedStacks> {
+    let stacks = vec![weight];
+    let plan = Plan { files, from, to, stacks, is_page: false, has_progress: false };
+    let kind = TableKind::ByFunction(weight);
+    let Reading { report, .. } = reading::read(&plan, |trace| {
+        let mut options = ReportOptions::of(trace.headers());
+        options.symbolizer = symbols.symbolizer()?;
+        options.tables.clear();
+        options.named_stacks.push(kind);
+        Ok(options)
+    })?;
+    let found = report.stacks.into_iter().find(|(known, _)| *known == kind);
+    found.map(|(_, stacks)| stacks).context("the stacks were not counted")
 }
 
 /// Rejects options that contradict each other.

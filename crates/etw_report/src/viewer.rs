@@ -78,7 +78,8 @@ pub(super) fn table(table: &Table) -> Option<&'static str> {
         TableKind::Contention => "table=contention",
         TableKind::ThreadPool => "table=threadpool",
         TableKind::ByFunction(_) => return stacks(table.kind),
-        TableKind::WaitChains | TableKind::Http => return None,
+        TableKind::WaitChains => return stacks(TableKind::ByFunction(StackWeight::WaitChains)),
+        TableKind::Http => return None,
     })
 }
 
@@ -98,6 +99,24 @@ pub(super) fn stacks(kind: TableKind) -> Option<&'static str> {
             StackWeight::Exceptions => "table=exceptions&tab=stacks&stack=%7B%22weight%22%3A%22rows%22%7D",
             StackWeight::Allocations => "table=allocations&tab=stacks&stack=%7B%22weight%22%3A%22size%22%7D",
             StackWeight::Events => "table=events&tab=stacks&stack=%7B%22weight%22%3A%22rows%22%7D",
+            StackWeight::WaitChains => {
+                "table=cpu_precise&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Await-chains%22%7D"
+            }
+            StackWeight::Ready => {
+                "table=cpu_precise&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Aready%22%7D"
+            }
+            StackWeight::Running => {
+                "table=cpu_precise&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Arunning%22%7D"
+            }
+            StackWeight::OffCpu => {
+                "table=cpu_precise&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Aoffcpu%22%7D"
+            }
+            StackWeight::Syscalls => {
+                "table=syscalls&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Asyscalls%22%7D"
+            }
+            StackWeight::Interrupts => {
+                "table=dpc_isr&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Ainterrupts%22%7D"
+            }
             // The viewer does not count these.
             _ => return None,
         },
@@ -130,12 +149,14 @@ mod tests {
     fn stacks_are_of_tables_with_this_weight() {
         let places = StackWeight::ALL.iter().filter_map(|weight| stacks(TableKind::ByFunction(*weight)));
         let places: Vec<&str> = places.chain(stacks(TableKind::Functions)).collect();
-        assert_eq!(places.len(), 12);
+        assert_eq!(places.len(), 18);
         for place in places {
             let (name, rest) = place.strip_prefix("table=").unwrap().split_once('&').unwrap();
             let weight = rest.split("%22").nth(3).unwrap();
             let table = openetw::tables::row_tables().find(|table| table.name == name).unwrap();
-            assert!(weight == "rows" || table.column(weight).is_some(), "{place}");
+            let is_known =
+                weight == "rows" || weight.starts_with("trace%3A") || table.column(weight).is_some();
+            assert!(is_known, "{place}");
         }
     }
 }

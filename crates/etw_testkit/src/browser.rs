@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, reason = "a helper that fails is a test that fails")]
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -13,6 +14,8 @@ use serde_json::{Value, json};
 const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 /// Maximum time for an answer of the browser.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Maximum time for the browser and its helpers to end.
+const FAREWELL: Duration = Duration::from_secs(10);
 
 /// A browser without a window, with one page.
 ///
@@ -25,7 +28,8 @@ pub struct Browser {
     session: String,
     /// What the page has asked for and what went wrong in it.
     events: Vec<Value>,
-    _profile: tempfile::TempDir,
+    /// The profile and every temporary file of the browser.
+    folder: tempfile::TempDir,
 }
 
 impl Browser {
@@ -43,12 +47,15 @@ impl Browser {
             eprintln!("skipped: needs Chromium ({})", PROGRAMS.join(", "));
             return None;
         };
-        let profile = tempfile::tempdir().expect("a temporary directory");
+        // The browser's own temporary directories stay behind if it is killed, so they are in here.
+        let folder =
+            tempfile::Builder::new().prefix("etw-browser-").tempdir().expect("a temporary directory");
         let mut process = Command::new("sh")
             .args(["-c", "exec \"$@\" 3<&0 4>&1 >/dev/null 2>&1", "sh", program, "--headless"])
             .args(["--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
             .args(["--no-first-run", "--disable-background-networking", "--window-size=1280,900"])
-            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+            .env("TMPDIR", folder.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -65,8 +72,7 @@ impl Browser {
             }
         });
         let (session, events) = (String::new(), Vec::new());
-        let mut browser =
-            Browser { process, requests, messages, next: 1, session, events, _profile: profile };
+        let mut browser = Browser { process, requests, messages, next: 1, session, events, folder };
         let target = browser.call("Target.createTarget", &json!({"url": "about:blank"}));
         let attach = json!({"targetId": target["targetId"], "flatten": true});
         let attached = browser.call("Target.attachToTarget", &attach);
@@ -121,6 +127,14 @@ impl Browser {
         self.click_at((x, y));
     }
 
+    /// Moves the pointer to a point of the window.
+    pub fn move_to(&mut self, (x, y): (f64, f64)) {
+        self.call(
+            "Input.dispatchMouseEvent",
+            &json!({"type": "mouseMoved", "x": x, "y": y, "button": "none"}),
+        );
+    }
+
     /// Clicks at a point of the window.
     pub fn click_at(&mut self, (x, y): (f64, f64)) {
         for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
@@ -128,6 +142,16 @@ impl Browser {
             let event = json!({"type": kind, "x": x, "y": y, "button": button, "clickCount": 1});
             self.call("Input.dispatchMouseEvent", &event);
         }
+    }
+
+    /// Gives the browser a cookie (`name=value`) of an address.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the text is no cookie.
+    pub fn set_cookie(&mut self, url: &str, cookie: &str) {
+        let (name, value) = cookie.split_once('=').expect("a name and a value");
+        self.call("Network.setCookie", &json!({"url": url, "name": name, "value": value}));
     }
 
     /// Makes the browser accept every certificate, such as one that no known authority has signed.
@@ -165,9 +189,10 @@ impl Browser {
         self.call("Input.insertText", &json!({"text": text}));
     }
 
-    /// Gives the window a size in pixels.
-    pub fn resize(&mut self, width: u32, height: u32) {
-        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+    /// Gives the window a size in pixels of the page, each of which is `scale` pixels of the screen wide: a screen of
+    /// 1280×720 has 640×360 of them at a zoom of 200 %.
+    pub fn resize(&mut self, (width, height): (u32, u32), scale: f64) {
+        let size = json!({"width": width, "height": height, "deviceScaleFactor": scale, "mobile": false});
         self.call("Emulation.setDeviceMetricsOverride", &size);
     }
 
@@ -230,7 +255,25 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
+        // A browser that is told to end takes its helpers with it; they would write to the folder while it is removed.
+        let close = json!({"id": self.next, "method": "Browser.close"});
+        let _told = self.requests.write_all(format!("{close}\0").as_bytes());
+        let end = Instant::now() + FAREWELL;
+        while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         let _ended = self.process.kill();
         let _status = self.process.wait();
+        while remove(self.folder.path()).is_err() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Removes a folder; one that is gone counts as removed.
+fn remove(folder: &Path) -> std::io::Result<()> {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other,
     }
 }

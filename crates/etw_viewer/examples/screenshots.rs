@@ -106,6 +106,12 @@ const TUTORIALS: &[Picture] = &[
         "",
     ),
     Picture(
+        "viewer-threads",
+        2,
+        "table=\"cpu_precise\"&view=[25000000,25300000]&closed=[\"cpu_processor\",\"cpu_process\"]&theme=\"light\"",
+        "",
+    ),
+    Picture(
         "tutorial-gc",
         3,
         "table=\"gc\"&closed=[\"samples_process\",\"samples_processor\"]&theme=\"light\"",
@@ -122,6 +128,19 @@ const TUTORIALS: &[Picture] = &[
         "",
     ),
 ];
+
+/// The picture of a live session of the program `live_events`.
+const LIVE: Picture = Picture(
+    "viewer-live",
+    0,
+    "page=\"live\"&rules=[{\"column\":\"detail\",\"relation\":\"contains\",\"value\":\"parity=even\",\
+     \"action\":\"highlight\"}]&theme=\"light\"",
+    "document.querySelector('.live input[name=providers]').value = 'Example.Live'; \
+     document.querySelector('.live .start').click(); \
+     await new Promise((done) => setTimeout(done, 3000)); \
+     [...document.querySelectorAll('.live button')].find((one) => one.textContent === 'Pause').click(); \
+     await new Promise((done) => setTimeout(done, 500));",
+);
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -155,6 +174,22 @@ fn main() {
             take(&mut browser, &viewer, picture, 1, Path::new(out));
         }
     }
+    take_live(&mut browser, Path::new(out));
+}
+
+/// Takes the picture of a live session. The script gives it a host of its own, so that no other program is in it.
+fn take_live(browser: &mut Browser, out: &Path) {
+    if std::env::var_os("OPENETW_RUNTIME_DIR").is_none() {
+        println!("no picture of a live session: OPENETW_RUNTIME_DIR is not set");
+        return;
+    }
+    let own = std::env::current_exe().expect("the path of this program");
+    let viewer = Viewer::start(Options { is_live: true, ..Options::default() }).expect("a server");
+    let writer = Command::new(own.with_file_name("live_events")).stdin(std::process::Stdio::piped()).spawn();
+    let mut writer = writer.expect("the example live_events is built");
+    browser.open(&viewer.url());
+    take(browser, &viewer, &LIVE, 1, out);
+    writer.kill().and_then(|()| writer.wait()).expect("the writer ends");
 }
 
 fn take(browser: &mut Browser, viewer: &Viewer, picture: &Picture, length: i64, out: &Path) {

@@ -2,7 +2,9 @@
 
 use super::model::filter::Wanted;
 use super::model::rows::{Cell, Column, Row};
-use super::model::{Connection, Counts, Disk, File, Found, Line, Model, Process, Processor, Seen};
+use super::model::{
+    Connection, Counts, Disk, File, Found, Image, Line, Model, Process, Processor, Seen, Thread,
+};
 use etw_app::text::grouped;
 
 /// Number of lines searched at a time, so that a search does not block arriving events for long.
@@ -21,11 +23,22 @@ pub enum View {
     Network,
     /// Disks and processors.
     Machine,
+    /// Threads, with their processor time.
+    Threads,
+    /// Programs and libraries of processes.
+    Images,
 }
 
 impl View {
-    pub(crate) const ALL: [View; 5] =
-        [View::Events, View::Processes, View::Files, View::Network, View::Machine];
+    pub(crate) const ALL: [View; 7] = [
+        View::Events,
+        View::Processes,
+        View::Files,
+        View::Network,
+        View::Machine,
+        View::Threads,
+        View::Images,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -34,6 +47,8 @@ impl View {
             View::Files => "Files",
             View::Network => "Network",
             View::Machine => "Disks, CPUs",
+            View::Threads => "Threads",
+            View::Images => "Images",
         }
     }
 
@@ -45,7 +60,10 @@ impl View {
             View::Machine if !seen.disks && !seen.switches && !seen.samples && !seen.interrupts => {
                 Some("-k DISK_IO records disks, CSWITCH or PROFILE processor time, DPC+INTERRUPT the rest")
             }
-            View::Processes if !seen.switches && !seen.samples => Some("CPU % needs -k CSWITCH or PROFILE"),
+            View::Images if !seen.images => Some("no images yet; -k LOADER records them"),
+            View::Processes | View::Threads if !seen.switches && !seen.samples => {
+                Some("CPU % needs -k CSWITCH or PROFILE")
+            }
             _ => None,
         }
     }
@@ -137,7 +155,7 @@ struct Cursor {
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) view: View,
-    cursors: [Cursor; 5],
+    cursors: [Cursor; View::ALL.len()],
     /// The selected event; `None` follows the newest.
     selected: Option<u64>,
     /// First visible event.
@@ -172,6 +190,8 @@ impl App {
                 cursor(File::SORTED_BY, true),
                 cursor(Connection::SORTED_BY, true),
                 cursor(Disk::SORTED_BY, false),
+                cursor(Thread::SORTED_BY, true),
+                cursor(Image::SORTED_BY, true),
             ],
             selected: None,
             top: 0,
@@ -187,6 +207,28 @@ impl App {
             save: None,
             is_faster: None,
             height: 1,
+        }
+    }
+
+    /// Returns the tables of a view for one look: sorted by a column, the largest first if so wanted, with the rows that
+    /// contain a text, at most `rows` of each.
+    pub(crate) fn once(
+        view: View,
+        sort: Option<(usize, bool)>,
+        text: &str,
+        rows: usize,
+        model: &mut Model,
+    ) -> Vec<Table> {
+        let mut app = App::new(view);
+        if let Some((column, is_descending)) = sort {
+            (app.cursor().column, app.cursor().is_descending) = (column, is_descending);
+        }
+        if !text.trim().is_empty() {
+            app.filter = format!("~{}", text.trim());
+        }
+        match app.body(model, rows) {
+            Body::Tables(tables) => tables,
+            Body::Events { .. } => Vec::new(),
         }
     }
 
@@ -211,6 +253,17 @@ impl App {
                 let rows = model.state.processes.values();
                 let rows = rows.filter(|process| model.has_process(process.id, &process.name)).collect();
                 Body::Tables(vec![self.table::<Process>(rows, model.state.processes.forgotten())])
+            }
+            View::Threads => {
+                let rows = model.state.thread_rows.values();
+                let rows = rows.filter(|thread| model.has_process(thread.process_id, &thread.process));
+                let rows = rows.collect();
+                Body::Tables(vec![self.table::<Thread>(rows, model.state.thread_rows.forgotten())])
+            }
+            View::Images => {
+                let rows = model.state.images.values();
+                let rows = rows.filter(|image| model.has_process(image.process_id, &image.process)).collect();
+                Body::Tables(vec![self.table::<Image>(rows, model.state.images.forgotten())])
             }
             View::Files => {
                 let rows = model.state.files.values().collect();
@@ -358,6 +411,8 @@ impl App {
             View::Files => File::COLUMNS.len(),
             View::Network => Connection::COLUMNS.len(),
             View::Machine => Disk::COLUMNS.len(),
+            View::Threads => Thread::COLUMNS.len(),
+            View::Images => Image::COLUMNS.len(),
         }
     }
 
@@ -413,6 +468,8 @@ impl App {
         let state = &model.state;
         let filter = match self.view {
             View::Processes => filter_of(state.processes.values(), key),
+            View::Threads => filter_of(state.thread_rows.values(), key),
+            View::Images => filter_of(state.images.values(), key),
             View::Files => filter_of(state.files.values(), key),
             View::Network => filter_of(state.connections.values(), key),
             View::Machine | View::Events => None,

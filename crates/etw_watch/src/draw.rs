@@ -200,7 +200,7 @@ fn draw_foot(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &Screen) {
 
 /// Keys and their actions.
 pub(crate) const HELP: &[(&str, &str)] = &[
-    ("1 … 5, Tab", "views: events, processes, files, network, disks and processors"),
+    ("1 … 7, Tab", "views: events, processes, files, network, disks and processors, threads, images"),
     ("Up Down PgUp PgDn", "move; Home or g: first; End or G: last, and follow the newest events"),
     ("Space", "pause or resume the view"),
     ("/  n  N", "search a text; next match, previous match"),

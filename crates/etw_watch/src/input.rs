@@ -41,7 +41,7 @@ fn command(code: KeyCode, has_control: bool) -> Option<Command> {
         KeyCode::Char('b') if has_control => Command::Page(-1),
         _ if has_control => return None,
         KeyCode::Char('q') => Command::Quit,
-        KeyCode::Char(digit @ '1'..='5') => Command::Show(View::ALL[digit as usize - '1' as usize]),
+        KeyCode::Char(digit @ '1'..='7') => Command::Show(View::ALL[digit as usize - '1' as usize]),
         KeyCode::Tab => Command::NextView(true),
         KeyCode::BackTab => Command::NextView(false),
         KeyCode::Up | KeyCode::Char('k') => Command::Move(-1),

@@ -30,6 +30,7 @@ use anyhow::{Context, Result, bail};
 use etw_app::enabling::Wants;
 use etw_app::input::Filters;
 use etw_app::pipes::is_standard_input;
+use etw_app::profiles::Combined;
 use etw_app::recording::embed;
 use etw_app::schemas::{SchemaOptions, Schemas};
 use etw_app::text::grouped;
@@ -65,6 +66,8 @@ pub struct Options {
     pub provider: Vec<String>,
     /// Options for all enabled providers.
     pub wants: Wants,
+    /// What recording profiles record, besides.
+    pub profile: Option<Combined>,
     /// Name of a running session to watch instead of starting one.
     pub session: Option<String>,
     /// File to which all events are written.

@@ -1,5 +1,6 @@
 //! A live session for other displays than the terminal, such as a page.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::Instant;
 
@@ -7,6 +8,7 @@ use anyhow::{Result, bail};
 use etw_app::input;
 use etw_app::schemas::Schemas;
 
+use super::app::{App, View};
 use super::feed::Feed;
 use super::model::Line;
 use super::model::filter::{Base, Wanted};
@@ -16,6 +18,9 @@ use super::session::{Session, default_flags};
 use super::{Options, PERIOD, make_readable};
 
 pub use super::model::rules::Rule;
+
+/// Maximum number of rows of a table.
+const MAX_ROWS: usize = 2000;
 
 /// A running session, with its newest events in memory.
 ///
@@ -86,6 +91,32 @@ pub struct WatchLine {
     pub is_lit: bool,
 }
 
+/// A table of what the events of a session tell of the machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WatchTable {
+    /// The names of the columns.
+    pub columns: Vec<&'static str>,
+    /// Whether the cells of each column are numbers.
+    pub is_number: Vec<bool>,
+    /// The first rows, at most 2,000.
+    pub rows: Vec<WatchRow>,
+    /// The column by which the rows are sorted, and whether the largest come first; `None` for trees.
+    pub sorted: Option<(usize, bool)>,
+    /// Number of all rows.
+    pub count: usize,
+    /// Number of rows dropped to make room for others.
+    pub forgotten: u64,
+}
+
+/// A row of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WatchRow {
+    /// The texts of its cells.
+    pub cells: Vec<String>,
+    /// Its level in a tree.
+    pub depth: usize,
+}
+
 /// A stopped session. While it is kept, sessions of other programs that this process hosts go on.
 pub struct Stopped {
     _session: Session,
@@ -104,7 +135,8 @@ impl Watch {
         let schemas = Schemas::load(&options.schemas)?;
         let filter = input::compile(&options.filters, &schemas)?;
         input::refuse_stacks(&filter)?;
-        let base = Base::new(&filter, options.session.is_none() && options.kernel.is_none());
+        let is_quiet = options.session.is_none() && options.kernel.is_none() && options.profile.is_none();
+        let base = Base::new(&filter, is_quiet);
         let mut session = Session::begin(options, &schemas)?;
         let feed = Feed::start(&session.name, &schemas.sources(), options.keep, base);
         let feed = match feed {
@@ -197,6 +229,35 @@ impl Watch {
         (count, lines)
     }
 
+    /// Returns the tables of a view, and what to record if it lacks events: sorted by a column, the largest first if so
+    /// wanted, with the rows that contain a text.
+    ///
+    /// Without an order, processes are a tree: each below the one that started it.
+    pub fn tables(
+        &self,
+        view: View,
+        sort: Option<(usize, bool)>,
+        text: &str,
+    ) -> (Vec<WatchTable>, Option<&'static str>) {
+        let mut inner = self.feed.shared.lock();
+        let note = view.needs(inner.model.state.seen);
+        let tables = App::once(view, sort, text, MAX_ROWS, &mut inner.model);
+        drop(inner);
+        let is_tree = view == View::Processes && sort.is_none();
+        let tables = tables.into_iter().map(|table| WatchTable {
+            columns: table.columns.iter().map(|column| column.name).collect(),
+            is_number: table.is_number,
+            rows: match is_tree {
+                true => in_tree(table.rows),
+                false => table.rows.into_iter().map(|cells| WatchRow { cells, depth: 0 }).collect(),
+            },
+            sorted: (!is_tree).then_some(table.sorted),
+            count: table.len,
+            forgotten: table.forgotten,
+        });
+        (tables.collect(), note)
+    }
+
     /// Returns all details of an event, with its stack, one per line; nothing if the event is not in memory any more.
     pub fn details(&self, number: u64) -> Vec<String> {
         self.feed.shared.lock().model.details(number)
@@ -233,8 +294,63 @@ impl Watch {
     }
 }
 
+/// Returns rows of processes, whose first cell is their id and whose last one that of their parent, each before those that
+/// it started.
+fn in_tree(rows: Vec<Vec<String>>) -> Vec<WatchRow> {
+    let places: HashMap<&str, usize> =
+        rows.iter().enumerate().filter_map(|(place, row)| Some((row.first()?.as_str(), place))).collect();
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); rows.len()];
+    let mut roots = Vec::new();
+    for (place, row) in rows.iter().enumerate() {
+        let parent = row.last().and_then(|id| places.get(id.as_str())).filter(|parent| **parent != place);
+        match parent.and_then(|parent| children.get_mut(*parent)) {
+            Some(children) => children.push(place),
+            None => roots.push(place),
+        }
+    }
+    let mut order: Vec<(usize, usize)> = Vec::with_capacity(rows.len());
+    let mut is_placed = vec![false; rows.len()];
+    // Ids that were used again can make circles, which no root leads to.
+    for root in roots.into_iter().chain(0..rows.len()) {
+        let mut open = vec![(root, 0)];
+        while let Some((place, depth)) = open.pop() {
+            if std::mem::replace(&mut is_placed[place], true) {
+                continue;
+            }
+            order.push((place, depth));
+            open.extend(children[place].iter().rev().map(|child| (*child, depth + 1)));
+        }
+    }
+    let mut rows: Vec<Option<Vec<String>>> = rows.into_iter().map(Some).collect();
+    let row = |(place, depth): (usize, usize)| Some(WatchRow { cells: rows[place].take()?, depth });
+    order.into_iter().filter_map(row).collect()
+}
+
 /// Returns the kernel flags that a session has without any option: all supported ones except the most frequent.
 #[must_use]
 pub fn default_kernel_flags() -> String {
     default_flags().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(rows: &[[&str; 2]]) -> Vec<String> {
+        let rows = rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect();
+        in_tree(rows).into_iter().map(|row| format!("{}{}", " ".repeat(row.depth), row.cells[0])).collect()
+    }
+
+    #[test]
+    fn processes_are_below_those_that_started_them() {
+        let rows = [["30", "20"], ["1", "0"], ["20", "1"], ["21", "1"], ["99", "77"]];
+        assert_eq!(tree(&rows), ["1", " 20", "  30", " 21", "99"]);
+        assert_eq!(tree(&[]), Vec::<String>::new());
+        // Circles, and a process that is its own parent.
+        assert_eq!(tree(&[["1", "2"], ["2", "1"], ["3", "3"]]), ["3", "1", " 2"]);
+        let deep: Vec<[String; 2]> =
+            (1..=2000).map(|id: u32| [id.to_string(), (id - 1).to_string()]).collect();
+        let deep: Vec<[&str; 2]> = deep.iter().map(|[id, parent]| [id.as_str(), parent.as_str()]).collect();
+        assert!(tree(&deep).last().is_some_and(|last| last.ends_with(" 2000")));
+    }
 }

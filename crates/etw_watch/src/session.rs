@@ -5,9 +5,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow};
 use etw_app::UsageError;
 use etw_app::enabling::{kernel_flags, wanted};
+use etw_app::profiles;
+use etw_app::providers::Known;
 use etw_app::recording::{self, begin, embed};
 use etw_app::schemas::Schemas;
 use openetw::kernel::{EnableFlags, Support};
+use openetw::profile::ProviderName;
 use openetw::session::{ControllerError, ErrorKind, LogFileMode, Runtime, SessionBuilder, SessionState};
 
 use crate::Options;
@@ -58,14 +61,17 @@ impl Session {
         }
         let flags = match &options.kernel {
             Some(flags) => kernel_flags(flags)?,
-            None if options.provider.is_empty() => default_flags(),
+            None if options.provider.is_empty() && options.profile.is_none() => default_flags(),
             None => EnableFlags::empty(),
         };
+        let profile = options.profile.clone().unwrap_or_default();
+        let flags = flags | profile.flags;
         let mut runtime = Runtime::connect_or_host()?;
         let controller = runtime.controller();
         let name = format!("etw-watch-{}", std::process::id());
         let size = recording::buffer_size_kib(options.buffer_size)?;
         let builder = SessionBuilder::new(&name).real_time().leased().enable_flags(flags.0);
+        let builder = builder.stack_tracing(&profile.stacks);
         let mut builder = builder.buffer_size_kib(size).buffers(0, options.buffers.unwrap_or(0));
         let path = options.output.as_deref().map(std::path::absolute).transpose()?;
         if let Some(path) = &path {
@@ -74,10 +80,18 @@ impl Session {
             builder = builder.mode(LogFileMode::SEQUENTIAL).file(path);
         }
         let enables = options.provider.iter().map(|text| wanted(text, &options.wants, schemas, controller));
-        let enables = enables.collect::<Result<Vec<_>>>()?;
+        let mut enables = enables.collect::<Result<Vec<_>>>()?;
+        if !profile.providers.is_empty() {
+            enables.extend(profiles::enables(&profile.providers, &Known::load()?, controller)?);
+        }
         begin(builder, &name, &enables, controller).map_err(|error| told(error, options))?;
         let flags = (!flags.is_empty()).then(|| flags.to_string());
-        let asked: Vec<String> = flags.into_iter().chain(options.provider.iter().cloned()).collect();
+        let of_profile = profile.providers.iter().map(|provider| match &provider.name {
+            ProviderName::Guid(guid) => guid.to_string(),
+            ProviderName::Registered(name) | ProviderName::Hashed(name) => name.clone(),
+        });
+        let asked = flags.into_iter().chain(options.provider.iter().cloned()).chain(of_profile);
+        let asked: Vec<String> = asked.collect();
         let title = asked.join(" ");
         let own = Own { runtime, file: path, processes: embed::Processes::new() };
         Ok(Session { name, title, own: Some(own) })
@@ -131,7 +145,7 @@ impl Session {
 
 /// Adds a hint for users who may not trace the kernel.
 fn told(error: ControllerError, options: &Options) -> anyhow::Error {
-    let is_default = options.kernel.is_none() && options.provider.is_empty();
+    let is_default = options.kernel.is_none() && options.provider.is_empty() && options.profile.is_none();
     match is_default {
         true => anyhow!("{error}; programs' own events are watched by -p PROVIDER"),
         false => error.into(),

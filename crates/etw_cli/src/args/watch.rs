@@ -103,6 +103,10 @@ pub(crate) enum ViewName {
     Network,
     /// Disks and processors.
     Machine,
+    /// Threads, with their processor time.
+    Threads,
+    /// Programs and libraries of processes.
+    Images,
 }
 
 impl WatchArgs {
@@ -117,6 +121,7 @@ impl WatchArgs {
             kernel: self.kernel,
             provider: to_enable,
             wants: Wants { stacks: self.stacks, ..Wants::default() },
+            profile: None,
             session: self.session,
             output: self.output,
             view: self.view.view(),
@@ -152,6 +157,8 @@ impl ViewName {
             ViewName::Files => View::Files,
             ViewName::Network => View::Network,
             ViewName::Machine => View::Machine,
+            ViewName::Threads => View::Threads,
+            ViewName::Images => View::Images,
         }
     }
 }

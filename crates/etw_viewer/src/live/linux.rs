@@ -5,12 +5,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anyhow::{Context, Result, bail};
 use etw_app::enabling::Wants;
 use etw_app::input::Filters;
+use etw_app::profiles::{self, Combined};
 use etw_app::schemas::SchemaOptions;
 use etw_watch::live::{Rule, Stopped, Watch, default_kernel_flags};
 use etw_watch::{Options, View};
+use openetw::profile::{ProfileFile, Recording, built_in};
 use serde_json::{Value, json};
 
-use super::{LinesRequest, RulesRequest, StartRequest};
+use super::{LinesRequest, ProfileRequest, RulesRequest, StartRequest, TableRequest};
 
 /// Number of newest events to keep; the records of at most 256 MiB are kept anyway.
 const KEEP: usize = 500_000;
@@ -29,6 +31,8 @@ pub(crate) struct Live(Mutex<State>);
 struct State {
     watch: Option<Watch>,
     rules: Vec<Rule>,
+    /// What of the recording profile this system cannot record.
+    left_out: Vec<String>,
     /// Stopped sessions, whose hosts may serve other programs.
     stopped: Vec<Stopped>,
 }
@@ -57,6 +61,10 @@ impl Live {
                 "trouble": status.trouble,
             })
         });
+        let session = session.map(|mut session| {
+            session["left_out"] = json!(state.left_out);
+            session
+        });
         json!({ "session": session, "kernel": default_kernel_flags() })
     }
 
@@ -77,15 +85,22 @@ impl Live {
             .filter(|text| !text.is_empty())
             .collect();
         let kernel = request.kernel.trim();
-        if kernel.is_empty() && providers.is_empty() {
-            bail!("name kernel flags or a provider");
+        let profile = request.profile.as_ref();
+        if kernel.is_empty() && providers.is_empty() && profile.is_none() {
+            bail!("name kernel flags or a provider, or choose a profile");
         }
+        let profile =
+            profile.map(|profile| profiles::of_text(profile.text.as_deref(), &profile.name)).transpose()?;
+        let profile = profile.as_slice();
+        let left_out = Recording::new(profile).left_out.iter().map(ToString::to_string).collect();
+        let combined = if profile.is_empty() { None } else { Some(Combined::of(profile)?) };
         let mut watch = Watch::start(&Options {
             files: Vec::new(),
             speed: None,
             kernel: (!kernel.is_empty()).then(|| kernel.to_owned()),
             provider: providers,
             wants: Wants { stacks: request.stacks, ..Wants::default() },
+            profile: combined,
             session: None,
             output: None,
             view: View::Events,
@@ -99,7 +114,67 @@ impl Live {
         })?;
         watch.set_rules(state.rules.clone());
         state.watch = Some(watch);
+        state.left_out = left_out;
         Ok(())
+    }
+
+    /// Returns the recording profiles of a file, or the built-in ones.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is no recording profile.
+    pub(crate) fn profiles(request: &ProfileRequest) -> Result<Value> {
+        let list = |file: &ProfileFile<'_>| {
+            let mut found: Vec<Value> = Vec::new();
+            for profile in file.profiles().iter().filter(|profile| !profile.is_internal) {
+                let name = format!("{}.{}", profile.name, profile.detail_level.name());
+                if !found.iter().any(|known| known["name"] == name.as_str()) {
+                    found.push(json!({ "name": name, "description": profile.description }));
+                }
+            }
+            json!(found)
+        };
+        Ok(match &request.text {
+            Some(text) => list(&ProfileFile::parse(text)?),
+            None => list(&built_in()?),
+        })
+    }
+
+    /// Returns the tables of a view: what the events tell of processes, threads, files and more.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no session is running, or if there is no such view.
+    pub(crate) fn tables(&self, request: &TableRequest) -> Result<Value> {
+        let view = match request.view.as_str() {
+            "processes" => View::Processes,
+            "threads" => View::Threads,
+            "images" => View::Images,
+            "files" => View::Files,
+            "network" => View::Network,
+            "machine" => View::Machine,
+            other => bail!("no view '{other}'"),
+        };
+        let state = self.lock();
+        let watch = state.watch.as_ref().context("no session is running")?;
+        let sort = request.sort.map(|column| (column, request.descending));
+        let (tables, note) = watch.tables(view, sort, &request.text);
+        let tables: Vec<Value> = tables
+            .into_iter()
+            .map(|table| {
+                let rows: Vec<Value> =
+                    table.rows.iter().map(|row| json!({ "cells": row.cells, "depth": row.depth })).collect();
+                json!({
+                    "columns": table.columns,
+                    "is_number": table.is_number,
+                    "rows": rows,
+                    "sorted": table.sorted,
+                    "count": table.count,
+                    "forgotten": table.forgotten,
+                })
+            })
+            .collect();
+        Ok(json!({ "tables": tables, "note": note }))
     }
 
     /// Stops the session; its events are dropped.

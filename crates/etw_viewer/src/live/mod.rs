@@ -29,6 +29,34 @@ pub(crate) struct StartRequest {
     /// Whether events of providers have their stack.
     #[serde(default)]
     pub(crate) stacks: bool,
+    /// A recording profile to record, besides.
+    #[serde(default)]
+    pub(crate) profile: Option<ProfileRequest>,
+}
+
+/// A recording profile.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct ProfileRequest {
+    /// Its name, with its level of detail or without.
+    #[serde(default)]
+    pub(crate) name: String,
+    /// The file with it (`.wprp`); missing for a built-in one.
+    #[serde(default)]
+    pub(crate) text: Option<String>,
+}
+
+/// A view of what the events tell of the machine.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct TableRequest {
+    pub(crate) view: String,
+    /// The column to sort by; the view's own order if missing.
+    #[serde(default)]
+    pub(crate) sort: Option<usize>,
+    #[serde(default)]
+    pub(crate) descending: bool,
+    /// Only rows that contain this text.
+    #[serde(default)]
+    pub(crate) text: String,
 }
 
 /// A rule about the events to show.

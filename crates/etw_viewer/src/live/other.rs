@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
-use super::{LinesRequest, RulesRequest, StartRequest};
+use super::{LinesRequest, ProfileRequest, RulesRequest, StartRequest, TableRequest};
 
 const TEXT: &str = "live sessions exist on Linux only";
 
@@ -29,6 +29,14 @@ impl Live {
     }
 
     pub(crate) fn lines(&self, _request: LinesRequest) -> Result<Value> {
+        bail!(TEXT)
+    }
+
+    pub(crate) fn tables(&self, _request: &TableRequest) -> Result<Value> {
+        bail!(TEXT)
+    }
+
+    pub(crate) fn profiles(_request: &ProfileRequest) -> Result<Value> {
         bail!(TEXT)
     }
 

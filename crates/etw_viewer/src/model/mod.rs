@@ -24,6 +24,7 @@ use serde::Serialize;
 pub(crate) use buffers::{Preview, Previews};
 pub(crate) use loss::Loss;
 use made::Made;
+pub(crate) use opened::Identity;
 use opened::Opened;
 
 /// The tables of the opened traces, complete.
@@ -56,6 +57,16 @@ impl Model {
             let path = path.display();
             output::warn(&format_args!("{path}: {error}; end the viewer and run `etw index --force`"));
         }
+    }
+
+    /// Returns the traces, to read them again.
+    ///
+    /// # Errors
+    ///
+    /// Fails if one is gone or shorter than it was.
+    pub(crate) fn readable(&self) -> Result<&[PathBuf]> {
+        self.opened.check()?;
+        Ok(&self.files)
     }
 
     /// Returns a time in units of 100 ns since the start of the trace.

@@ -12,7 +12,8 @@ use anyhow::{Result, bail};
 #[derive(Debug, Default)]
 pub(crate) struct Opened(Vec<(PathBuf, Option<Identity>)>);
 
-type Identity = (u64, SystemTime);
+/// What identifies the contents of a file.
+pub(crate) type Identity = (u64, SystemTime);
 
 /// Returns what identifies the contents of a file; `None` if there is no file.
 fn identity(path: &Path) -> Option<Identity> {
@@ -38,6 +39,11 @@ impl Opened {
             };
             Some(format!("{} {what}", path.display()))
         })
+    }
+
+    /// Returns what identifies the contents of the traces as they are now.
+    pub(crate) fn now(&self) -> Vec<Option<Identity>> {
+        self.0.iter().map(|(path, _)| identity(path)).collect()
     }
 
     /// Rejects traces that cannot be read again. One that has grown can.

@@ -30,6 +30,8 @@ struct RawPreset {
     /// Whether rows that the filter matches are shown; otherwise the others.
     keeps: bool,
     columns: Vec<RawColumn>,
+    /// What of it is not shown here.
+    missing: Vec<Missing>,
 }
 
 #[derive(Debug, Default)]
@@ -113,6 +115,12 @@ impl Place {
                 let others = ["LeftFrozenColumnCount", "RightFrozenColumnCount", "GraphColumnCount"];
                 let mut bars: Vec<usize> = others.into_iter().filter_map(place).chain([golden]).collect();
                 bars.sort_unstable();
+                let selection = attribute("InitialSelectionQuery").map(|query| {
+                    Missing::new(
+                        format!("the selection {query}"),
+                        "lines are selected by a click, which lights their lanes",
+                    )
+                });
                 self.preset = Some(RawPreset {
                     name: attribute("Name").unwrap_or_default(),
                     bars,
@@ -120,7 +128,18 @@ impl Place {
                     query: attribute("InitialFilterQuery").unwrap_or_default(),
                     keeps: attribute("InitialFilterShouldKeep").is_none_or(|text| is_true(&text)),
                     columns: Vec::new(),
+                    missing: selection.into_iter().collect(),
                 });
+            }
+            "HighlightEntry" => {
+                let Some(preset) = &mut self.preset else { return };
+                let column = attribute("StartTimeColumnName").unwrap_or_default();
+                if preset.missing.len() < MAX_COLUMNS {
+                    preset.missing.push(Missing::new(
+                        format!("the highlight of {column}"),
+                        "times are lit by selecting rows, or marked with M",
+                    ));
+                }
             }
             "Column" | "HdvColumnViewModelPreset" => {
                 let Some(preset) = &mut self.preset else { return };
@@ -175,7 +194,8 @@ impl Place {
             opened.missing.push(Missing::new(format!("{}: {name}: {}", self.view, raw.name), why));
             return;
         };
-        let mut made = OpenedPreset { view: self.view.clone(), ..OpenedPreset::default() };
+        let mut made =
+            OpenedPreset { view: self.view.clone(), missing: raw.missing.clone(), ..OpenedPreset::default() };
         made.preset.name = raw.name.clone();
         table.table.clone_into(&mut made.preset.table);
         columns_of(&raw, table, &mut made);

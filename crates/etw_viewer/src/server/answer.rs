@@ -82,7 +82,8 @@ pub(super) async fn blocking<R: IntoResponse + Send + 'static>(
     finished(tokio::task::spawn_blocking(move || compute(&shared)).await)
 }
 
-fn finished<R: IntoResponse>(computed: Result<Result<R>, JoinError>) -> Response {
+/// Returns the answer of a thread, or why there is none.
+pub(super) fn finished<R: IntoResponse>(computed: Result<Result<R>, JoinError>) -> Response {
     match computed {
         Ok(Ok(body)) => body.into_response(),
         Ok(Err(error)) => (StatusCode::UNPROCESSABLE_ENTITY, format!("{error:#}")).into_response(),

@@ -3,6 +3,7 @@
 mod answer;
 mod guard;
 mod page;
+mod reports;
 mod routes;
 mod tls;
 
@@ -25,6 +26,7 @@ use crate::live::Live;
 use crate::model::{Loader, Model};
 use crate::presets::Library;
 use crate::session::SessionPaths;
+use crate::stacks::TracedStacks;
 use crate::symbols::Symbols;
 use crate::tables::{Comparisons, Views};
 use crate::timeline::Tiles;
@@ -108,8 +110,8 @@ pub(crate) struct Shared {
     pub(crate) is_encrypted: bool,
     pub(crate) password: Option<String>,
     pub(crate) host_names: Vec<String>,
-    /// Held while a report is made.
-    pub(crate) reports: tokio::sync::Mutex<()>,
+    /// The last report; held while one is made.
+    pub(crate) reports: tokio::sync::Mutex<Option<reports::Report>>,
     /// Held while a password is checked.
     pub(crate) attempts: tokio::sync::Mutex<()>,
     /// The token of the next URL. Each lets one page in.
@@ -132,6 +134,7 @@ pub(crate) struct Shown {
     pub(crate) views: Views,
     pub(crate) comparisons: Comparisons,
     pub(crate) tiles: Tiles,
+    pub(crate) traced_stacks: TracedStacks,
 }
 
 impl Shared {

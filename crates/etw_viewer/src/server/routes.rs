@@ -5,9 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use axum::Router;
 use axum::extract::{Json, Path, State};
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
-};
+use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
@@ -16,17 +14,17 @@ use serde::Deserialize;
 use serde_json::json;
 use tower_http::compression::CompressionLayer;
 
-use super::answer::{Body, about, about_base, about_both, blocking};
-use super::{Shared, Shown, guard, page};
-use crate::live::{LinesRequest, Live, RulesRequest, StartRequest};
+use super::answer::{Body, about, about_base, about_both, blocking, finished};
+use super::{Shared, Shown, guard, page, reports};
+use crate::live::{LinesRequest, Live, ProfileRequest, RulesRequest, StartRequest, TableRequest};
 use crate::model::Model;
 use crate::presets::{self, Deletion, Preset};
 use crate::providers::{self, ChoiceRequest, SearchRequest, ShowRequest};
 use crate::session::Session;
 use crate::source::{self, SourceRequest};
-use crate::stacks::{self, StackRequest};
+use crate::stacks::{self, StackRequest, StackSources};
 use crate::tables::{self, CompareRequest, GridRequest, Page};
-use crate::timeline::{self, ArrowRequest, StripRequest};
+use crate::timeline::{self, ArrowRequest, Lanes, SliceRequest, StripRequest};
 
 /// Returns all routes behind the guard.
 pub(super) fn router(shared: Arc<Shared>) -> Router {
@@ -46,6 +44,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/api/lanes", get(lanes))
         .route("/api/tile/{run}/{group}/{level}/{index}", get(tile))
         .route("/api/arrows", post(arrows))
+        .route("/api/slice", post(slice))
         .route("/api/base/tile/{run}/{group}/{level}/{index}", get(base_tile))
         .route("/api/compare/lanes", get(compared_lanes))
         .route("/api/compare/{what}", post(compared))
@@ -64,6 +63,8 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/api/live/stop", post(live_stop))
         .route("/api/live/rules", post(live_rules))
         .route("/api/live/lines", post(live_lines))
+        .route("/api/live/tables", post(live_tables))
+        .route("/api/live/profiles", post(live_profiles))
         .route("/api/providers/search", post(provider_search))
         .route("/api/providers/show", post(provider_show))
         .route("/api/providers/choice", post(provider_choice))
@@ -94,14 +95,13 @@ async fn status(State(shared): Server) -> Response {
 async fn report(State(shared): Server) -> Response {
     // One at a time, since each reads the traces.
     let turn = Arc::clone(&shared);
-    let _turn = turn.reports.lock().await;
-    blocking(shared, |shared| {
-        shared.loader.opened().check()?;
-        let (page, policy) = etw_report::page_of_viewer(shared.loader.paths(), shared.loader.symbols())?;
-        let policy = format!("{policy}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
-        Ok(([(CONTENT_TYPE, "text/html; charset=utf-8".to_owned()), (CONTENT_SECURITY_POLICY, policy)], page))
-    })
-    .await
+    let mut kept = turn.reports.lock().await;
+    let known = kept.take();
+    let made = tokio::task::spawn_blocking(move || reports::report(&shared.loader, known)).await;
+    if let Ok(Ok(report)) = &made {
+        *kept = report.to_keep();
+    }
+    finished(made)
 }
 
 async fn preview(State(shared): Server) -> Response {
@@ -120,7 +120,12 @@ async fn catalog(State(shared): Server) -> Response {
 }
 
 async fn lanes(State(shared): Server) -> Response {
-    about(shared, |shown, model| Ok(Body::Json(json!(shown.tiles.lanes(model)?)))).await
+    about(shared, |shown, model| {
+        let groups: Vec<&Lanes> =
+            shown.tiles.lanes(model)?.iter().filter(|lanes| !lanes.are_part()).collect();
+        Ok(Body::Json(json!(groups)))
+    })
+    .await
 }
 
 async fn tile(
@@ -151,6 +156,10 @@ async fn tile(
 
 async fn arrows(State(shared): Server, Json(request): Json<ArrowRequest>) -> Response {
     about(shared, move |shown, model| Ok(Body::Json(timeline::arrows(&shown.tiles, model, request)?))).await
+}
+
+async fn slice(State(shared): Server, Json(request): Json<SliceRequest>) -> Response {
+    about(shared, move |_, model| Ok(Body::Json(timeline::slice(model, &request)?))).await
 }
 
 async fn base_tile(
@@ -275,15 +284,20 @@ async fn strip(State(shared): Server, Json(request): Json<StripRequest>) -> Resp
 }
 
 async fn stack_tree(State(shared): Server, Json(request): Json<StackRequest>) -> Response {
-    let tags = Arc::clone(&shared);
-    if request.is_of_two_traces() {
-        return about_both(shared, move |_, model, _, before| {
-            Ok(Body::Arrow(stacks::tree(model, Some(before), &request, &tags.stack_tags)?))
-        })
-        .await;
+    let own = Arc::clone(&shared);
+    let is_of_two_traces = request.is_of_two_traces();
+    let tree = move |shown: &Shown, model: &Model, other: Option<&Model>| -> Result<Body> {
+        let sources = StackSources {
+            tags: &own.stack_tags,
+            symbols: own.loader.symbols(),
+            traced: &shown.traced_stacks,
+        };
+        Ok(Body::Arrow(stacks::tree(model, other, &request, sources)?))
+    };
+    match is_of_two_traces {
+        true => about_both(shared, move |shown, model, _, before| tree(shown, model, Some(before))).await,
+        false => about(shared, move |shown, model| tree(shown, model, None)).await,
     }
-    about(shared, move |_, model| Ok(Body::Arrow(stacks::tree(model, None, &request, &tags.stack_tags)?)))
-        .await
 }
 
 async fn symbols(State(shared): Server) -> Response {
@@ -425,6 +439,14 @@ async fn live_rules(State(shared): Server, Json(request): Json<RulesRequest>) ->
 
 async fn live_lines(State(shared): Server, Json(request): Json<LinesRequest>) -> Response {
     of_live(shared, move |live| Ok(Body::Json(live.lines(request)?))).await
+}
+
+async fn live_tables(State(shared): Server, Json(request): Json<TableRequest>) -> Response {
+    of_live(shared, move |live| Ok(Body::Json(live.tables(&request)?))).await
+}
+
+async fn live_profiles(State(shared): Server, Json(request): Json<ProfileRequest>) -> Response {
+    of_live(shared, move |_| Ok(Body::Json(Live::profiles(&request)?))).await
 }
 
 async fn provider_search(State(shared): Server, Json(request): Json<SearchRequest>) -> Response {

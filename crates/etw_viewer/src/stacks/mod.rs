@@ -1,10 +1,13 @@
 //! Call trees over the stacks of a table: of the rows that are shown, so that every filter and period applies.
 
 mod builder;
+mod traced;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use etw_app::symbols::SymbolOptions;
 use openetw::analysis::{
     CallTree, Change, Comparison, FramePattern, NamedStacks, StackTags, TreeShape, TreeView, WeightSum,
     WeightUnit,
@@ -16,8 +19,11 @@ use serde_json::{Value as Json, json};
 use crate::model::Model;
 use crate::tables::{
     Conditions, Fields, IpcColumn, IpcData, Scope, comparable_scope, stack_column, stream, table, threads,
+    traced_weight,
 };
 use builder::Builder;
+
+pub(crate) use traced::TracedStacks;
 
 /// Maximum number of nodes of a tree that are sent.
 const MAX_NODES: usize = 100_000;
@@ -85,6 +91,15 @@ enum View {
     Tags,
 }
 
+/// What stacks are made of besides tables.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StackSources<'s> {
+    pub(crate) tags: &'s StackTags,
+    /// Where symbols are looked for if the trace is read.
+    pub(crate) symbols: &'s SymbolOptions,
+    pub(crate) traced: &'s TracedStacks,
+}
+
 /// Returns a call tree as an Arrow stream: its nodes, each before those in it.
 ///
 /// # Errors
@@ -95,8 +110,9 @@ pub(crate) fn tree(
     model: &Model,
     other: Option<&Model>,
     request: &StackRequest,
-    tags: &StackTags,
+    sources: StackSources<'_>,
 ) -> Result<Vec<u8>> {
+    let StackSources { tags, symbols, traced } = sources;
     let is_tagged = request.tagged || request.view == View::Tags;
     if is_tagged && tags.is_empty() {
         bail!("there are no stack tags; start etw view with --stack-tags");
@@ -119,16 +135,30 @@ pub(crate) fn tree(
         None => (request.scope.from, request.scope.to),
     };
     let scope = Scope { from, to, ..request.scope.clone() };
+    let in_trace = traced_weight(&request.scope.table, &request.weight);
+    let counted = |scope: &Scope, periods: usize| match in_trace {
+        Some(weight) => traced.get((model, false), symbols, weight, scope),
+        None => stacks(model, table, request, scope, periods).map(Arc::new),
+    };
     let before = match (other, request.with_trace, request.base) {
         (Some(other), true, _) => {
             let scope = comparable_scope(model, table, &scope)?;
-            stacks(other, self::table(other, &scope.table)?, request, &scope, 0)?
+            match in_trace {
+                Some(weight) => traced.get((other, true), symbols, weight, &scope)?,
+                None => Arc::new(stacks(other, self::table(other, &scope.table)?, request, &scope, 0)?),
+            }
         }
         (None, true, _) => bail!("no trace to compare with"),
-        (_, false, Some(_)) => stacks(model, table, request, &scope, 0)?,
-        (_, false, None) => return one_tree(model, table, request, &shape),
+        (_, false, Some(_)) => counted(&scope, 0)?,
+        (_, false, None) => {
+            let has_periods = in_trace.is_none() && table.schema().column("time").is_some();
+            let periods = if has_periods { request.periods.min(MAX_PERIODS) } else { 0 };
+            let stacks = counted(&request.scope, periods)?;
+            return one_tree(&stacks, periods, request, &shape);
+        }
     };
-    difference(model, table, request, &shape, &before)
+    let after = counted(&request.scope, 0)?;
+    difference(&before, &after, request, &shape)
 }
 
 /// Returns stacks as a view shows them.
@@ -139,12 +169,14 @@ fn shaped(stacks: &NamedStacks, view: View, shape: &TreeShape) -> NamedStacks {
     }
 }
 
-/// Returns the tree of one period, with what each node weighs in parts of it.
-fn one_tree(model: &Model, table: Table<'_>, request: &StackRequest, shape: &TreeShape) -> Result<Vec<u8>> {
-    let has_time = table.schema().column("time").is_some();
-    let periods = if has_time { request.periods.min(MAX_PERIODS) } else { 0 };
-    let stacks = stacks(model, table, request, &request.scope, periods)?;
-    let shaped = shaped(&stacks, request.view, shape);
+/// Returns the tree of one period, with what each node weighs in parts of it, of which there are `periods`.
+fn one_tree(
+    stacks: &NamedStacks,
+    periods: usize,
+    request: &StackRequest,
+    shape: &TreeShape,
+) -> Result<Vec<u8>> {
+    let shaped = shaped(stacks, request.view, shape);
     let function = FramePattern::new(&request.function);
     let view = match request.view {
         View::TopDown | View::Tags => TreeView::TopDown,
@@ -160,7 +192,7 @@ fn one_tree(model: &Model, table: Table<'_>, request: &StackRequest, shape: &Tre
         min_percent = (min_percent * 2.0).max(0.001);
         tree = CallTree::new(&shaped, &view, min_percent, usize::MAX);
     }
-    let scale = scale(&stacks);
+    let scale = scale(stacks);
     let numbers = |get: &dyn Fn(&openetw::analysis::CallNode) -> f64| {
         IpcData::Numbers(tree.nodes.iter().map(|node| Some(get(node))).collect())
     };
@@ -188,27 +220,25 @@ fn one_tree(model: &Model, table: Table<'_>, request: &StackRequest, shape: &Tre
     }
     let sum = |sum: WeightSum| json!({ "weight": sum.weight as f64 * scale, "events": sum.count });
     let info = json!({
-        "kind": kind(&stacks),
+        "kind": kind(stacks),
         "total": sum(tree.total),
         "unselected": sum(shaped.left_out()),
         "left_out": sum(tree.left_out),
         "left_out_nodes": tree.left_out_count,
         "min_percent": min_percent,
-        "symbols": symbols(&stacks, scale),
+        "symbols": symbols(stacks, scale),
     });
     stream(columns, &info)
 }
 
 /// Returns the tree, or the functions, of two periods or traces: the later columns are those of the scope of the request.
 fn difference(
-    model: &Model,
-    table: Table<'_>,
+    before: &NamedStacks,
+    after: &NamedStacks,
     request: &StackRequest,
     shape: &TreeShape,
-    before: &NamedStacks,
 ) -> Result<Vec<u8>> {
-    let after = stacks(model, table, request, &request.scope, 0)?;
-    let [before, after_shaped] = [before, &after].map(|stacks| shaped(stacks, request.view, shape));
+    let [before, after_shaped] = [before, after].map(|stacks| shaped(stacks, request.view, shape));
     let comparison = Comparison::new(&before, &after_shaped);
     let totals = comparison.totals();
     let mut min_percent = request.min_percent.clamp(0.0, 100.0);
@@ -232,7 +262,7 @@ fn difference(
         changes = comparison.tree(min_percent);
     }
     changes.truncate(MAX_NODES);
-    let scale = scale(&after);
+    let scale = scale(after);
     let numbers = |get: &dyn Fn(&Change) -> f64| {
         IpcData::Numbers(changes.iter().map(|change| Some(get(change))).collect())
     };
@@ -254,13 +284,13 @@ fn difference(
     ];
     let sum = |sum: WeightSum| json!({ "weight": weight(sum), "events": sum.count });
     let info = json!({
-        "kind": kind(&after),
+        "kind": kind(after),
         "total": sum(totals[1]),
         "before": sum(totals[0]),
         "unselected": sum(WeightSum::default()),
         "left_out_nodes": 0,
         "min_percent": min_percent,
-        "symbols": symbols(&after, scale),
+        "symbols": symbols(after, scale),
     });
     stream(columns, &info)
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::field::{Field, Fields, plain, title};
 use super::presets::PRESETS;
+use super::traced::traced_of;
 use crate::model::Model;
 
 /// References that are followed for the list of columns.
@@ -57,15 +58,28 @@ pub(crate) fn stack_column(schema: &TableSchema) -> Option<&str> {
 /// Returns what stacks of a table can weigh; nothing if it has no stacks.
 fn weights(fields: &Fields<'_>) -> Vec<Value> {
     let schema = fields.table.schema();
-    if stack_column(schema).is_none() || fields.process().is_none() {
-        return Vec::new();
+    let weight =
+        |name: &str, title: &str, summary: &str| json!({ "name": name, "title": title, "summary": summary });
+    let mut weights = Vec::new();
+    if stack_column(schema).is_some() && fields.process().is_some() {
+        let measures =
+            schema.columns.iter().filter(|column| column.role == Role::Measure && column.name != "count");
+        // Stacks of switches are those of the new thread, whose time of running is in the next switch.
+        let measures = measures.filter(|column| column.name != "ran");
+        weights.extend(measures.map(|column| {
+            weight(&column.name, &title(&column.name).to_lowercase(), &plain(&column.summary))
+        }));
+        weights.push(weight("rows", "rows", "Number of rows."));
     }
-    let measures =
-        schema.columns.iter().filter(|column| column.role == Role::Measure && column.name != "count");
-    // Stacks of switches are those of the new thread, whose time of running is in the next switch.
-    let measures = measures.filter(|column| column.name != "ran");
-    let measures = measures.map(|column| json!({ "name": column.name, "summary": plain(&column.summary) }));
-    measures.chain([json!({ "name": "rows", "summary": "Number of rows." })]).collect()
+    let traced = traced_of(&schema.name);
+    weights.extend(traced.map(|traced| {
+        let summary = format!(
+            "{} The trace is read for it, as etw report --stacks does; filters but the time do not apply.",
+            traced.summary
+        );
+        weight(traced.name, traced.title, &summary)
+    }));
+    weights
 }
 
 fn describe(field: &Field<'_>) -> Value {

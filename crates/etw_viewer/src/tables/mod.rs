@@ -10,6 +10,7 @@ mod ipc;
 mod list;
 mod presets;
 mod sql;
+mod traced;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,6 +31,7 @@ pub(crate) use field::{Cell, Field, Fields, title as column_title};
 pub(crate) use ipc::{Column as IpcColumn, Data as IpcData, stream};
 pub(crate) use list::find_row;
 pub(crate) use sql::sql;
+pub(crate) use traced::traced_weight;
 
 /// Maximum number of views that are kept.
 const MAX_VIEWS: usize = 16;

@@ -36,6 +36,12 @@ pub(crate) struct Kind {
     /// The column with the process whose time does not count if it is the idle process.
     pub(crate) idle: &'static str,
     pub(crate) unit: &'static str,
+    /// The group whose lanes it has, as a further part of their height; empty for a group of its own.
+    pub(crate) part_of: &'static str,
+    /// What the part is called.
+    pub(crate) part: &'static str,
+    /// The only rows that count: those with a number from the first to the last in a column.
+    pub(crate) only: Option<(&'static str, u32, u32)>,
 }
 
 /// How the rows of a table lie in time.
@@ -66,9 +72,23 @@ const KIND: Kind = Kind {
     measure: Measure::Count,
     idle: "",
     unit: "",
+    part_of: "",
+    part: "",
+    only: None,
 };
 
-/// All groups, in the order of the page.
+/// The idle states of processors.
+const CORE: Kind = Kind {
+    table: "cpu_idle_states",
+    key: "processor",
+    time: "enter_time",
+    shape: Shape::Until("exit_time"),
+    measure: Measure::Busy,
+    unit: "of the time",
+    ..KIND
+};
+
+/// All groups, in the order of the page, each before its further parts.
 pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "cpu_processor",
@@ -98,8 +118,9 @@ pub(super) const KINDS: &[Kind] = &[
     },
     Kind {
         name: "cpu_thread",
-        title: "CPU by thread",
-        summary: "Part of the time in which a thread ran, from context switches.",
+        title: "Threads by state",
+        summary: "Parts of the time in which a thread ran, was ready, and waited, from context switches. What a thread does \
+                  from its last switch to the end of the trace is not known.",
         table: "cpu_precise",
         key: "old_thread",
         value: Some("ran"),
@@ -107,6 +128,31 @@ pub(super) const KINDS: &[Kind] = &[
         measure: Measure::Busy,
         idle: "old_thread.process",
         unit: "of the time",
+        part: "running",
+        ..KIND
+    },
+    Kind {
+        name: "thread_ready",
+        table: "cpu_precise",
+        key: "new_thread",
+        value: Some("ready"),
+        shape: Shape::Ends(None),
+        measure: Measure::Busy,
+        idle: "new_thread.process",
+        part_of: "cpu_thread",
+        part: "ready",
+        ..KIND
+    },
+    Kind {
+        name: "thread_waits",
+        table: "cpu_precise",
+        key: "new_thread",
+        value: Some("waits"),
+        shape: Shape::Ends(Some("ready")),
+        measure: Measure::Busy,
+        idle: "new_thread.process",
+        part_of: "cpu_thread",
+        part: "waiting",
         ..KIND
     },
     Kind {
@@ -146,6 +192,28 @@ pub(super) const KINDS: &[Kind] = &[
         measure: Measure::Busy,
         unit: "processors",
         ..KIND
+    },
+    Kind {
+        name: "core_processor",
+        title: "Processors by idle state",
+        summary: "Parts of the time in which a processor was in an idle state, by its number; greater ones are deeper.",
+        part: "state 0 or 1",
+        only: Some(("state", 0, 1)),
+        ..CORE
+    },
+    Kind {
+        name: "core_second",
+        part_of: "core_processor",
+        part: "state 2",
+        only: Some(("state", 2, 2)),
+        ..CORE
+    },
+    Kind {
+        name: "core_deeper",
+        part_of: "core_processor",
+        part: "deeper",
+        only: Some(("state", 3, u32::MAX)),
+        ..CORE
     },
     Kind {
         name: "cpu_frequency",

@@ -25,6 +25,8 @@ pub(crate) struct Lanes {
     key: &'static str,
     measure: Measure,
     unit: &'static str,
+    /// The parts of the height of each lane, from the bottom; none if it has no parts.
+    parts: Vec<Part>,
     pub(crate) lanes: Vec<Lane>,
     /// Number of lanes that are not shown, since the others have more.
     pub(super) more: usize,
@@ -33,13 +35,41 @@ pub(crate) struct Lanes {
     pub(crate) by_value: HashMap<u64, usize>,
 }
 
-/// A lane.
+/// A part of the height of lanes, with tiles of its own.
 #[derive(Debug, Serialize)]
+struct Part {
+    name: &'static str,
+    title: &'static str,
+}
+
+/// A lane.
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct Lane {
     pub(super) label: String,
     /// The key of the lane, for filters.
     pub(super) key: String,
     pub(super) rows: u64,
+}
+
+impl Lanes {
+    /// Whether these are the lanes of another group, for a further part of their height.
+    pub(crate) fn are_part(&self) -> bool {
+        !self.kind.part_of.is_empty()
+    }
+
+    /// Returns the same lanes for a further part of their height.
+    fn part(&self, kind: &Kind) -> Lanes {
+        let Lanes { lanes, more, by_value, .. } = self;
+        Lanes {
+            kind: *kind,
+            name: kind.name,
+            parts: Vec::new(),
+            lanes: lanes.clone(),
+            more: *more,
+            by_value: by_value.clone(),
+            ..*self
+        }
+    }
 }
 
 /// Returns the lanes of a trace.
@@ -48,11 +78,18 @@ pub(crate) struct Lane {
 ///
 /// Fails if a chunk is damaged.
 pub(crate) fn lanes(model: &Model) -> Result<Vec<Lanes>> {
-    let mut found = Vec::new();
+    let mut found: Vec<Lanes> = Vec::new();
     for kind in KINDS {
         let rows = table(model, kind.table)?;
-        if rows.rows() > 0 {
+        if rows.rows() == 0 {
+            continue;
+        }
+        if kind.part_of.is_empty() {
             found.extend(of_kind(model, rows, kind)?);
+        } else if let Some(whole) = found.iter_mut().find(|lanes| lanes.name == kind.part_of) {
+            whole.parts.push(Part { name: kind.name, title: kind.part });
+            let part = whole.part(kind);
+            found.push(part);
         }
     }
     Ok(found)
@@ -100,9 +137,11 @@ fn of_kind(model: &Model, rows: Table<'_>, kind: &Kind) -> Result<Option<Lanes>>
             rows: group.rows,
         });
     }
-    let Kind { name, title, summary, table, key, measure, unit, .. } = *kind;
+    let Kind { name, title, summary, table, key, measure, unit, part, .. } = *kind;
     let more = result.group_count - groups.len();
-    Ok(Some(Lanes { kind: *kind, name, title, summary, table, key, measure, unit, lanes, more, by_value }))
+    let parts = if part.is_empty() { Vec::new() } else { vec![Part { name, title: part }] };
+    let kind = *kind;
+    Ok(Some(Lanes { kind, name, title, summary, table, key, measure, unit, parts, lanes, more, by_value }))
 }
 
 /// Returns the lanes of a kind whose lanes are columns.
@@ -110,8 +149,8 @@ fn of_columns(rows: Table<'_>, kind: &Kind) -> Lanes {
     let lane = |name: &&str| Lane { label: column_title(name), key: String::new(), rows: rows.rows() };
     let lanes = kind.columns.iter().map(lane).collect();
     let Kind { name, title, summary, table, key, measure, unit, .. } = *kind;
-    let by_value = HashMap::new();
-    Lanes { kind: *kind, name, title, summary, table, key, measure, unit, lanes, more: 0, by_value }
+    let (kind, parts, by_value) = (*kind, Vec::new(), HashMap::new());
+    Lanes { kind, name, title, summary, table, key, measure, unit, parts, lanes, more: 0, by_value }
 }
 
 fn label(fields: &Fields<'_>, key: &Field<'_>, value: Value) -> Result<String> {

@@ -8,10 +8,13 @@ mod arrows;
 mod kinds;
 mod lanes;
 mod pairs;
+mod slice;
 mod strip;
 mod tiles;
 
 pub(crate) use arrows::{ArrowRequest, arrows};
+pub(crate) use lanes::Lanes;
 pub(crate) use pairs::pairs;
+pub(crate) use slice::{SliceRequest, slice};
 pub(crate) use strip::{StripRequest, strip};
 pub(crate) use tiles::{Tiles, tile};

@@ -40,7 +40,9 @@ struct PairedLane<'l> {
 /// Returns the lanes of a trace with those of the one to compare with, which have the same names without ids of processes.
 pub(crate) fn pairs<'l>(own: &'l [Lanes], base: &'l [Lanes]) -> Vec<PairedLanes<'l>> {
     let of = |name: &str, groups: &'l [Lanes]| groups.iter().find(|group| group.name == name);
-    let groups = KINDS.iter().filter_map(|kind| match (of(kind.name, own), of(kind.name, base)) {
+    // Of lanes with parts, the first one is compared.
+    let kinds = KINDS.iter().filter(|kind| kind.part_of.is_empty());
+    let groups = kinds.filter_map(|kind| match (of(kind.name, own), of(kind.name, base)) {
         (None, None) => None,
         (own, base) => Some(pair(own, base, kind)),
     });

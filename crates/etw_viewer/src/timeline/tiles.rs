@@ -262,6 +262,12 @@ fn scan_rows(model: &Model, rows: Table<'_>, lanes: &Lanes, counter: &mut Counte
         "" => None,
         idle => Some(Lookup::new(&fields, &format!("{idle}.process_id"))?),
     };
+    let mut only = match kind.only {
+        None => None,
+        Some((column, first, last)) => {
+            Some((Amounts::new(rows, column_of(rows, column)?)?, f64::from(first)..=f64::from(last)))
+        }
+    };
     let mut held: Vec<Option<(i64, f64)>> = vec![None; lanes.lanes.len()];
     for chunk in 0..rows.chunks() {
         let is_touched = match &ends {
@@ -282,9 +288,17 @@ fn scan_rows(model: &Model, rows: Table<'_>, lanes: &Lanes, counter: &mut Counte
         if let Some(idle) = &mut idle {
             idle.reading.read(chunk)?;
         }
+        if let Some((numbers, _)) = &mut only {
+            numbers.read(chunk)?;
+        }
         for row in 0..rows.chunk_rows(chunk) {
             let time = times.values.get(row);
             if time.is_none() && ends.is_none() {
+                continue;
+            }
+            if let Some((numbers, range)) = &only
+                && !numbers.get(row).is_some_and(|number| range.contains(&number))
+            {
                 continue;
             }
             let Some(lane) = keys.get(row, |value| lanes.by_value.get(&word(value)).copied())? else {

@@ -71,6 +71,15 @@ fn until(client: &Client, is_so: impl Fn(&Value) -> bool) -> Value {
     }
 }
 
+/// Opens the page with the cookie of a client.
+fn look(client: &Client) -> Option<Page> {
+    let mut browser = Browser::start()?;
+    let url = format!("http://{}/", client.address);
+    browser.set_cookie(&url, &client.cookie);
+    browser.open(&url);
+    Some(Page { browser, address: client.address, _viewer: None })
+}
+
 #[test]
 fn sessions_are_started_filtered_saved_and_stopped() {
     let machine = Machine::start(1);
@@ -167,6 +176,116 @@ fn memory_is_bounded_and_what_is_dropped_is_told() {
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     let resident: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
     assert!(resident < 1 << 20, "{resident} kB");
+}
+
+#[test]
+fn events_fill_the_tables_of_the_machine() {
+    let machine = Machine::start(1);
+    let client = Client::let_in(machine.address, &machine.url);
+    let ask = |body: Value| client.ask("/api/live/tables", &body);
+    assert_eq!(ask(json!({ "view": "processes" })).status, 422);
+    assert_eq!(client.ask("/api/live/start", &json!({ "providers": ["Example.Live"] })).status, 200);
+    until(&client, |session| session["shown"].as_u64() > Some(200));
+    let wrong = ask(json!({ "view": "x" }));
+    assert!(wrong.status == 422 && wrong.text().contains("no view 'x'"), "{}", wrong.text());
+    // The writer is a process, as a tree or in an order.
+    let of_writer = |found: &Value| {
+        let table = &found["tables"][0];
+        let columns = table["columns"].as_array().unwrap();
+        let column = |name: &str| columns.iter().position(|one| one == name).unwrap();
+        let (pid, parent) = (column("PID"), column("Parent"));
+        let rows = table["rows"].as_array().unwrap().clone();
+        let row = rows.iter().find(|row| row["cells"][pid] == machine.writer.id().to_string());
+        let row = row.unwrap_or_else(|| panic!("{found}"));
+        assert_eq!(row["cells"][parent], std::process::id().to_string());
+        assert!(row["cells"][column("Process")].as_str().unwrap().starts_with("live_events"), "{row}");
+        table["sorted"].clone()
+    };
+    assert_eq!(of_writer(&ask(json!({ "view": "processes" })).json()), Value::Null);
+    let sorted = ask(json!({ "view": "processes", "sort": 0, "descending": true })).json();
+    assert_eq!(of_writer(&sorted), json!([0, true]));
+    let nothing = ask(json!({ "view": "processes", "text": "no such process" })).json();
+    assert_eq!(nothing["tables"][0]["count"], 0);
+    for view in ["threads", "images", "files", "network", "machine"] {
+        let found = ask(json!({ "view": view })).json();
+        assert!(!found["tables"].as_array().unwrap().is_empty(), "{view} {found}");
+        assert!(
+            found["note"].as_str().unwrap().contains("-k") || found["note"].as_str().unwrap().contains("yet")
+        );
+    }
+    // A person sees the tree, and goes from a process to its events.
+    let Some(mut page) = look(&client) else { return };
+    page.wait("document.querySelector('.live [role=tab]')");
+    page.click_on(
+        "[...document.querySelectorAll('.live [role=tab]')].find((one) => one.textContent === 'Processes')",
+    );
+    page.wait("[...document.querySelectorAll('.livetables td')].some((one) => one.textContent.startsWith('live_events'))");
+    let cell = "[...document.querySelectorAll('.livetables td')].find((one) => one.textContent.startsWith('live_events'))";
+    page.browser.value(&format!(
+        "{cell}.dispatchEvent(new MouseEvent('contextmenu', {{ bubbles: true, cancelable: true, button: 2, clientX: 300, clientY: 300 }}))"
+    ));
+    page.wait("document.querySelector('.menu button')");
+    page.click_on("[...document.querySelectorAll('.menu button')].find((one) => one.textContent.startsWith('Events: include pid'))");
+    page.wait(&format!(
+        "document.querySelector('.live .filter.include')?.textContent.includes('pid is {}')",
+        machine.writer.id()
+    ));
+    page.wait("document.querySelectorAll('.live .virtual tbody tr').length > 5");
+    // A session outlives its tab; another one shows it, and ends it.
+    drop(page);
+    assert!(client.get("/api/live").json()["session"].is_object());
+    let Some(mut page) = look(&client) else { return };
+    page.wait("document.querySelectorAll('.live .virtual tbody tr').length > 5");
+    page.click_on("[...document.querySelectorAll('.live button')].find((one) => one.textContent === 'Stop')");
+    page.wait("document.querySelector('.live .message')?.textContent.includes('No session')");
+    page.check();
+}
+
+#[test]
+fn profiles_are_started_and_stacks_have_names_of_programs() {
+    let machine = Machine::start(1);
+    let client = Client::let_in(machine.address, &machine.url);
+    let built_in = client.ask("/api/live/profiles", &json!({})).json();
+    assert!(built_in.as_array().unwrap().iter().any(|one| one["name"] == "CPU.Light"), "{built_in}");
+    const PROFILE: &str = "<WindowsPerformanceRecorder Version='1.0'><Profiles><EventCollector Id='C' Name='C'>
+        <BufferSize Value='64'/><Buffers Value='16'/></EventCollector>
+        <EventProvider Id='P' Name='*Example.Live' Stack='true'/>
+        <Profile Id='Live.Verbose.File' Name='Live' Description='The example' DetailLevel='Verbose' LoggingMode='File'>
+        <Collectors><EventCollectorId Value='C'><EventProviders><EventProviderId Value='P'/></EventProviders>
+        </EventCollectorId></Collectors></Profile></Profiles></WindowsPerformanceRecorder>";
+    let named = client.ask("/api/live/profiles", &json!({ "text": PROFILE })).json();
+    assert_eq!(named, json!([{ "name": "Live.Verbose", "description": "The example" }]));
+    for (profile, part) in [
+        (json!({ "name": "Nothing" }), "no profile 'Nothing'"),
+        (json!({ "name": "Registry.Light" }), "Linux has no registry"),
+        (json!({ "name": "Live", "text": "<a/>" }), ""),
+        (json!({ "name": "Other", "text": PROFILE }), "Other"),
+    ] {
+        let refused = client.ask("/api/live/start", &json!({ "profile": profile }));
+        assert!(refused.status == 422 && refused.text().contains(part), "{profile} {}", refused.text());
+    }
+    // A person opens the file, and starts it.
+    let Some(mut page) = look(&client) else { return };
+    page.wait("document.querySelectorAll('.live select[name=profile] option').length > 5");
+    page.browser.value(&format!(
+        "(() => {{ const input = document.querySelector('.live input[type=file]'); const files = new DataTransfer(); \
+         files.items.add(new File([{}], 'live.wprp')); input.files = files.files; \
+         input.dispatchEvent(new Event('change', {{ bubbles: true }})); }})()",
+        json!(PROFILE)
+    ));
+    page.wait("document.querySelector('.live select[name=profile]').value === 'Live.Verbose'");
+    page.click_on(
+        "[...document.querySelectorAll('.live button')].find((one) => one.textContent === 'Start')",
+    );
+    page.wait("document.querySelectorAll('.live .virtual tbody tr').length > 5");
+    // The stack of an event has the functions of the program that wrote it.
+    let line = client.ask("/api/live/lines", &json!({ "limit": 1 })).json()["lines"][0].clone();
+    let details = client.get(&format!("/api/live/event/{}", line["number"])).json();
+    let details: Vec<&str> =
+        details["lines"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    let stack = details.iter().position(|line| *line == "stack").unwrap_or_else(|| panic!("{details:?}"));
+    assert!(details[stack..].iter().any(|line| line.contains("live_events live_events::")), "{details:?}");
+    page.check();
 }
 
 #[test]

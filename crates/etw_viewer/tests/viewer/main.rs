@@ -9,14 +9,17 @@ mod page;
 mod presets;
 mod providers;
 mod report;
+mod screens;
 mod security;
 mod session;
 mod sql;
 mod stacks;
+mod states;
 mod symbols;
 mod tables;
 mod timeline;
 mod tls;
+mod trouble;
 mod tutorial;
 
 use std::collections::HashMap;

@@ -13,6 +13,8 @@ const PROFILE: &str = r#"<WpaProfileContainer Version="2"><Content><Views><View 
 <Columns><Column Name="IO Type" IsVisible="true"/><Column Name="Disk" IsVisible="true"/>
 <Column Name="Size" AggregationMode="Sum" SortOrder="Descending" SortPriority="0" IsVisible="true"/>
 <Column Name="Boredom" IsVisible="true"/></Columns></Preset></Graph>
+<Graph Guid="12c5387c-58ca-45d4-a5c6-450475c30e06"><Preset Name="By disk" KeyColumnCount="1" GraphColumnCount="6">
+<Columns><Column Name="Disk" IsVisible="true"/></Columns></Preset></Graph>
 <Graph Guid="00000000-1111-2222-3333-444444444444"><Preset Name="Other" KeyColumnCount="0"/></Graph>
 </Graphs></View></Views></Content></WpaProfileContainer>"#;
 
@@ -91,6 +93,12 @@ fn every_preset_of_the_published_profiles_can_be_shown() {
         count += 1;
     }
     assert!(count >= 40, "{count}");
+    // Highlights and selections are listed.
+    let missing = files.iter().flat_map(|file| file["presets"].as_array().unwrap());
+    let missing = missing.flat_map(|preset| preset["missing"].as_array().unwrap());
+    let missing: Vec<&str> = missing.map(|one| one["what"].as_str().unwrap()).collect();
+    assert!(missing.contains(&"the highlight of Start Time"), "{missing:?}");
+    assert!(missing.iter().any(|what| what.starts_with("the selection ([Series Name]")), "{missing:?}");
     // The disk's preset has what a report of the same columns has.
     let path = real(PERFVIEW).unwrap();
     let by_size = "Path / Size";
@@ -152,6 +160,23 @@ fn a_profile_is_opened_applied_saved_and_deleted_in_the_page() {
     assert!(text.contains("00000000-1111-2222-3333-444444444444 is not known"), "{text}");
     page.click_on("document.querySelector('.presets .apply')");
     page.wait("document.querySelector('.virtual thead th')?.textContent.startsWith('Operation')");
+    // The tab of the profile has the preset, and another one that a click shows.
+    let tab = |name: &str| {
+        format!(
+            "[...document.querySelectorAll('.profiletab [role=tab]')].find((one) => one.textContent === '{name}')"
+        )
+    };
+    page.wait(&format!(
+        "document.querySelector('.profiletab b').textContent === 'Disks' && {}.ariaSelected === 'true'",
+        tab("By type")
+    ));
+    page.click_on(&tab("By disk"));
+    page.wait("document.querySelector('.virtual thead th')?.textContent.startsWith('Disk')");
+    page.wait(&format!("{}.ariaSelected === 'true'", tab("By disk")));
+    page.click_on(&tab("By type"));
+    page.wait("document.querySelector('.virtual thead th')?.textContent.startsWith('Operation')");
+    page.click_on("document.querySelector('.profiletab .close')");
+    page.wait("!document.querySelector('.profiletab')");
     let expected = report(&path, "disk", &["operation"], &["sum(size)"], None);
     page.wait("!document.querySelector('.busy')");
     let cells = page.cells();

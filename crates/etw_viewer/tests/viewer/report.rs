@@ -63,6 +63,24 @@ fn a_report_has_a_policy_of_its_own() {
         "{policy}"
     );
     assert!(report.text().contains("href=\"/#table=events\""));
+    // The next one is the same, without reading the trace again: one of a changed trace is read again.
+    let path = folder.path().join("small.etl");
+    let bytes = std::fs::read(&path).unwrap();
+    let modified = std::fs::metadata(&path).unwrap().modified().unwrap();
+    let put = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+    };
+    put(&vec![0; bytes.len()]);
+    let kept = client.get("/report");
+    assert_eq!((kept.status, &kept.body), (200, &report.body));
+    assert_eq!(kept.headers["content-security-policy"], report.headers["content-security-policy"]);
+    let mut longer = vec![0; bytes.len()];
+    longer.extend_from_slice(&[0; 512]);
+    put(&longer);
+    assert_eq!(client.get("/report").status, 422);
+    put(&bytes);
+    assert_eq!(client.get("/report").body, report.body);
     // A trace that is gone is not read.
     std::fs::remove_file(folder.path().join("small.etl")).unwrap();
     let gone = client.get("/report");

@@ -357,3 +357,64 @@ fn stacks_have_the_tags_of_files() {
     let refused = format!("{:#}", Viewer::start(options).unwrap_err());
     assert!(refused.contains("a.stacktags"), "{refused}");
 }
+
+#[test]
+fn stacks_that_no_table_has_are_those_of_reports() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("convoy.etl");
+    std::fs::write(&path, Problem::LockConvoy.bytes().unwrap()).unwrap();
+    let viewer = start(path.clone());
+    let client = Client::enter(&viewer);
+    let question = |weight: &str, view: &str| json!({ "table": "cpu_precise", "weight": weight, "view": view, "filters": [], "min_percent": 0 });
+    for (name, weight) in [
+        ("trace:wait-chains", StackWeight::WaitChains),
+        ("trace:ready", StackWeight::Ready),
+        ("trace:running", StackWeight::Running),
+        ("trace:offcpu", StackWeight::OffCpu),
+    ] {
+        for (view, tree) in [("top-down", TreeView::TopDown), ("by-name", TreeView::ByName)] {
+            let asked = question(name, view);
+            let (info, nodes) = arrow(&client.ask("/api/stacks", &asked));
+            let stacks = [TableKind::ByFunction(weight)];
+            let expected = report_of(&path, TreeKind::View(tree), TreeShape::default(), &stacks, &[]);
+            check_same(&nodes, &expected, &asked);
+            assert_eq!(number(&info["total"]["weight"]), number(&expected["total"]), "{asked}");
+        }
+    }
+    // The catalog offers them, and says what they are.
+    let catalog = client.get("/api/catalog").json();
+    let tables = catalog["tables"].as_array().unwrap();
+    let precise = tables.iter().find(|table| table["name"] == "cpu_precise").unwrap();
+    let weights = precise["weights"].as_array().unwrap();
+    assert!(weights.iter().any(|one| one["name"] == "trace:ready" && one["title"] == "readying stacks"));
+    // Filters of the table mean nothing there; a period does.
+    let mut asked = question("trace:ready", "by-name");
+    let (whole, _) = arrow(&client.ask("/api/stacks", &asked));
+    let length = catalog["length"].as_i64().unwrap();
+    (asked["from"], asked["to"]) = (json!(0), json!(length / 2));
+    let (half, _) = arrow(&client.ask("/api/stacks", &asked));
+    let total = |info: &Value| number(&info["total"]["events"]);
+    assert!(total(&half) > 0.0 && total(&half) < total(&whole) * 0.6, "{half} {whole}");
+    asked["filters"] = json!([{ "column": "processor", "op": "is", "value": "i0" }]);
+    let refused = client.ask("/api/stacks", &asked);
+    assert!(refused.status == 422 && refused.text().contains("Include"), "{}", refused.text());
+    // In the page: chosen as the weight of the stacks, then kept when the trace is gone.
+    let Some(mut page) = Page::of(viewer, "table=\"cpu_precise\"&tab=\"stacks\"") else { return };
+    page.browser.value(
+        "(() => { const select = document.querySelector('.stacks select'); select.value = 'trace:wait-chains'; \
+         select.dispatchEvent(new Event('change', { bubbles: true })); })()",
+    );
+    page.wait(
+        "JSON.parse(new URLSearchParams(location.hash.slice(1)).get('stack')).weight === 'trace:wait-chains'",
+    );
+    page.wait("!document.querySelector('.stacks .busy') && document.querySelector('.virtual td')");
+    page.wait("[...document.querySelectorAll('.virtual td')].some((one) => one.textContent.includes('Monitor.Enter'))");
+    page.check();
+    std::fs::remove_file(&path).unwrap();
+    let asked = question("trace:offcpu", "top-down");
+    assert_eq!(client.ask("/api/stacks", &asked).status, 200);
+    let mut other = asked.clone();
+    other["to"] = json!(1000);
+    let gone = client.ask("/api/stacks", &other);
+    assert!(gone.status == 422 && gone.text().contains("is gone"), "{}", gone.text());
+}

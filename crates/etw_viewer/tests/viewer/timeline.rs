@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::{Client, GC, GPU, PERFVIEW, Page, number, real, report, small, start};
 
-const BUCKETS: usize = 512;
+pub(super) const BUCKETS: usize = 512;
 
-struct Tile {
-    weights: Vec<f32>,
+pub(super) struct Tile {
+    pub(super) weights: Vec<f32>,
     counts: Vec<u32>,
 }
 
-fn tile(client: &Client, run: &str, group: &str, level: u32, index: u64) -> Tile {
+pub(super) fn tile(client: &Client, run: &str, group: &str, level: u32, index: u64) -> Tile {
     let answer = client.get(&format!("/api/tile/{run}/{group}/{level}/{index}"));
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert!(answer.headers["cache-control"].contains("immutable"), "{:?}", answer.headers);

@@ -47,7 +47,7 @@ export interface TableInfo {
   keys: string[];
   values: string[];
   columns: string[];
-  weights: { name: string; summary: string }[];
+  weights: { name: string; title: string; summary: string }[];
   all: ColumnInfo[];
 }
 
@@ -77,6 +77,8 @@ export interface LaneGroup {
   key: string;
   measure: "busy" | "bytes" | "count" | "level";
   unit: string;
+  /** The parts of the height of each lane, from the bottom, each with tiles of its own; none if it has no parts. */
+  parts?: { name: string; title: string }[];
   lanes: Lane[];
   more: number;
   /** Numbers of lanes in the tiles of this trace and of the one that is compared with; those of `lanes` if there is none. */
@@ -92,6 +94,16 @@ export interface Lane {
   /** Places in the tiles; null if the trace has no such lane. Without a comparison, lanes are in their order. */
   own?: number | null;
   base?: number | null;
+}
+
+/** What a thread did at a time; `state` is null if no switch tells. */
+export interface Slice {
+  state: "running" | "ready" | "waiting" | null;
+  from: number;
+  to: number;
+  processor?: number | null;
+  reason?: string | null;
+  by?: string | null;
 }
 
 export interface ComparedLanes {
@@ -213,6 +225,8 @@ export interface LiveState {
     next: number;
     ended: string | null;
     trouble: string | null;
+    /** Parts of the recording profile that this system cannot record. */
+    left_out: string[];
   } | null;
   /** The flags of a session without options. */
   kernel: string;
@@ -230,6 +244,23 @@ export interface LiveLines {
   count: number;
   from: number;
   lines: LiveLine[];
+}
+
+/** A table of what live events tell of the machine. */
+export interface LiveTable {
+  columns: string[];
+  is_number: boolean[];
+  rows: { cells: string[]; depth: number }[];
+  /** The column that rows are sorted by, and whether the largest come first; null for trees. */
+  sorted: [number, boolean] | null;
+  count: number;
+  forgotten: number;
+}
+
+export interface LiveTables {
+  tables: LiveTable[];
+  /** What to record if the view lacks events. */
+  note: string | null;
 }
 
 /** Something that a search through the schemas found, as `etw provider search` has it. */

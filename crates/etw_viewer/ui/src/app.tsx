@@ -12,10 +12,10 @@ import { finding, Grid, summary } from "./grid";
 import { Live } from "./live";
 import { download, Menu, notice, say } from "./menu";
 import { FirstPicture } from "./preview";
-import { Presets, presetting } from "./presets";
+import { Presets, presetting, ProfileTab } from "./presets";
 import { Providers } from "./providers";
 import { Sql } from "./sql";
-import { Stacks } from "./stacks";
+import { Stacks, stackSummary } from "./stacks";
 import { before, catalog, failure, isComparing, lanes, length, openTable, pointer, select, state, status, table, undoZoom, update, view, zoom } from "./state";
 import { naming, SymbolPanel } from "./symbols";
 import { pan, Timeline, zoomAt } from "./timeline";
@@ -313,6 +313,7 @@ function Analysis() {
         )}
         <Filters />
       </div>
+      <ProfileTab />
       {isStacks ? (
         <Stacks />
       ) : tab === "sql" ? (
@@ -531,7 +532,7 @@ function App() {
           <Theme />
         </header>
         {failure.value && (
-          <div class="gone" role="alert">
+          <div key="gone" class="gone" role="alert">
             {failure.value}
           </div>
         )}
@@ -585,12 +586,13 @@ function App() {
           ?
         </button>
       </header>
+      {/* With a key each, neither takes the place of the other, which would begin it anew. */}
       {failure.value && (
-        <div class="gone" role="alert">
+        <div key="gone" class="gone" role="alert">
           {failure.value}
         </div>
       )}
-      <div class="page">
+      <div key="page" class="page">
         <Explorer />
         <main class="work" style={{ gridTemplateRows: `${split.value}fr 5px ${1 - split.value}fr` }}>
           <Timeline />
@@ -599,7 +601,7 @@ function App() {
         </main>
       </div>
       <footer class="status" aria-live="polite">
-        <span>{notice.value || (state.value.tab === "table" ? summary.value : "")}</span>
+        <span>{notice.value || (state.value.tab === "table" ? summary.value : state.value.tab === "stacks" ? stackSummary.value : "")}</span>
       </footer>
       <SymbolPanel />
       {helping.value && <Help />}

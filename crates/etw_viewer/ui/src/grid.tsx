@@ -2,11 +2,11 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { arrow, type Batch, type Condition, type GridRequest, type Heading, type Info, json, text } from "./api";
+import { arrow, type Batch, type Condition, Gone, type GridRequest, type Heading, type Info, json, text } from "./api";
 import { editing } from "./bar";
 import { exact, type Kind, show } from "./format";
 import { copy, type MenuItem, openMenu, say } from "./menu";
-import { addFilter, comparison, request, selected, state, table, update } from "./state";
+import { addFilter, comparison, failure, request, selected, state, table, update } from "./state";
 import { Virtual, type VirtualCell, type VirtualColumn } from "./virtual";
 
 const PAGE = 200;
@@ -102,7 +102,9 @@ export function Grid() {
       },
       (problem: Error) => {
         if (stop.signal.aborted) return;
-        setError(problem.message);
+        // Without a server, what is shown stays.
+        if (problem instanceof Gone) failure.value = problem.message;
+        else setError(problem.message);
         setBusy(false);
       },
     );

@@ -2,7 +2,9 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { json, type LiveLine, type LiveLines, type LiveState } from "./api";
+import { Tables, viewOf, VIEWS } from "./livetables";
 import { copy, openMenu, say } from "./menu";
+import { readText } from "./presets";
 import { type Rule, state, update } from "./state";
 import { Virtual } from "./virtual";
 
@@ -22,6 +24,19 @@ const ACTIONS = ["include", "exclude", "highlight"] as const;
 /** Lines that are kept around the visible ones. */
 const WINDOW = 400;
 
+/** A recording profile that can be started. */
+interface Profile {
+  name: string;
+  description: string;
+}
+/** The profiles of a file, or the built-in ones. */
+interface Profiles {
+  /** Name of the file; empty for the built-in ones. */
+  file: string;
+  text: string | null;
+  all: Profile[];
+}
+
 export function Live() {
   const [live, setLive] = useState<LiveState | null>(null);
   const [error, setError] = useState("");
@@ -31,12 +46,15 @@ export function Live() {
   const [version, setVersion] = useState(0);
   const [cursor, setCursor] = useState(-1);
   const [event, setEvent] = useState<{ number: number; lines: string[] } | null>(null);
+  const [profiles, setProfiles] = useState<Profiles>({ file: "", text: null, all: [] });
+  const [profile, setProfile] = useState("");
   const lines = useRef(new Map<number, LiveLine>());
   const isRunning = Boolean(live?.session);
   const failed = (problem: unknown) => setError((problem as Error).message);
 
   useEffect(() => {
     json<LiveState>("/api/live/rules", { rules: state.value.rules }).then(setLive, failed);
+    json<Profile[]>("/api/live/profiles", {}).then((all) => setProfiles({ file: "", text: null, all }), failed);
   }, []);
   useEffect(() => {
     if (!isRunning) return;
@@ -96,11 +114,23 @@ export function Live() {
     const data = new FormData(form);
     const providers = String(data.get("providers") ?? "").split(/[\s;]+/).filter(Boolean);
     try {
-      setLive(await json<LiveState>("/api/live/start", { kernel: String(data.get("kernel") ?? ""), providers, stacks: data.get("stacks") !== null }));
+      setLive(await json<LiveState>("/api/live/start", { kernel: String(data.get("kernel") ?? ""), providers, stacks: data.get("stacks") !== null, profile: profile ? { name: profile, text: profiles.text } : null }));
       lines.current.clear();
       setUntil(null);
       setEvent(null);
       setError("");
+    } catch (problem) {
+      failed(problem);
+    }
+  };
+  const openProfiles = async (file: File | undefined) => {
+    if (!file) return;
+    try {
+      const text = await readText(file);
+      const all = await json<Profile[]>("/api/live/profiles", { text });
+      setProfiles({ file: file.name, text, all });
+      setProfile(all[0]?.name ?? "");
+      setError(all.length === 0 ? `${file.name} has no profiles.` : "");
     } catch (problem) {
       failed(problem);
     }
@@ -144,6 +174,7 @@ export function Live() {
     ]);
   };
   const session = live?.session;
+  const view = viewOf();
   const number = (value: number) => Math.round(value).toLocaleString("en-US");
   return (
     <main class="live" aria-label="Live">
@@ -155,11 +186,34 @@ export function Live() {
         }}
       >
         <label title="Kernel flags, joined by +, as of etw record -k; they need the rights of root.">
-          Kernel flags <input name="kernel" size={34} disabled={isRunning} placeholder={live?.kernel ?? ""} list="kernelflags" />
+          Kernel flags <input name="kernel" size={20} disabled={isRunning} placeholder={live?.kernel ?? ""} list="kernelflags" />
         </label>
         <datalist id="kernelflags">{live && <option value={live.kernel} />}</datalist>
         <label title="Providers, as of etw watch -p: Name or {GUID}, with :Level:EventIDs:Keyword; several with spaces between them.">
-          Providers <input name="providers" size={34} disabled={isRunning} placeholder="Name or {GUID}" />
+          Providers <input name="providers" size={20} disabled={isRunning} placeholder="Name or {GUID}" />
+        </label>
+        <label title="A recording profile, as of etw record --profile: what it names of the kernel and of providers is recorded besides.">
+          Profile{" "}
+          <select name="profile" disabled={isRunning} value={profile} onChange={(one) => setProfile(one.currentTarget.value)}>
+            <option value="">none</option>
+            {profiles.all.map((one) => (
+              <option key={one.name} value={one.name} title={one.description}>
+                {one.name}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label class="file" title={`A file of recording profiles (.wprp)${profiles.file ? `; ${profiles.file} is open` : ""}`}>
+          {profiles.file || "Open a file …"}
+          <input
+            type="file"
+            accept=".wprp,.xml"
+            disabled={isRunning}
+            onChange={(one) => {
+              const input = one.currentTarget;
+              void openProfiles(input.files?.[0]).then(() => (input.value = ""));
+            }}
+          />
         </label>
         <label title="Add the call stack to each event of the providers.">
           <input type="checkbox" name="stacks" disabled={isRunning} /> Stacks
@@ -176,23 +230,40 @@ export function Live() {
         <span class="space" />
         {isRunning && (
           <>
-            <a href="/api/live/trace/all.etl" download title="The events in memory as a trace file">
+            <a class="button" href="/api/live/trace/all.etl" download title="The events in memory as a trace file">
               Save all
             </a>
-            <a href="/api/live/trace/shown.etl" download title="Of these, the events that the filters show, with their stacks">
+            <a class="button" href="/api/live/trace/shown.etl" download title="Of these, the events that the filters show, with their stacks">
               Save shown
             </a>
           </>
         )}
       </form>
-      <Rules rules={state.value.rules} set={(rules) => void setRules(rules)} />
+      <div key="views" class="tools">
+        <span class="tabs" role="tablist" aria-label="Views">
+          {VIEWS.map(([name, title, about]) => (
+            <button key={name} role="tab" aria-selected={view === name} title={about} onClick={() => update({ live: name })}>
+              {title}
+            </button>
+          ))}
+        </span>
+        {view === "" && <Rules rules={state.value.rules} set={(rules) => void setRules(rules)} />}
+      </div>
       {(error || live?.problem || session?.trouble || session?.ended) && (
-        <div class="gone" role="alert">
+        <div key="gone" class="gone" role="alert">
           {error || live?.problem || session?.ended || session?.trouble}
         </div>
       )}
-      {session ? (
-        <div class="body">
+      {session && session.left_out.length > 0 && (
+        <div key="leftout" class="message" title={session.left_out.join("\n")}>
+          This system does not record {session.left_out.length === 1 ? "a part" : `${session.left_out.length} parts`} of the profile: {session.left_out.slice(0, 3).join("; ")}
+          {session.left_out.length > 3 && " …"}
+        </div>
+      )}
+      {session && view !== "" ? (
+        <Tables view={view} isPaused={until !== null} filter={(rule) => void setRules([...state.value.rules, rule])} />
+      ) : session ? (
+        <div key="events" class="body">
           <Virtual
             label={`Events: ${count}`}
             columns={COLUMNS.map(([title, summary, className]) => ({ title, summary, className }))}
@@ -237,7 +308,7 @@ export function Live() {
           )}
         </div>
       ) : (
-        <div class="message">No session is running. Name kernel flags or providers, and press Start.</div>
+        <div key="none" class="message">No session is running. Name kernel flags or providers, or choose a profile, and press Start.</div>
       )}
       <footer class="status" aria-live="off">
         {session
@@ -250,7 +321,7 @@ export function Live() {
 
 function Rules({ rules, set }: { rules: Rule[]; set: (rules: Rule[]) => void }) {
   return (
-    <div class="tools filters" role="group" aria-label="Filters">
+    <div class="filters" role="group" aria-label="Filters">
       {rules.map((rule, at) => (
         <span class={`filter ${rule.action}`} key={JSON.stringify(rule)}>
           {rule.action}: {rule.column} {rule.relation} {rule.value.slice(0, 60)}

@@ -56,12 +56,38 @@ async function attempt(action: () => Promise<void>): Promise<void> {
   }
 }
 
-function apply(preset: Preset): void {
+/** A tab of a profile: its presets, of which one is shown. */
+export const profileTab = signal<{ title: string; presets: Preset[]; chosen: Preset } | null>(null);
+
+/** The presets of the tab of a profile, above the table: a click shows another one. */
+export function ProfileTab() {
+  const tab = profileTab.value;
+  if (!tab) return null;
+  return (
+    <div class="tools profiletab">
+      <b title="Tab of the profile of Windows Performance Analyzer">{tab.title}</b>
+      <span class="tabs" role="tablist" aria-label={`Presets of ${tab.title}`}>
+        {tab.presets.map((preset, at) => (
+          <button key={at} role="tab" aria-selected={preset === tab.chosen} title={about(preset)} onClick={() => apply(preset, tab)}>
+            {preset.name}
+          </button>
+        ))}
+      </span>
+      <button class="close" aria-label="Close the tab of the profile" onClick={() => (profileTab.value = null)}>
+        ×
+      </button>
+    </div>
+  );
+}
+
+/** Shows a table as a preset says, with the other presets of its tab if it is of a profile. */
+function apply(preset: Preset, tab?: { title: string; presets: Preset[] }): void {
   const info = catalog.value?.tables.find((one) => one.name === preset.table);
   if (!info) {
     problem.value = `There is no table ${preset.table}.`;
     return;
   }
+  profileTab.value = tab ? { ...tab, chosen: preset } : null;
   selected.value = { path: [], time: null };
   update({
     table: preset.table,
@@ -96,7 +122,7 @@ async function share(presets: Preset[], name: string): Promise<void> {
 }
 
 /** The text of a file: UTF-16 with a mark, or UTF-8. */
-async function read(file: File): Promise<string> {
+export async function readText(file: File): Promise<string> {
   const bytes = new Uint8Array(await file.arrayBuffer());
   const [a, b] = bytes;
   const encoding = a === 0xff && b === 0xfe ? "utf-16le" : a === 0xfe && b === 0xff ? "utf-16be" : "utf-8";
@@ -105,7 +131,7 @@ async function read(file: File): Promise<string> {
 
 async function open(files: FileList | null): Promise<void> {
   for (const file of files ?? []) {
-    const found = await json<Opened>("/api/presets/open", { name: file.name, text: await read(file) });
+    const found = await json<Opened>("/api/presets/open", { name: file.name, text: await readText(file) });
     opened.value = [found, ...opened.value.filter((other) => other.name !== found.name)];
   }
 }
@@ -137,12 +163,11 @@ function Missings({ missing }: { missing: Missing[] }) {
   );
 }
 
-function Row({ preset, view, children }: { preset: Preset; view?: string; children?: preact.ComponentChildren }) {
+function Row({ preset, tab, children }: { preset: Preset; tab?: { title: string; presets: Preset[] }; children?: preact.ComponentChildren }) {
   const rows = catalog.value?.tables.find((one) => one.name === preset.table)?.rows ?? 0;
   return (
     <li>
-      <button class="apply" title={about(preset)} onClick={() => apply(preset)}>
-        {view && view !== preset.name ? `${view}: ` : ""}
+      <button class="apply" title={about(preset)} onClick={() => apply(preset, tab)}>
         {preset.name}
       </button>
       <span class="quiet">
@@ -152,6 +177,17 @@ function Row({ preset, view, children }: { preset: Preset; view?: string; childr
       {children}
     </li>
   );
+}
+
+/** The tabs of a file, in its order, each with its presets. */
+function tabsOf(file: Opened): { title: string; presets: Opened["presets"] }[] {
+  const tabs: { title: string; presets: Opened["presets"] }[] = [];
+  for (const preset of file.presets) {
+    const last = tabs[tabs.length - 1];
+    if (last && last.title === preset.view) last.presets.push(preset);
+    else tabs.push({ title: preset.view, presets: [preset] });
+  }
+  return tabs;
 }
 
 function FromFile({ file }: { file: Opened }) {
@@ -164,13 +200,18 @@ function FromFile({ file }: { file: Opened }) {
         </button>
       </h3>
       {file.presets.length === 0 && <p class="quiet">No preset in it has a counterpart.</p>}
-      <ul>
-        {file.presets.map((preset, at) => (
-          <Row key={at} preset={preset} view={preset.view}>
-            <Missings missing={preset.missing} />
-          </Row>
-        ))}
-      </ul>
+      {tabsOf(file).map((tab, at) => (
+        <div key={at}>
+          {tab.title && <h4 title="Tab of the profile; its presets are shown together">{tab.title}</h4>}
+          <ul>
+            {tab.presets.map((preset, at) => (
+              <Row key={at} preset={preset} {...(tab.title ? { tab } : {})}>
+                <Missings missing={preset.missing} />
+              </Row>
+            ))}
+          </ul>
+        </div>
+      ))}
       <Missings missing={file.missing} />
     </section>
   );

@@ -1,6 +1,6 @@
 // Stacks of the rows that are shown: call trees, by name, callers and callees, and as a flame graph.
 
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { arrow, type Batch, type StackInfo, type StackRequest } from "./api";
 import { duration, exact, type Kind, show, time } from "./format";
@@ -98,6 +98,18 @@ function set(change: Partial<StackState>): void {
 /** The tree that came last, for what is said of its names. */
 const latest = signal<Tree | null>(null);
 
+/** What the stacks are, for the status line. */
+export const stackSummary = computed(() => {
+  const tree = latest.value;
+  if (!tree) return "";
+  const { kind, total, unselected, before } = tree.info;
+  const events = `${total.events.toLocaleString("en-US")} events`;
+  const parts = [kind === "count" ? `Stacks of ${events}` : `Stacks of ${show(total.weight, kind)}, ${events}`];
+  if (before) parts.push(`before: ${kind === "count" ? before.events.toLocaleString("en-US") : show(before.weight, kind)}`);
+  if (unselected.events > 0) parts.push(`${unselected.events.toLocaleString("en-US")} events without stacks or not selected`);
+  return parts.join(" · ");
+});
+
 /** Asks for a tree whenever the question changes. */
 function useTree(question: StackRequest): { tree: Tree | null; error: string; busy: boolean } {
   const [tree, setTree] = useState<Tree | null>(null);
@@ -172,7 +184,7 @@ export function Stacks() {
           <select value={stack.weight || table.value?.weights[0]?.name} onChange={(event) => set({ weight: event.currentTarget.value })}>
             {table.value?.weights.map((one) => (
               <option key={one.name} value={one.name} title={one.summary}>
-                {one.name}
+                {one.title}
               </option>
             ))}
           </select>
@@ -279,7 +291,7 @@ function Shown({ view, upwards }: { view: string; upwards?: boolean }) {
       </div>
     );
   }
-  if (!tree) return <div class="message">Counting …</div>;
+  if (!tree) return <div class="message">{state.value.stack.weight.startsWith("trace:") ? "Reading the trace …" : "Counting …"}</div>;
   return (
     <div class={`shown ${busy ? "busy" : ""}`}>
       {tree.count === 0 ? (

@@ -48,6 +48,8 @@ export interface State {
   /** What is shown: the traces, the live session or the providers. */
   page: "" | "live" | "providers";
   rules: Rule[];
+  /** What the page of live sessions shows: a table of the machine, or the events. */
+  live: string;
   explorer: ExplorerState;
   table: string;
   tab: "table" | "stacks" | "sql";
@@ -93,6 +95,7 @@ const EXPLORER: ExplorerState = { text: "", kinds: [], name: "", release: "", ev
 const EMPTY: State = {
   page: "",
   rules: [],
+  live: "",
   explorer: EXPLORER,
   table: "",
   tab: "table",

@@ -12,6 +12,7 @@ pub(crate) enum Fact<'a> {
     /// A process exists, and whether it starts now.
     Process {
         process_id: u32,
+        parent_id: u32,
         image: Cow<'a, str>,
         user: String,
         starts: bool,
@@ -19,14 +20,23 @@ pub(crate) enum Fact<'a> {
     ProcessEnd {
         process_id: u32,
     },
-    /// A thread exists.
+    /// A thread exists, and whether it starts now.
     Thread {
         process_id: u32,
         thread_id: u32,
+        starts: bool,
     },
     ThreadEnd {
         process_id: u32,
         thread_id: u32,
+    },
+    /// A process has an image, or has it no more.
+    Image {
+        process_id: u32,
+        base: u64,
+        len_bytes: u64,
+        path: Cow<'a, str>,
+        change: ImageChange,
     },
     Switch {
         old_thread: u32,
@@ -102,6 +112,17 @@ pub(crate) enum Fact<'a> {
         thread_id: u32,
     },
     Other,
+}
+
+/// What is said of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ImageChange {
+    Load,
+    Unload,
+    /// It was loaded before the events.
+    There,
+    /// It is loaded at the end of the events.
+    AtEnd,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,11 +201,26 @@ impl<'a> Fact<'a> {
                 // `user` is the field's display text, a SID.
                 let user = properties.find("UserSID").map(|sid| sid.text().to_string()).unwrap_or_default();
                 let (process_id, image) = (fields.u32("ProcessId"), fields.text("ImageFileName"));
-                Fact::Process { process_id, image, user, starts: hook.event_type() == 1 }
+                let (parent_id, starts) = (fields.u32("ParentId"), hook.event_type() == 1);
+                Fact::Process { process_id, parent_id, image, user, starts }
             }
+            // Loads are in the group of processes.
+            (0x03, 10) | (0x14, 2..=4) => Fact::Image {
+                process_id: fields.u32("ProcessId"),
+                base: fields.u64("ImageBase"),
+                len_bytes: fields.u64("ImageSize"),
+                path: fields.text("FileName"),
+                change: match hook.event_type() {
+                    2 => ImageChange::Unload,
+                    10 => ImageChange::Load,
+                    3 => ImageChange::There,
+                    _ => ImageChange::AtEnd,
+                },
+            },
             (0x03, 2) => Fact::ProcessEnd { process_id: fields.u32("ProcessId") },
             (0x05, 1 | 3) => {
-                Fact::Thread { process_id: fields.u32("ProcessId"), thread_id: fields.u32("TThreadId") }
+                let (process_id, thread_id) = (fields.u32("ProcessId"), fields.u32("TThreadId"));
+                Fact::Thread { process_id, thread_id, starts: hook.event_type() == 1 }
             }
             (0x05, 2) => {
                 Fact::ThreadEnd { process_id: fields.u32("ProcessId"), thread_id: fields.u32("TThreadId") }

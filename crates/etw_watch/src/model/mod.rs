@@ -26,7 +26,7 @@ use openetw::{FileTime, Record, Ticks, classes};
 pub(crate) use line::Line;
 pub(crate) use lookup::Lookup;
 pub(crate) use state::{Seen, State};
-pub(crate) use tables::{Connection, Disk, File, Process, Processor};
+pub(crate) use tables::{Connection, Disk, File, Image, Process, Processor, Thread};
 
 use decode::Decoder;
 use facts::Fact;

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use openetw::{Clock, FileTime};
 
 use super::bounded::Bounded;
-use super::facts::{DiskOperation, Fact, FileOperation, Network, NetworkAction, Protocol};
+use super::facts::{DiskOperation, Fact, FileOperation, ImageChange, Network, NetworkAction, Protocol};
 use super::lookup::Lookup;
 use super::meter::{Latency, Meter, Transfers};
 use super::rows::printable;
 use super::store::{End, Known};
-use super::tables::{Connection, Disk, Ends, File, Process, Processor};
+use super::tables::{Connection, Disk, Ends, File, Image, Process, Processor, Thread};
 
 /// Maximum number of rows per table, and of names remembered for events.
 const MAX_PROCESSES: usize = 20_000;
 const MAX_THREADS: usize = 100_000;
+const MAX_IMAGES: usize = 50_000;
 const MAX_FILES: usize = 20_000;
 const MAX_NAMES: usize = 50_000;
 const MAX_CONNECTIONS: usize = 20_000;
@@ -76,7 +77,11 @@ struct Pending {
 pub(crate) struct State {
     pub(crate) lookup: Lookup,
     pub(crate) processes: Bounded<u32, Process>,
+    /// The processes of threads.
     threads: Bounded<u32, Option<u32>>,
+    pub(crate) thread_rows: Bounded<u32, Thread>,
+    /// By process and base.
+    pub(crate) images: Bounded<(u32, u64), Image>,
     /// Names of files and of open files.
     names: Bounded<u64, Arc<str>>,
     pending: Bounded<u64, Pending>,
@@ -97,6 +102,7 @@ pub(crate) struct Seen {
     pub(crate) switches: bool,
     pub(crate) samples: bool,
     pub(crate) files: bool,
+    pub(crate) images: bool,
     /// Ends of operations arrive, so bytes of reads and writes are counted at the end.
     file_ends: bool,
     pub(crate) network: bool,
@@ -110,6 +116,8 @@ impl State {
             lookup,
             processes: Bounded::new(MAX_PROCESSES),
             threads: Bounded::new(MAX_THREADS),
+            thread_rows: Bounded::new(MAX_THREADS),
+            images: Bounded::new(MAX_IMAGES),
             names: Bounded::new(MAX_NAMES),
             pending: Bounded::new(MAX_PENDING),
             files: Bounded::new(MAX_FILES),
@@ -137,16 +145,19 @@ impl State {
         (known.process_id, known.thread_id) = ids;
         let mut of_thread = None;
         match fact {
-            Fact::Process { process_id, image, user, starts } => {
+            Fact::Process { process_id, parent_id, image, user, starts } => {
                 known.process_id = Some(*process_id);
-                self.process_is_there(*process_id, image, user, starts.then_some(stamp.time));
+                self.process_is_there((*process_id, *parent_id), image, user, starts.then_some(stamp.time));
             }
             Fact::ProcessEnd { process_id } => {
                 known.process_id = Some(*process_id);
                 self.process(*process_id).has_ended = true;
             }
-            Fact::Thread { process_id, thread_id } => {
+            Fact::Thread { process_id, thread_id, starts } => {
                 (known.process_id, known.thread_id) = (Some(*process_id), Some(*thread_id));
+                // The id may be reused.
+                self.thread_rows.remove(*thread_id);
+                self.thread(*thread_id, *process_id).started = starts.then_some(stamp.time);
                 if self.threads.get(*thread_id) != Some(&Some(*process_id)) {
                     self.threads.insert(*thread_id, Some(*process_id));
                     self.process(*process_id).threads += 1;
@@ -154,9 +165,30 @@ impl State {
             }
             Fact::ThreadEnd { process_id, thread_id } => {
                 (known.process_id, known.thread_id) = (Some(*process_id), Some(*thread_id));
+                self.thread_rows.remove(*thread_id);
                 if self.threads.remove(*thread_id).is_some() {
                     let process = self.process(*process_id);
                     process.threads = process.threads.saturating_sub(1);
+                }
+            }
+            Fact::Image { process_id, base, len_bytes, path, change } => {
+                self.seen.images = true;
+                if *process_id != 0 {
+                    known.process_id = Some(*process_id);
+                }
+                let place = (*process_id, *base);
+                if *change == ImageChange::Unload {
+                    self.images.remove(place);
+                } else if *change == ImageChange::Load || self.images.get(place).is_none() {
+                    let process = match process_id {
+                        0 => "kernel".into(),
+                        _ => self.process(*process_id).name.clone(),
+                    };
+                    let (process_id, base) = place;
+                    let loaded = (*change == ImageChange::Load).then_some(stamp.time);
+                    let path = printable(path).into();
+                    let image = Image { process_id, process, path, base, len_bytes: *len_bytes, loaded };
+                    self.images.insert(place, image);
                 }
             }
             Fact::Switch { old_thread, new_thread } => {
@@ -324,6 +356,15 @@ impl State {
         self.processors.iter_mut().for_each(|processor| processor.roll(seconds, seconds_of_times));
         self.processes.values_mut().for_each(|process| process.roll(seconds, seconds_of_times));
         self.processes.retain(|process| process.periods_ended <= PERIODS_SHOWN);
+        for thread in self.thread_rows.values_mut() {
+            thread.cpu.roll(seconds_of_times);
+            thread.switches.roll(seconds);
+        }
+        let State { images, processes, .. } = self;
+        images.retain(|image| {
+            let process = processes.get(image.process_id);
+            image.process_id == 0 || process.is_some_and(|process| !process.has_ended)
+        });
         for file in self.files.values_mut() {
             file.reads.roll(seconds);
             file.writes.roll(seconds);
@@ -360,6 +401,7 @@ impl State {
             let found = lookup.process(process_id, *latest).unwrap_or_default();
             Process {
                 id: process_id,
+                parent_id: found.parent_id,
                 name: if found.image.is_empty() { "?".into() } else { printable(&found.image).into() },
                 user: found.user.into(),
                 started: found.started,
@@ -376,7 +418,29 @@ impl State {
         })
     }
 
-    fn process_is_there(&mut self, process_id: u32, image: &str, sid: &str, started: Option<FileTime>) {
+    /// Returns the row of a thread of a process.
+    fn thread(&mut self, thread_id: u32, process_id: u32) -> &mut Thread {
+        let process = match self.thread_rows.get(thread_id) {
+            Some(known) => known.process.clone(),
+            None => self.process(process_id).name.clone(),
+        };
+        self.thread_rows.get_or_insert_with(thread_id, || Thread {
+            id: thread_id,
+            process_id,
+            process,
+            cpu: Meter::default(),
+            switches: Meter::default(),
+            started: None,
+        })
+    }
+
+    fn process_is_there(
+        &mut self,
+        (process_id, parent_id): (u32, u32),
+        image: &str,
+        sid: &str,
+        started: Option<FileTime>,
+    ) {
         if started.is_some() {
             // The id may be reused.
             self.processes.remove(process_id);
@@ -385,6 +449,7 @@ impl State {
         let process = self.process(process_id);
         process.name = printable(image.rsplit(['/', '\\']).next().unwrap_or_default()).into();
         process.user = user.into();
+        process.parent_id = if parent_id == 0 { process.parent_id } else { parent_id };
         process.started = started.or(process.started);
     }
 
@@ -404,6 +469,9 @@ impl State {
             processor.switches.add(1);
             processor.running = Some((new_thread, stamp.time));
         }
+        if let Some(process_id) = self.process_of(new_thread) {
+            self.thread(new_thread, process_id).switches.add(1);
+        }
     }
 
     /// Charges the time that a thread ran on a processor until now.
@@ -415,8 +483,14 @@ impl State {
             return;
         }
         processor.busy.add(ran);
+        self.charge_thread(thread_id, ran);
+    }
+
+    /// Charges processor time to a thread and its process.
+    fn charge_thread(&mut self, thread_id: u32, ran: u64) {
         if let Some(process_id) = self.process_of(thread_id) {
             self.process(process_id).cpu.add(ran);
+            self.thread(thread_id, process_id).cpu.add(ran);
         }
     }
 
@@ -428,9 +502,7 @@ impl State {
         if let Some(processor) = self.processor(number) {
             processor.busy.add(ran);
         }
-        if let Some(process_id) = self.process_of(thread_id) {
-            self.process(process_id).cpu.add(ran);
-        }
+        self.charge_thread(thread_id, ran);
     }
 
     /// Remembers a name.

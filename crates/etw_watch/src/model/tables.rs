@@ -1,4 +1,4 @@
-//! Rows of the tables: processes, files, connections, disks, processors.
+//! Rows of the tables: processes, threads, images, files, connections, disks, processors.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
@@ -15,6 +15,8 @@ use super::rows::{Cell, Column, Row};
 #[derive(Debug, Clone)]
 pub(crate) struct Process {
     pub(crate) id: u32,
+    /// Id of the process that started it; 0 if it is unknown.
+    pub(crate) parent_id: u32,
     pub(crate) name: Arc<str>,
     pub(crate) user: Arc<str>,
     pub(crate) started: Option<FileTime>,
@@ -68,6 +70,7 @@ impl Row for Process {
         column("Thr", 4),
         column("Events/s", 8),
         column("Started", 8),
+        column("Parent", 7),
     ];
     const SORTED_BY: usize = 3;
 
@@ -88,7 +91,8 @@ impl Row for Process {
             11 => Cell::Bytes(self.receives.bytes.rate),
             12 => Cell::Rate(self.threads as f64),
             13 => Cell::Rate(self.events.rate),
-            _ => Cell::Time(self.started),
+            14 => Cell::Time(self.started),
+            _ => Cell::Id(self.parent_id),
         }
     }
 
@@ -98,6 +102,97 @@ impl Row for Process {
 
     fn filter(&self) -> Option<String> {
         Some(format!("pid == {}", self.id))
+    }
+}
+
+/// A thread.
+#[derive(Debug, Clone)]
+pub(crate) struct Thread {
+    pub(crate) id: u32,
+    pub(crate) process_id: u32,
+    pub(crate) process: Arc<str>,
+    /// Processor time in units of 100 ns.
+    pub(crate) cpu: Meter,
+    /// Switches to it.
+    pub(crate) switches: Meter,
+    pub(crate) started: Option<FileTime>,
+}
+
+impl Row for Thread {
+    const COLUMNS: &'static [Column] = &[
+        column("TID", 7),
+        column("PID", 7),
+        column("Process", 0),
+        column("CPU %", 6),
+        column("CPU time", 9),
+        column("Switches/s", 10),
+        column("Started", 8),
+    ];
+    const SORTED_BY: usize = 3;
+
+    fn cell(&self, column: usize) -> Cell<'_> {
+        match column {
+            0 => Cell::Id(self.id),
+            1 => Cell::Id(self.process_id),
+            2 => Cell::Text(&self.process),
+            3 => Cell::Share(share(&self.cpu)),
+            4 => Cell::Span(self.cpu.total as f64),
+            5 => Cell::Rate(self.switches.rate),
+            _ => Cell::Time(self.started),
+        }
+    }
+
+    fn key(&self) -> u64 {
+        self.id.into()
+    }
+
+    fn filter(&self) -> Option<String> {
+        Some(format!("tid == {}", self.id))
+    }
+}
+
+/// An image of a process: its program, or a library.
+#[derive(Debug, Clone)]
+pub(crate) struct Image {
+    pub(crate) process_id: u32,
+    pub(crate) process: Arc<str>,
+    pub(crate) path: Arc<str>,
+    pub(crate) base: u64,
+    pub(crate) len_bytes: u64,
+    /// When it was loaded, unless that was before the events.
+    pub(crate) loaded: Option<FileTime>,
+}
+
+impl Row for Image {
+    const COLUMNS: &'static [Column] = &[
+        column("PID", 7),
+        column("Process", 15),
+        column("Path", 0),
+        column("Base", 18),
+        column("Size", 6),
+        column("Loaded", 8),
+    ];
+    const SORTED_BY: usize = 5;
+
+    fn cell(&self, column: usize) -> Cell<'_> {
+        match column {
+            0 => Cell::Id(self.process_id),
+            1 => Cell::Text(&self.process),
+            2 => Cell::Text(&self.path),
+            3 => Cell::Owned(format!("{:#x}", self.base)),
+            4 => Cell::Bytes(self.len_bytes as f64),
+            _ => Cell::Time(self.loaded),
+        }
+    }
+
+    fn key(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.process_id, self.base).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn filter(&self) -> Option<String> {
+        Some(format!("~{}", self.path))
     }
 }
 

@@ -1,9 +1,9 @@
 //! Tests of the model with kernel events.
 
 use etw_kernel::classes::{
-    CSwitch, DiskIo, DiskTransfer, Dpc, DpcKind, FileIoCreate, FileIoMap, Isr, PhyDisk, ProcessTerminate,
-    ReadWriteEvent, SampledProfile, StackWalk, SysCallEnter, TcpConnect, TcpConnectEvent, TcpEvent, TcpIp,
-    TcpSend, ThreadEvent, UdpEvent, UdpIp,
+    CSwitch, DiskIo, DiskTransfer, Dpc, DpcKind, FileIoCreate, FileIoMap, Image, ImageEvent, Isr, PhyDisk,
+    ProcessTerminate, ReadWriteEvent, SampledProfile, StackWalk, SysCallEnter, TcpConnect, TcpConnectEvent,
+    TcpEvent, TcpIp, TcpSend, ThreadEvent, UdpEvent, UdpIp,
 };
 use openetw::etl::encode::{EventMetadata, RecordBuilder};
 use openetw::{
@@ -52,6 +52,64 @@ fn processors_and_processes_are_charged_by_switches() {
     filled.model.roll(1.0);
     assert_eq!(process(&filled, 20).cell(3), Cell::Share(1.0));
     assert_eq!(process(&filled, 10).cell(3), Cell::Share(0.0));
+}
+
+#[test]
+fn threads_and_images_are_rows_of_their_processes() {
+    let mut filled = Filled::new();
+    filled.process(10, "make");
+    assert_eq!(process(&filled, 10).cell(15), Cell::Id(1));
+    filled.switch(0, 0, 10);
+    filled.now = 500 * MS;
+    filled.switch(0, 10, 0);
+    filled.now = SECOND;
+    filled.model.roll(1.0);
+    let row = cells(filled.model.state.thread_rows.get(10).unwrap());
+    assert_eq!(row, ["10", "10", "make", "50.0", "500.0ms", "1", "21:20:00"]);
+    let image = |event, process_id, base| Image {
+        event,
+        base,
+        len_bytes: 0x2000,
+        process_id,
+        build_id: None,
+        file_name: b"/lib/x\x1b",
+    };
+    filled.by(0, (10, 10), &image(ImageEvent::Load, 10, 0x1000));
+    filled.on(0, &image(ImageEvent::DcStart, 10, 0x9000));
+    filled.on(0, &image(ImageEvent::DcStart, 0, 0xFFFF_0000));
+    // The rundown at the end says what is known.
+    filled.on(0, &image(ImageEvent::DcEnd, 10, 0x1000));
+    let rows = |filled: &Filled| {
+        let mut rows: Vec<Vec<String>> = filled.model.state.images.values().map(cells).collect();
+        rows.sort();
+        rows
+    };
+    assert_eq!(
+        rows(&filled),
+        [
+            ["0", "kernel", "/lib/x\u{fffd}", "0xffff0000", "8K", "-"],
+            ["10", "make", "/lib/x\u{fffd}", "0x1000", "8K", "21:20:01"],
+            ["10", "make", "/lib/x\u{fffd}", "0x9000", "8K", "-"],
+        ]
+    );
+    filled.by(0, (10, 10), &image(ImageEvent::Unload, 10, 0x9000));
+    assert_eq!(rows(&filled).len(), 2);
+    filled.by(0, (10, 10), &thread(ThreadEvent::End, 10, 10));
+    assert!(filled.model.state.thread_rows.get(10).is_none());
+    let ended = etw_kernel::classes::Process {
+        event: etw_kernel::classes::ProcessEvent::End,
+        key: 1,
+        process_id: 10,
+        parent_id: 1,
+        session_id: 1,
+        exit_status: 0,
+        uid: 0,
+        image_file_name: b"make",
+        command_line: b"",
+    };
+    filled.by(0, (10, 10), &ended);
+    filled.model.roll(1.0);
+    assert_eq!(rows(&filled).len(), 1);
 }
 
 #[test]

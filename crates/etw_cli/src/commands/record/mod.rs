@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 use etw_app::enabling::{kernel_flags, stack_tracing, wanted};
-use etw_app::profiles;
+use etw_app::profiles::{self, Combined};
 use etw_app::providers::Known;
 #[cfg(target_os = "linux")]
 use etw_app::recording::dotnet::DotNet;
@@ -19,7 +19,7 @@ use etw_app::schemas::Schemas;
 use etw_app::text::grouped;
 use etw_app::{UsageError, input, output};
 use openetw::kernel::EnableFlags;
-use openetw::profile::{CaptureState, EventProvider};
+use openetw::profile::CaptureState;
 use openetw::session::{
     Controller, EnableBuilder, ErrorKind, LogFileMode, Runtime, SessionBuilder, SessionState,
 };
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let mut runtime = Runtime::connect_or_host()?;
     let mut waiting = Waiting::new()?;
     let name = args.session.clone().unwrap_or_else(|| format!("etw-record-{}", std::process::id()));
-    let profiles = OfProfiles::load(&args.profile)?;
+    let profiles = of_profiles(&args.profile)?;
     let kernel = args.kernel.as_deref().map_or(Ok(EnableFlags::empty()), kernel_flags)? | profiles.flags;
     let builder = builder(args, &name, &path)?
         .enable_flags(kernel.0)
@@ -113,33 +113,19 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     }
 }
 
-/// The kernel flags, stacks and providers of recording profiles, combined for one session.
-#[derive(Default)]
-struct OfProfiles {
-    flags: EnableFlags,
-    stacks: Vec<u16>,
-    providers: Vec<EventProvider>,
-}
-
-impl OfProfiles {
-    fn load(names: &[String]) -> Result<OfProfiles> {
-        let mut all = OfProfiles::default();
-        if names.is_empty() {
-            return Ok(all);
-        }
-        let loaded: Vec<_> = names.iter().map(|name| profiles::load(name, None)).collect::<Result<_>>()?;
-        for session in profiles::recording(&loaded)?.sessions {
-            all.flags |= session.flags;
-            all.stacks.extend(session.stacks);
-            all.providers.extend(session.providers);
-        }
-        if all.providers.iter().any(|provider| provider.capture_state != CaptureState::default()) {
-            output::warn(
-                &"`etw record` does not capture the provider state that the profile requests; use `etw wpr`",
-            );
-        }
-        Ok(all)
+/// Returns what recording profiles record.
+fn of_profiles(names: &[String]) -> Result<Combined> {
+    if names.is_empty() {
+        return Ok(Combined::default());
     }
+    let loaded: Vec<_> = names.iter().map(|name| profiles::load(name, None)).collect::<Result<_>>()?;
+    let all = Combined::of(&loaded)?;
+    if all.providers.iter().any(|provider| provider.capture_state != CaptureState::default()) {
+        output::warn(
+            &"`etw record` does not capture the provider state that the profile requests; use `etw wpr`",
+        );
+    }
+    Ok(all)
 }
 
 /// A recording session.

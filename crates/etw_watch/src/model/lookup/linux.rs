@@ -94,7 +94,9 @@ impl Lookup {
         let image = std::fs::read_link(directory.join("exe")).ok();
         let image = image.and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
         let uid = std::fs::metadata(&directory).map_or(0, |metadata| metadata.uid());
-        Some(Found { image: image.unwrap_or_else(|| name.to_owned()), user: self.user_of_id(uid), started })
+        let parent_id = number(1).and_then(|id| u32::try_from(id).ok()).unwrap_or(0);
+        let image = image.unwrap_or_else(|| name.to_owned());
+        Some(Found { image, user: self.user_of_id(uid), parent_id, started })
     }
 
     /// Returns the function and image of each frame of a stack, innermost first.
@@ -194,6 +196,7 @@ mod tests {
         let program = std::env::current_exe().unwrap();
         assert_eq!(Some(found.image.as_str()), program.file_name().unwrap().to_str());
         assert!(!found.user.is_empty());
+        assert_eq!(found.parent_id, std::os::unix::process::parent_id());
         let started = found.started.unwrap().unix_nanos() / 1_000_000_000;
         let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() as i128;
         assert!((now - 3600..=now + 1).contains(&started), "{started}, {now}");

@@ -16,5 +16,7 @@ pub(crate) use system::Lookup;
 pub(crate) struct Found {
     pub(crate) image: String,
     pub(crate) user: String,
+    /// Id of the process that started it; 0 if it is unknown.
+    pub(crate) parent_id: u32,
     pub(crate) started: Option<FileTime>,
 }

@@ -44,7 +44,7 @@ impl Lookup {
         let image = Path::new(&path).file_name()?.to_string_lossy().into_owned();
         let started = process::start(process_id).ok().flatten();
         let started = started.and_then(|start| i64::try_from(start).ok()).map(FileTime);
-        Some(Found { image, user: String::new(), started })
+        Some(Found { image, started, ..Found::default() })
     }
 
     /// Returns the functions of a stack: unknown while the events arrive.
