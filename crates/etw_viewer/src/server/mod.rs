@@ -35,6 +35,9 @@ use tls::TlsListener;
 /// Least number of characters of a password.
 const MIN_PASSWORD: usize = 12;
 
+/// Number of SQL statements that run at once.
+const MAX_QUERIES: usize = 2;
+
 /// What to show, and where.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -108,6 +111,8 @@ pub(crate) struct Shared {
     pub(crate) is_encrypted: bool,
     pub(crate) password: Option<String>,
     pub(crate) host_names: Vec<String>,
+    /// Turns of statements, of which few run at once.
+    pub(crate) queries: tokio::sync::Semaphore,
     /// Held while a report is made.
     pub(crate) reports: tokio::sync::Mutex<()>,
     /// Held while a password is checked.
@@ -213,6 +218,7 @@ impl Viewer {
             is_encrypted: acceptor.is_some(),
             password: options.password,
             host_names: options.host_names,
+            queries: tokio::sync::Semaphore::new(MAX_QUERIES),
             reports: tokio::sync::Mutex::default(),
             attempts: tokio::sync::Mutex::default(),
             token: Mutex::new(Some(random()?)),
