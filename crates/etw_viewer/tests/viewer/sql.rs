@@ -51,13 +51,70 @@ fn groups_and_rows_have_their_sql() {
 fn the_tab_shows_and_copies_it() {
     let Some(path) = real(PERFVIEW) else { return };
     let Some(mut page) = Page::open(path, "table=\"cpu_sampled\"") else { return };
-    page.click_on("[...document.querySelectorAll('[role=tab]')].find((one) => one.textContent === 'SQL')");
-    page.wait("document.querySelector('.sql pre')?.textContent.includes('from \"cpu_sampled\" t')");
-    page.wait("document.querySelectorAll('.sql pre')[1].textContent.includes('create view \"processes\"')");
+    open_tab(&mut page);
+    page.wait("document.querySelector('.sql textarea')?.value.includes('from \"cpu_sampled\" t')");
     page.browser.value("navigator.clipboard.writeText = async (text) => { window.copied = text; }");
-    page.click_on("document.querySelector('.sql button')");
+    page.click_on("[...document.querySelectorAll('.sql button')].find((one) => one.textContent === 'Copy')");
     page.wait("window.copied?.startsWith('select')");
+    // Names of columns are inserted; the statement of the table comes back.
+    page.click_on("[...document.querySelectorAll('.schema li button')].find((one) => one.textContent === 'weight' || one.textContent === 'time')");
+    page.wait("location.hash.includes('sql=')");
+    page.click_on("[...document.querySelectorAll('.sql button')].find((one) => one.textContent === 'Of the table')");
+    page.wait("!location.hash.includes('sql=')");
     page.click_on("[...document.querySelectorAll('[role=tab]')].find((one) => one.textContent === 'Table')");
     page.wait("document.querySelector('.virtual td')");
+    page.check();
+}
+
+fn open_tab(page: &mut Page) {
+    page.click_on("[...document.querySelectorAll('[role=tab]')].find((one) => one.textContent === 'SQL')");
+    page.wait("document.querySelector('.sql textarea')?.value");
+}
+
+/// Whether `etw-sql` lies beside this program, where the server looks for it too.
+fn has_engine() -> bool {
+    let own = std::env::current_exe().unwrap();
+    let found = own.with_file_name("etw-sql").is_file();
+    if !found {
+        eprintln!("skipped: etw-sql does not lie beside {}", own.display());
+    }
+    found
+}
+
+#[test]
+fn without_the_engine_the_answer_says_how_to_build_it() {
+    let Some(path) = real(PERFVIEW) else { return };
+    let viewer = start(path);
+    let client = Client::enter(&viewer);
+    let answer = client.ask("/api/query", &json!({ "sql": "select 1" }));
+    match has_engine() {
+        true => assert_eq!(answer.status, 200, "{}", answer.text()),
+        false => {
+            assert_eq!(answer.status, 422);
+            assert!(answer.text().contains("docs/sql.md says how to build it"), "{}", answer.text());
+        }
+    }
+}
+
+#[test]
+fn statements_of_tables_give_what_the_tables_show() {
+    let Some(path) = real(PERFVIEW) else { return };
+    if !has_engine() {
+        return;
+    }
+    let Some(mut page) = Page::open(path, "table=\"disk\"") else { return };
+    page.wait("document.querySelector('.virtual td')");
+    let shown = page.browser.value("[...document.querySelectorAll('.virtual td')].slice(0, 1).map((one) => one.textContent)[0]");
+    open_tab(&mut page);
+    page.click_on("document.querySelector('.sql .run')");
+    page.wait("document.querySelector('.sql .virtual td')");
+    let answered = page.browser.value("document.querySelector('.sql .virtual td').textContent");
+    assert_eq!(answered, shown);
+    page.click_on("[...document.querySelectorAll('.sql button')].find((one) => one.textContent === 'Chart')");
+    page.wait("document.querySelector('.chart svg rect')");
+    // An error names its place.
+    page.browser.value("{ const area = document.querySelector('.sql textarea'); area.value = 'select nothing from disk'; area.dispatchEvent(new Event('input', { bubbles: true })); }");
+    page.click_on("document.querySelector('.sql .run')");
+    page.wait("document.querySelector('.sql .problem')?.textContent.includes('line 1')");
     page.check();
 }
