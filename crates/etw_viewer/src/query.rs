@@ -9,8 +9,8 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
-    UInt64Type,
+    Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_ipc::reader::StreamReader;
@@ -40,7 +40,7 @@ pub(crate) struct QueryRequest {
 /// # Errors
 ///
 /// Fails with how to build it if it is missing.
-pub(crate) fn program() -> Result<PathBuf> {
+fn beside() -> Result<PathBuf> {
     let own = std::env::current_exe().context("cannot find the directory of etw-view")?;
     let program = own.with_file_name(format!("etw-sql{}", std::env::consts::EXE_SUFFIX));
     match program.is_file() {
@@ -62,10 +62,12 @@ impl Query {
     /// # Errors
     ///
     /// Fails if the program is missing or cannot be started.
-    pub(crate) fn start(request: QueryRequest, files: &[PathBuf]) -> Result<Query> {
-        let program = program()?;
+    pub(crate) fn start(request: QueryRequest, program: Option<&Path>, files: &[PathBuf]) -> Result<Query> {
+        let program = program.map_or_else(beside, |program| Ok(program.to_owned()))?;
         let mut command = Command::new(&program);
-        command.args(["--format", "arrow", "-f", "-"]).args(files.iter().map(PathBuf::as_path).map(no_option));
+        command
+            .args(["--format", "arrow", "-f", "-"])
+            .args(files.iter().map(PathBuf::as_path).map(no_option));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().with_context(|| format!("cannot run {}", program.display()))?;
         Ok(Query { child: Arc::new(Mutex::new(child)), sql: request.sql })
@@ -158,8 +160,9 @@ fn read(output: impl Read) -> Result<Rows> {
 impl Rows {
     /// Returns the rows as a stream for the page; times and large numbers are texts in it.
     fn stream(self, messages: &str) -> Result<Vec<u8>> {
-        let texts: Vec<bool> =
-            (0..self.fields.len()).map(|at| self.batches.iter().any(|batch| needs_text(batch.column(at)))).collect();
+        let texts: Vec<bool> = (0..self.fields.len())
+            .map(|at| self.batches.iter().any(|batch| needs_text(batch.column(at))))
+            .collect();
         let fields = self.fields.iter().zip(&texts).map(|(field, is_text)| match is_text {
             true => Field::new(field.name(), DataType::Utf8, true),
             false => field.clone(),
@@ -199,8 +202,12 @@ fn kind(data_type: &DataType) -> &'static str {
 fn needs_text(column: &ArrayRef) -> bool {
     match column.data_type() {
         DataType::Timestamp(..) => true,
-        DataType::Int64 => column.as_primitive::<Int64Type>().iter().flatten().any(|value| value.unsigned_abs() > MAX_EXACT),
-        DataType::UInt64 => column.as_primitive::<UInt64Type>().iter().flatten().any(|value| value > MAX_EXACT),
+        DataType::Int64 => {
+            column.as_primitive::<Int64Type>().iter().flatten().any(|value| value.unsigned_abs() > MAX_EXACT)
+        }
+        DataType::UInt64 => {
+            column.as_primitive::<UInt64Type>().iter().flatten().any(|value| value > MAX_EXACT)
+        }
         _ => false,
     }
 }
@@ -211,13 +218,27 @@ fn text(column: &ArrayRef) -> Result<ArrayRef> {
         values.map(|value| value.map(|value| time(value, per_second))).collect()
     };
     let texts: StringArray = match column.data_type() {
-        DataType::Int64 => column.as_primitive::<Int64Type>().iter().map(|value| value.map(|value| value.to_string())).collect(),
-        DataType::UInt64 => column.as_primitive::<UInt64Type>().iter().map(|value| value.map(|value| value.to_string())).collect(),
+        DataType::Int64 => column
+            .as_primitive::<Int64Type>()
+            .iter()
+            .map(|value| value.map(|value| value.to_string()))
+            .collect(),
+        DataType::UInt64 => column
+            .as_primitive::<UInt64Type>()
+            .iter()
+            .map(|value| value.map(|value| value.to_string()))
+            .collect(),
         DataType::Timestamp(unit, _) => match unit {
             TimeUnit::Second => times(&mut column.as_primitive::<TimestampSecondType>().iter(), 1),
-            TimeUnit::Millisecond => times(&mut column.as_primitive::<TimestampMillisecondType>().iter(), 1000),
-            TimeUnit::Microsecond => times(&mut column.as_primitive::<TimestampMicrosecondType>().iter(), 1_000_000),
-            TimeUnit::Nanosecond => times(&mut column.as_primitive::<TimestampNanosecondType>().iter(), 1_000_000_000),
+            TimeUnit::Millisecond => {
+                times(&mut column.as_primitive::<TimestampMillisecondType>().iter(), 1000)
+            }
+            TimeUnit::Microsecond => {
+                times(&mut column.as_primitive::<TimestampMicrosecondType>().iter(), 1_000_000)
+            }
+            TimeUnit::Nanosecond => {
+                times(&mut column.as_primitive::<TimestampNanosecondType>().iter(), 1_000_000_000)
+            }
         },
         other => bail!("no text of {other}"),
     };

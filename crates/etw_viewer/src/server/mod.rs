@@ -69,6 +69,8 @@ pub struct Options {
     pub is_live: bool,
     /// Where presets are saved; see [`presets_directory`](crate::presets_directory).
     pub presets: Option<PathBuf>,
+    /// The program `etw-sql`, which answers statements in SQL; by default the one beside this program.
+    pub sql_program: Option<PathBuf>,
     /// Files of presets and profiles of Windows Performance Analyzer to offer.
     pub profiles: Vec<PathBuf>,
 }
@@ -98,6 +100,8 @@ pub(crate) struct Shared {
     pub(crate) stack_tags: StackTags,
     /// The opened files, as they were named.
     pub(crate) paths: SessionPaths,
+    /// The program that answers statements, if it was named.
+    pub(crate) sql_program: Option<PathBuf>,
     page_state: String,
     /// What was computed of the tables.
     shown: Mutex<Arc<Shown>>,
@@ -210,6 +214,7 @@ impl Viewer {
                 regions: options.regions,
                 stack_tags: options.stack_tags,
             },
+            sql_program: options.sql_program,
             page_state: options.page_state,
             shown: Mutex::new(Arc::new(Shown { run, ..Shown::default() })),
             cookie_name: format!("etw-view-{}", address.port()),

@@ -21,8 +21,8 @@ use super::{Shared, Shown, guard, page};
 use crate::live::{LinesRequest, Live, RulesRequest, StartRequest};
 use crate::model::Model;
 use crate::presets::{self, Deletion, Preset};
-use crate::query::{Query, QueryRequest};
 use crate::providers::{self, ChoiceRequest, SearchRequest, ShowRequest};
+use crate::query::{Query, QueryRequest};
 use crate::session::Session;
 use crate::source::{self, SourceRequest};
 use crate::stacks::{self, StackRequest};
@@ -278,7 +278,7 @@ async fn query(State(shared): Server, Json(request): Json<QueryRequest>) -> Resp
         Ok(turn) => turn,
         Err(_) => return (StatusCode::SERVICE_UNAVAILABLE, "other statements still run\n").into_response(),
     };
-    let started = Query::start(request, &shared.paths.files);
+    let started = Query::start(request, shared.sql_program.as_deref(), &shared.paths.files);
     let query = match started {
         Ok(query) => query,
         Err(error) => return (StatusCode::UNPROCESSABLE_ENTITY, format!("{error:#}")).into_response(),

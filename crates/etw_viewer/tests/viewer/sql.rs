@@ -1,5 +1,8 @@
 //! The SQL of a table.
 
+use std::path::PathBuf;
+
+use etw_viewer::{Options, Viewer};
 use serde_json::json;
 
 use crate::{Client, PERFVIEW, Page, question, real, start};
@@ -59,7 +62,9 @@ fn the_tab_shows_and_copies_it() {
     // Names of columns are inserted; the statement of the table comes back.
     page.click_on("[...document.querySelectorAll('.schema li button')].find((one) => one.textContent === 'weight' || one.textContent === 'time')");
     page.wait("location.hash.includes('sql=')");
-    page.click_on("[...document.querySelectorAll('.sql button')].find((one) => one.textContent === 'Of the table')");
+    page.click_on(
+        "[...document.querySelectorAll('.sql button')].find((one) => one.textContent === 'Of the table')",
+    );
     page.wait("!location.hash.includes('sql=')");
     page.click_on("[...document.querySelectorAll('[role=tab]')].find((one) => one.textContent === 'Table')");
     page.wait("document.querySelector('.virtual td')");
@@ -71,14 +76,15 @@ fn open_tab(page: &mut Page) {
     page.wait("document.querySelector('.sql textarea')?.value");
 }
 
-/// Whether `etw-sql` lies beside this program, where the server looks for it too.
-fn has_engine() -> bool {
+/// Returns the path of `etw-sql` in the directory of the build, if it was built.
+fn engine() -> Option<PathBuf> {
     let own = std::env::current_exe().unwrap();
-    let found = own.with_file_name("etw-sql").is_file();
-    if !found {
-        eprintln!("skipped: etw-sql does not lie beside {}", own.display());
+    let found = own.parent()?.parent()?.join("etw-sql");
+    if !found.is_file() {
+        eprintln!("skipped: {} is not built", found.display());
+        return None;
     }
-    found
+    Some(found)
 }
 
 #[test]
@@ -87,24 +93,21 @@ fn without_the_engine_the_answer_says_how_to_build_it() {
     let viewer = start(path);
     let client = Client::enter(&viewer);
     let answer = client.ask("/api/query", &json!({ "sql": "select 1" }));
-    match has_engine() {
-        true => assert_eq!(answer.status, 200, "{}", answer.text()),
-        false => {
-            assert_eq!(answer.status, 422);
-            assert!(answer.text().contains("docs/sql.md says how to build it"), "{}", answer.text());
-        }
-    }
+    assert_eq!(answer.status, 422);
+    assert!(answer.text().contains("docs/sql.md says how to build it"), "{}", answer.text());
 }
 
 #[test]
 fn statements_of_tables_give_what_the_tables_show() {
     let Some(path) = real(PERFVIEW) else { return };
-    if !has_engine() {
-        return;
-    }
-    let Some(mut page) = Page::open(path, "table=\"disk\"") else { return };
+    let Some(engine) = engine() else { return };
+    let options = Options { files: vec![path], sql_program: Some(engine), ..Options::default() };
+    let viewer = Viewer::start(options).unwrap();
+    let Some(mut page) = Page::of(viewer, "table=\"disk\"") else { return };
     page.wait("document.querySelector('.virtual td')");
-    let shown = page.browser.value("[...document.querySelectorAll('.virtual td')].slice(0, 1).map((one) => one.textContent)[0]");
+    let shown = page
+        .browser
+        .value("[...document.querySelectorAll('.virtual td')].slice(0, 1).map((one) => one.textContent)[0]");
     open_tab(&mut page);
     page.click_on("document.querySelector('.sql .run')");
     page.wait("document.querySelector('.sql .virtual td')");
