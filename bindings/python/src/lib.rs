@@ -6,6 +6,7 @@
 //! - `trace`: trace files and filters; `events`: single events in a loop.
 //! - `kinds`: events of a kind as record batches; `rows`: tables with rows and pivots; `table`: their way to Python;
 //!   `convert`: columns of other types.
+//! - `sql`: answers of the program `etw-sql`.
 //! - `session`: sessions and controllers; `provider`: writing events.
 //! - `work`: native work that Ctrl-C ends; `fork`: what the child of a fork may not use.
 
@@ -21,6 +22,7 @@ mod provider;
 mod rows;
 #[cfg(target_os = "linux")]
 mod session;
+mod sql;
 mod statistics;
 mod table;
 mod trace;
@@ -40,6 +42,8 @@ mod _native {
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::session::{Controller, Session, SessionStatus, listen};
+    #[pymodule_export]
+    use crate::sql::map_arrow;
     #[pymodule_export]
     use crate::statistics::Statistics;
     #[pymodule_export]

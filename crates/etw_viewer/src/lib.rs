@@ -19,6 +19,7 @@ mod live;
 mod model;
 mod presets;
 mod providers;
+mod query;
 mod server;
 mod session;
 mod source;

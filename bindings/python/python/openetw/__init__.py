@@ -7,6 +7,7 @@
     disk = openetw.open("trace.etl").to_pandas("disk")
 
 - ``open`` returns a ``Trace``: filters, events in a loop, tables, pivots; as Arrow, pandas and polars.
+- ``sql`` runs a SQL statement over traces, by the program ``etw-sql``.
 - ``Session`` records events of providers and the kernel, to a file or for a loop; ``Controller`` and ``listen`` are for
   sessions of other programs.
 - ``Provider`` writes events, ``LogHandler`` those of ``logging``, and ``activity`` relates them.
@@ -27,10 +28,12 @@ from ._errors import (
     FilterError,
     ForkError,
     SessionError,
+    SqlError,
     TraceError,
     TraceNotFoundError,
 )
 from ._native import Event, Events, Statistics, Table, Trace, __version__, open
+from ._sql import sql
 
 __all__ = [
     "ArgumentError",
@@ -40,6 +43,7 @@ __all__ = [
     "FilterError",
     "ForkError",
     "SessionError",
+    "SqlError",
     "Statistics",
     "Table",
     "Trace",
@@ -47,6 +51,7 @@ __all__ = [
     "TraceNotFoundError",
     "__version__",
     "open",
+    "sql",
 ]
 
 if sys.platform == "linux":
@@ -74,5 +79,6 @@ elif not TYPE_CHECKING:
 if not TYPE_CHECKING:
     if sys.platform == "linux":
         LogHandler.__module__ = activity.__module__ = "openetw"
+    sql.__module__ = "openetw"
     # For `match`, and for libraries that ask.
     Mapping.register(Event)

@@ -39,10 +39,16 @@ class SessionError(Error):
     """A session cannot be started, changed or read."""
 
 
+class SqlError(Error):
+    """A SQL statement is wrong, or there is no program that runs it. The message shows the place in the statement."""
+
+    code = 87
+
+
 class ForkError(Error, RuntimeError):
     """An object that belongs to the parent of a fork was used in the child."""
 
 
 # Tracebacks name the classes as programs do.
-for _class in (Error, ArgumentError, FilterError, TraceError, TraceNotFoundError, SessionError, ForkError):
+for _class in (Error, ArgumentError, FilterError, TraceError, TraceNotFoundError, SessionError, SqlError, ForkError):
     _class.__module__ = "openetw"

@@ -163,6 +163,11 @@ class Table:
     def to_polars(self) -> Any:
         """Returns the table as a ``polars.DataFrame``."""
 
+def map_arrow(path: _Path) -> Table:
+    """Returns a stream in Apache Arrow's format, which is in a file that nobody changes any more, as a table without copying
+    it.
+    """
+
 @final
 class Events(Iterator[Event]):
     """Events in time order, from `Trace.__iter__`, `Session.events` or `listen`.

@@ -37,6 +37,9 @@ use tls::TlsListener;
 /// Least number of characters of a password.
 const MIN_PASSWORD: usize = 12;
 
+/// Number of SQL statements that run at once.
+const MAX_QUERIES: usize = 2;
+
 /// What to show, and where.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -68,6 +71,8 @@ pub struct Options {
     pub is_live: bool,
     /// Where presets are saved; see [`presets_directory`](crate::presets_directory).
     pub presets: Option<PathBuf>,
+    /// The program `etw-sql`, which answers statements in SQL; by default the one beside this program.
+    pub sql_program: Option<PathBuf>,
     /// Files of presets and profiles of Windows Performance Analyzer to offer.
     pub profiles: Vec<PathBuf>,
 }
@@ -97,6 +102,8 @@ pub(crate) struct Shared {
     pub(crate) stack_tags: StackTags,
     /// The opened files, as they were named.
     pub(crate) paths: SessionPaths,
+    /// The program that answers statements, if it was named.
+    pub(crate) sql_program: Option<PathBuf>,
     page_state: String,
     /// What was computed of the tables.
     shown: Mutex<Arc<Shown>>,
@@ -110,6 +117,8 @@ pub(crate) struct Shared {
     pub(crate) is_encrypted: bool,
     pub(crate) password: Option<String>,
     pub(crate) host_names: Vec<String>,
+    /// Turns of statements, of which few run at once.
+    pub(crate) queries: tokio::sync::Semaphore,
     /// The last report; held while one is made.
     pub(crate) reports: tokio::sync::Mutex<Option<reports::Report>>,
     /// Held while a password is checked.
@@ -208,6 +217,7 @@ impl Viewer {
                 regions: options.regions,
                 stack_tags: options.stack_tags,
             },
+            sql_program: options.sql_program,
             page_state: options.page_state,
             shown: Mutex::new(Arc::new(Shown { run, ..Shown::default() })),
             cookie_name: format!("etw-view-{}", address.port()),
@@ -216,6 +226,7 @@ impl Viewer {
             is_encrypted: acceptor.is_some(),
             password: options.password,
             host_names: options.host_names,
+            queries: tokio::sync::Semaphore::new(MAX_QUERIES),
             reports: tokio::sync::Mutex::default(),
             attempts: tokio::sync::Mutex::default(),
             token: Mutex::new(Some(random()?)),

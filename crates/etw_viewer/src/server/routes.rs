@@ -20,6 +20,7 @@ use crate::live::{LinesRequest, Live, ProfileRequest, RulesRequest, StartRequest
 use crate::model::Model;
 use crate::presets::{self, Deletion, Preset};
 use crate::providers::{self, ChoiceRequest, SearchRequest, ShowRequest};
+use crate::query::{Query, QueryRequest};
 use crate::session::Session;
 use crate::source::{self, SourceRequest};
 use crate::stacks::{self, StackRequest, StackSources};
@@ -54,6 +55,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/api/csv", post(csv))
         .route("/api/source", post(source_lines))
         .route("/api/sql", post(sql))
+        .route("/api/query", post(query))
         .route("/api/strip", post(strip))
         .route("/api/stacks", post(stack_tree))
         .route("/api/live", get(live))
@@ -277,6 +279,23 @@ async fn source_lines(State(shared): Server, Json(request): Json<SourceRequest>)
 
 async fn sql(State(shared): Server, Json(request): Json<GridRequest>) -> Response {
     about(shared, move |_, model| Ok(Body::Json(json!({ "sql": tables::sql(model, &request)? })))).await
+}
+
+/// Runs a statement. The page that goes away before it is answered ends it.
+async fn query(State(shared): Server, Json(request): Json<QueryRequest>) -> Response {
+    let _turn = match shared.queries.try_acquire() {
+        Ok(turn) => turn,
+        Err(_) => return (StatusCode::SERVICE_UNAVAILABLE, "other statements still run\n").into_response(),
+    };
+    let started = Query::start(request, shared.sql_program.as_deref(), &shared.paths.files);
+    let query = match started {
+        Ok(query) => query,
+        Err(error) => return (StatusCode::UNPROCESSABLE_ENTITY, format!("{error:#}")).into_response(),
+    };
+    let answer = query.answer();
+    let response = blocking(Arc::clone(&shared), move |_| Ok(Body::Arrow(answer()?))).await;
+    drop(query);
+    response
 }
 
 async fn strip(State(shared): Server, Json(request): Json<StripRequest>) -> Response {

@@ -1,4 +1,4 @@
-//! The SQL that gives what a table shows, over the tables as `etw export --table all` writes them.
+//! The SQL that gives what a table shows, over the tables that `etw sql` has.
 //!
 //! Filters are translated from what the pivot evaluates, not from what the page says, so the two cannot differ. A missing
 //! value meets no condition there, and `not` of it holds; hence `coalesce`.
@@ -98,6 +98,11 @@ fn direction(descending: bool) -> &'static str {
     if descending { " desc" } else { "" }
 }
 
+/// Returns the name of a table in `etw sql`, where `events` are the headers of all events.
+fn name_in_sql(table: &str) -> &str {
+    if table == "events" { "generic_events" } else { table }
+}
+
 fn path_of(column: usize, own: usize, through: &[Vec<usize>]) -> Result<Vec<usize>> {
     match column.checked_sub(own) {
         None => Ok(vec![column]),
@@ -139,12 +144,12 @@ impl<'m> Query<'m> {
     }
 
     fn from(&self) -> String {
-        let mut text = format!("{} t", quoted(&self.table.schema().name));
+        let mut text = format!("{} t", quoted(name_in_sql(&self.table.schema().name)));
         for place in &self.order {
             if let Some((alias, reference, table)) = self.joins.get(place) {
                 text.push_str(&format!(
                     "\n  left join {} {alias} on {reference} = {alias}.\"row\"",
-                    quoted(table)
+                    quoted(name_in_sql(table))
                 ));
             }
         }
@@ -162,7 +167,7 @@ impl<'m> Query<'m> {
             Aggregate::Max(_) => format!("max({column})"),
             Aggregate::Unique(_) => format!("count(distinct {column})"),
             Aggregate::Percentile(_, percent) => {
-                format!("percentile_disc({}) within group (order by {column})", percent / 100.0)
+                format!("percentile_cont({}) within group (order by {column})", percent / 100.0)
             }
         })
     }

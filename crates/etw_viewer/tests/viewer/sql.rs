@@ -1,5 +1,8 @@
 //! The SQL of a table.
 
+use std::path::PathBuf;
+
+use etw_viewer::{Options, Viewer};
 use serde_json::json;
 
 use crate::{Client, PERFVIEW, Page, question, real, start};
@@ -51,13 +54,70 @@ fn groups_and_rows_have_their_sql() {
 fn the_tab_shows_and_copies_it() {
     let Some(path) = real(PERFVIEW) else { return };
     let Some(mut page) = Page::open(path, "table=\"cpu_sampled\"") else { return };
-    page.click_on("[...document.querySelectorAll('[role=tab]')].find((one) => one.textContent === 'SQL')");
-    page.wait("document.querySelector('.sql pre')?.textContent.includes('from \"cpu_sampled\" t')");
-    page.wait("document.querySelectorAll('.sql pre')[1].textContent.includes('create view \"processes\"')");
+    open_tab(&mut page);
+    page.wait("document.querySelector('.sql textarea')?.value.includes('from \"cpu_sampled\" t')");
     page.browser.value("navigator.clipboard.writeText = async (text) => { window.copied = text; }");
-    page.click_on("document.querySelector('.sql button')");
+    page.click_on("[...document.querySelectorAll('.sql button')].find((one) => one.textContent === 'Copy')");
     page.wait("window.copied?.startsWith('select')");
+    // Names of columns are inserted; the statement of the table comes back.
+    page.click_on("[...document.querySelectorAll('.schema li button')].find((one) => one.textContent === 'weight' || one.textContent === 'time')");
+    page.wait("location.hash.includes('sql=')");
+    page.click_on(
+        "[...document.querySelectorAll('.sql button')].find((one) => one.textContent === 'Of the table')",
+    );
+    page.wait("!location.hash.includes('sql=')");
     page.click_on("[...document.querySelectorAll('[role=tab]')].find((one) => one.textContent === 'Table')");
     page.wait("document.querySelector('.virtual td')");
+    page.check();
+}
+
+fn open_tab(page: &mut Page) {
+    page.click_on("[...document.querySelectorAll('[role=tab]')].find((one) => one.textContent === 'SQL')");
+    page.wait("document.querySelector('.sql textarea')?.value");
+}
+
+/// Returns the path of `etw-sql` in the directory of the build, if it was built.
+fn engine() -> Option<PathBuf> {
+    let own = std::env::current_exe().unwrap();
+    let found = own.parent()?.parent()?.join("etw-sql");
+    if !found.is_file() {
+        eprintln!("skipped: {} is not built", found.display());
+        return None;
+    }
+    Some(found)
+}
+
+#[test]
+fn without_the_engine_the_answer_says_how_to_build_it() {
+    let Some(path) = real(PERFVIEW) else { return };
+    let viewer = start(path);
+    let client = Client::enter(&viewer);
+    let answer = client.ask("/api/query", &json!({ "sql": "select 1" }));
+    assert_eq!(answer.status, 422);
+    assert!(answer.text().contains("docs/sql.md says how to build it"), "{}", answer.text());
+}
+
+#[test]
+fn statements_of_tables_give_what_the_tables_show() {
+    let Some(path) = real(PERFVIEW) else { return };
+    let Some(engine) = engine() else { return };
+    let options = Options { files: vec![path], sql_program: Some(engine), ..Options::default() };
+    let viewer = Viewer::start(options).unwrap();
+    let Some(mut page) = Page::of(viewer, "table=\"disk\"") else { return };
+    page.wait("document.querySelector('.virtual td')");
+    let shown = page
+        .browser
+        .value("[...document.querySelectorAll('.virtual td')].slice(0, 1).map((one) => one.textContent)[0]");
+    open_tab(&mut page);
+    page.click_on("document.querySelector('.sql .run')");
+    page.wait("document.querySelector('.sql .virtual td')");
+    let answered = page.browser.value("document.querySelector('.sql .virtual td').textContent");
+    assert_eq!(answered, shown);
+    page.click_on("[...document.querySelectorAll('.sql button')].find((one) => one.textContent === 'Chart')");
+    page.wait("document.querySelector('.chart svg rect')");
+    // An error names its place.
+    page.browser.value("{ const area = document.querySelector('.sql textarea'); area.value = 'select nothing from disk'; area.dispatchEvent(new Event('input', { bubbles: true })); }");
+    page.click_on("document.querySelector('.sql .run')");
+    page.wait("document.querySelector('.sql .problem')?.textContent.includes('line 1')");
     page.check();
 }

@@ -276,7 +276,7 @@ function Analysis() {
           <button role="tab" aria-selected={isStacks} disabled={!hasStacks} title={hasStacks ? "Stacks of the rows that are shown" : "The rows have no stacks"} onClick={() => update({ tab: "stacks" })}>
             Stacks
           </button>
-          <button role="tab" aria-selected={tab === "sql"} title="The SQL that gives what the table shows" onClick={() => update({ tab: "sql" })}>
+          <button role="tab" aria-selected={tab === "sql"} title="The SQL that gives what the table shows; change it and run it" onClick={() => update({ tab: "sql" })}>
             SQL
           </button>
         </span>

@@ -53,6 +53,8 @@ export interface State {
   explorer: ExplorerState;
   table: string;
   tab: "table" | "stacks" | "sql";
+  /** The statement that a person wrote; empty for that of the table. */
+  sql: string;
   /** Whether single rows are shown instead of groups. */
   flat: boolean;
   keys: string[];
@@ -99,6 +101,7 @@ const EMPTY: State = {
   explorer: EXPLORER,
   table: "",
   tab: "table",
+  sql: "",
   flat: false,
   keys: [],
   values: [],
