@@ -1,7 +1,7 @@
 //! DLLs without code, whose exports lead to other DLLs.
 
 use object::LittleEndian as LE;
-use object::read::pe::PeFile64;
+use object::read::pe::{ExportTarget, PeFile64};
 
 /// An export of a DLL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,9 @@ pub(crate) fn exports_to(bytes: &[u8], to: &str) -> Result<Vec<Export>, String> 
         };
         Export { ordinal: export.ordinal.0.into(), name, target }
     };
-    Ok(exports.into_iter().map(encode).collect())
+    // Ordinals between others that the DLL does not use have no address.
+    let is_used = |export: &object::read::pe::Export<'_>| !matches!(export.target, ExportTarget::Address(0));
+    Ok(exports.into_iter().filter(is_used).map(encode).collect())
 }
 
 /// Makes exports of these names lead to a DLL, and adds those that are missing.
@@ -169,7 +171,6 @@ fn put_short(out: &mut Vec<u8>, words: &[u16]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use object::read::pe::ExportTarget;
 
     #[test]
     fn forwarders_are_dlls_with_these_exports() {
@@ -188,6 +189,7 @@ mod tests {
             .exports()
             .unwrap()
             .into_iter()
+            .filter(|export| !matches!(export.target, ExportTarget::Address(0)))
             .map(|export| {
                 let target = match export.target {
                     ExportTarget::ForwardByName(dll, name) => {
@@ -207,6 +209,7 @@ mod tests {
         assert_eq!(found, wanted);
         let again = exports_to(&bytes, "d").unwrap();
         assert_eq!(again.iter().filter(|export| export.target == "d.One").count(), 1);
+        assert_eq!(again.len(), 3);
     }
 
     #[test]

@@ -27,9 +27,6 @@ pub(crate) struct Options {
     /// Only these cases.
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
-    /// Keep the prefix's registry of processes and print what the cases print.
-    #[arg(long)]
-    verbose: bool,
 }
 
 /// A case: its name and function.
@@ -56,7 +53,7 @@ const CASES: &[Case] = &[
 
 /// Runs all cases; skipped, with the reason, if the tools are not installed.
 pub(crate) fn check() -> Result<()> {
-    run(&Options { rounds: 30, cases: Vec::new(), verbose: false })
+    run(&Options { rounds: 30, cases: Vec::new() })
 }
 
 /// Runs the cases.

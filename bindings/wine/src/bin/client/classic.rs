@@ -42,7 +42,8 @@ struct Event {
 }
 
 pub fn run(directory: &str) {
-    let (name, mut session, mut registration) = (wide("OpenETW.Wine.Classic"), CONTROLTRACE_HANDLE::default(), 0);
+    let (name, mut session, mut registration) =
+        (wide("OpenETW.Wine.Classic"), CONTROLTRACE_HANDLE::default(), 0);
     let file = format!("{directory}\\classic.etl");
     // SAFETY: the pointers are valid, zeros are valid for all members, and texts end with a zero.
     unsafe {

@@ -23,7 +23,8 @@ pub fn run(directory: &str) {
         succeed("StartTraceW", StartTraceW(&mut session, name.as_ptr(), properties.pointer()));
         assert!(session.Value != 0 && session.Value != u64::MAX);
         assert_eq!(text(&properties.logger_name), NAME);
-        let (mut again, mut second) = (Properties::new(EVENT_TRACE_FILE_MODE_SEQUENTIAL, Some(&file)), session);
+        let (mut again, mut second) =
+            (Properties::new(EVENT_TRACE_FILE_MODE_SEQUENTIAL, Some(&file)), session);
         let code = StartTraceW(&mut second, name.as_ptr(), again.pointer());
         expect("StartTraceW of a running session", code, ERROR_ALREADY_EXISTS);
 
@@ -52,11 +53,21 @@ pub fn run(directory: &str) {
         succeed("EventWriteString", EventWriteString(handle, 4, 1, message.as_ptr()));
         activities(handle);
         succeed("EventUnregister", EventUnregister(handle));
-        let code = ControlTraceW(CONTROLTRACE_HANDLE::default(), name.as_ptr(), queried.pointer(), EVENT_TRACE_CONTROL_STOP);
+        let code = ControlTraceW(
+            CONTROLTRACE_HANDLE::default(),
+            name.as_ptr(),
+            queried.pointer(),
+            EVENT_TRACE_CONTROL_STOP,
+        );
         succeed("ControlTraceW", code);
         assert_eq!(queried.fixed.EventsLost, 0);
         list(false);
-        let code = ControlTraceW(CONTROLTRACE_HANDLE::default(), name.as_ptr(), queried.pointer(), EVENT_TRACE_CONTROL_QUERY);
+        let code = ControlTraceW(
+            CONTROLTRACE_HANDLE::default(),
+            name.as_ptr(),
+            queried.pointer(),
+            EVENT_TRACE_CONTROL_QUERY,
+        );
         expect("ControlTraceW of a stopped session", code, ERROR_WMI_INSTANCE_NOT_FOUND);
     }
     read(&file);

@@ -134,6 +134,9 @@ fn sizes() {
             "EnumerateTraceGuidsEx",
             EnumerateTraceGuidsEx(TraceGuidQueryInfo, null(), 3, null_mut(), 0, &mut length),
         );
-        fails("TraceSetInformation", TraceSetInformation(CONTROLTRACE_HANDLE { Value: 1 }, -1, (&raw const length).cast(), 4));
+        fails(
+            "TraceSetInformation",
+            TraceSetInformation(CONTROLTRACE_HANDLE { Value: 1 }, -1, (&raw const length).cast(), 4),
+        );
     }
 }
