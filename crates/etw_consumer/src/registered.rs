@@ -26,7 +26,8 @@ pub(crate) struct Registered {
 impl Registered {
     fn providers(&self) -> &HashMap<Guid, Arc<Provider>> {
         self.providers.get_or_init(|| {
-            let with_manifest = tdh::providers().unwrap_or_default().into_iter().filter(|one| one.has_manifest);
+            let with_manifest =
+                tdh::providers().unwrap_or_default().into_iter().filter(|one| one.has_manifest);
             let named = with_manifest.map(|one| {
                 let info = ProviderInfo::new(one.guid, &one.name, Decoding::Manifest, "registered here");
                 (one.guid, Arc::new(Provider { info: Arc::new(info), events: Vec::new() }))

@@ -14,7 +14,8 @@ use crate::shell::{self, root};
 pub(super) const PROGRAMS: [(&str, &str); 2] = [("etw", "etw_cli"), ("etw-view", "etw_viewer")];
 
 /// Windows tools as which `etw` runs if called by their names.
-pub(super) const TOOLS: [&str; 7] = ["logman", "tracefmt", "tracelog", "tracepdb", "tracerpt", "wpr", "xperf"];
+pub(super) const TOOLS: [&str; 7] =
+    ["logman", "tracefmt", "tracelog", "tracepdb", "tracerpt", "wpr", "xperf"];
 
 /// Shells and the paths of their completions.
 const COMPLETIONS: [(&str, &str); 3] = [

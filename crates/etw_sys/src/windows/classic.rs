@@ -114,7 +114,9 @@ unsafe extern "system" fn callback(
     let classic = unsafe { &*context.cast::<Classic>() };
     match request {
         // SAFETY: the buffer is that of an enable request.
-        WMI_ENABLE_EVENTS => classic.session.store(unsafe { GetTraceLoggerHandle(buffer) }, Ordering::Release),
+        WMI_ENABLE_EVENTS => {
+            classic.session.store(unsafe { GetTraceLoggerHandle(buffer) }, Ordering::Release)
+        }
         WMI_DISABLE_EVENTS => classic.session.store(0, Ordering::Release),
         _ => {}
     }

@@ -6,9 +6,9 @@ use crate::{TestSession, has_role, run_role};
 
 #[test]
 fn sessions_are_queried_listed_changed_and_stopped() {
-    let Some(mut session) =
-        TestSession::start("Verbs", |builder| builder.real_time().buffer_size_kib(32).flush_timer_millis(2000))
-    else {
+    let Some(mut session) = TestSession::start("Verbs", |builder| {
+        builder.real_time().buffer_size_kib(32).flush_timer_millis(2000)
+    }) else {
         return;
     };
     let name = session.name.clone();

@@ -41,7 +41,8 @@ fn values_come_back_from_a_file() {
     let events = session.stop(&file, TYPES.guid());
     TYPES.unregister();
     assert_eq!(event!(TYPES, "After", u32("n", 1)), Outcome::NotEnabled);
-    let all = "All a=1 b=-2 c=0.5 d=eight e=sixteen ü f={11223344-5566-7788-99aa-bbccddeeff00} g=[1, 2] h=true";
+    let all =
+        "All a=1 b=-2 c=0.5 d=eight e=sixteen ü f={11223344-5566-7788-99aa-bbccddeeff00} g=[1, 2] h=true";
     assert!(events[0].starts_with(all), "{}", events[0]);
     assert!(events[0].contains("j=7") || events[0].contains("7"), "{}", events[0]);
     assert_eq!(events[1], format!("Long text={long}"));
