@@ -138,6 +138,7 @@ export function Live() {
   const stop = async () => {
     try {
       setLive(await json<LiveState>("/api/live/stop", {}));
+      setError("");
       lines.current.clear();
       setCount(0);
     } catch (problem) {
