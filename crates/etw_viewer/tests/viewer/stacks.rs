@@ -275,7 +275,8 @@ fn waits_are_those_of_reports() {
         }
         let names: Vec<&str> =
             switches["weights"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
-        assert_eq!(names, ["waits", "ready", "rows"]);
+        let in_rows: Vec<&str> = names.iter().copied().filter(|name| !name.starts_with("trace:")).collect();
+        assert_eq!(in_rows, ["waits", "ready", "rows"]);
         for (name, view) in [
             ("top-down", TreeView::TopDown),
             ("bottom-up", TreeView::BottomUp),

@@ -50,7 +50,8 @@ fn threads_run_are_ready_and_wait() {
     let groups = client.get("/api/lanes").json();
     assert!(groups.as_array().unwrap().iter().all(|one| one["name"] != "thread_ready"), "{groups}");
     let lanes = threads["lanes"].as_array().unwrap();
-    let id_of = |lane: &Value| lane["label"].as_str().unwrap().rsplit("/ ").next().unwrap().to_owned();
+    let id_of =
+        |lane: &Value| lane["label"].as_str().unwrap().rsplit("/ ").next().unwrap().parse::<i64>().ok();
     let mut all = 0.0;
     for (part, thread, value) in [
         ("cpu_thread", "old_thread.thread_id", "sum(ran)"),
@@ -59,7 +60,7 @@ fn threads_run_are_ready_and_wait() {
     ] {
         let expected = report(&path, "cpu_precise", &[thread], &[value], None);
         for (place, lane) in lanes.iter().enumerate() {
-            let row = expected.iter().find(|row| row[thread].to_string() == id_of(lane));
+            let row = expected.iter().find(|row| row[thread].as_i64() == id_of(lane));
             let wanted = row.and_then(|row| row[value].as_f64()).unwrap_or(0.0);
             let shown = sum(&client, part, place);
             assert!((shown - wanted).abs() <= wanted * 0.01 + 1e3, "{part} {lane}: {shown} {wanted}");
@@ -83,7 +84,7 @@ fn threads_run_are_ready_and_wait() {
     let row = row.unwrap();
     let ticks = |name: &str| (number(&row[name]) / 100.0) as i64;
     let key_of = |thread: &Value| {
-        let lane = lanes.iter().find(|lane| id_of(lane) == thread.to_string());
+        let lane = lanes.iter().find(|lane| id_of(lane) == thread.as_i64());
         lane.unwrap_or_else(|| panic!("{thread}"))["key"].clone()
     };
     let ask = |thread: &str, at: i64| {

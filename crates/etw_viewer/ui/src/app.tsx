@@ -241,7 +241,7 @@ function Filters() {
           <option value="more">&gt;</option>
           <option value="less">&lt;</option>
         </select>
-        <input ref={box} name="text" type="search" placeholder={info?.name === "events" ? 'id == 1 and ImageName icontains "x"' : "filter, such as 5 ms"} aria-label="Text or number to filter by" />
+        <input ref={box} name="text" type="search" placeholder={info?.name === "events" ? 'id == 1 and ImageName icontains "x"' : "such as 5 ms"} aria-label="Text or number to filter by" />
       </form>
     </div>
   );

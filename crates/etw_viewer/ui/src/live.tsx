@@ -49,6 +49,8 @@ export function Live() {
   const [profiles, setProfiles] = useState<Profiles>({ file: "", text: null, all: [] });
   const [profile, setProfile] = useState("");
   const lines = useRef(new Map<number, LiveLine>());
+  /** Whether the session is being stopped: questions that are on their way then find none. */
+  const isStopping = useRef(false);
   const isRunning = Boolean(live?.session);
   const failed = (problem: unknown) => setError((problem as Error).message);
 
@@ -72,7 +74,7 @@ export function Live() {
             if (follow) setCursor(found.count - 1);
           }
         } catch (problem) {
-          failed(problem);
+          if (!isOver && !isStopping.current) failed(problem);
         }
         await new Promise((done) => setTimeout(done, 200));
       }
@@ -115,6 +117,7 @@ export function Live() {
     const providers = String(data.get("providers") ?? "").split(/[\s;]+/).filter(Boolean);
     try {
       setLive(await json<LiveState>("/api/live/start", { kernel: String(data.get("kernel") ?? ""), providers, stacks: data.get("stacks") !== null, profile: profile ? { name: profile, text: profiles.text } : null }));
+      isStopping.current = false;
       lines.current.clear();
       setUntil(null);
       setEvent(null);
@@ -136,11 +139,14 @@ export function Live() {
     }
   };
   const stop = async () => {
+    isStopping.current = true;
     try {
       setLive(await json<LiveState>("/api/live/stop", {}));
+      setError("");
       lines.current.clear();
       setCount(0);
     } catch (problem) {
+      isStopping.current = false;
       failed(problem);
     }
   };
