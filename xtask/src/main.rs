@@ -23,6 +23,7 @@ mod python;
 mod random;
 mod schemas;
 mod shell;
+mod sql;
 mod systems;
 #[cfg(target_os = "linux")]
 mod tables;
@@ -69,6 +70,8 @@ enum Chore {
     Ui(ui::Options),
     /// Build the Python package, and run its checks and tests.
     Python(python::Options),
+    /// Build `etw-sql`, run its tests, and compare its answers with those of DuckDB.
+    Sql,
     /// Write docs/tables.md from the declarations of the tables.
     Tables,
     /// Write or check docs/wpa-tables.md: which tables and columns of published profiles of Windows Performance Analyzer
@@ -110,6 +113,7 @@ fn main() -> ExitCode {
         Chore::Coverage => coverage::write(),
         Chore::Ui(options) => ui::run(&options),
         Chore::Python(options) => python::run(&options),
+        Chore::Sql => sql::check(),
         Chore::Tables => tables::write(),
         #[cfg(target_os = "linux")]
         Chore::WpaTables(options) => wpa_tables::run(&options),
