@@ -7,13 +7,16 @@ use std::sync::Arc;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, ListBuilder, StringArray, StringBuilder, UInt64Builder,
 };
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
     DataType, Field, Int64Type, TimeUnit, TimestampNanosecondType, UInt32Type, UInt64Type,
 };
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::function::AccumulatorArgs;
-use datafusion::logical_expr::{Accumulator, ColumnarValue, Volatility, create_udaf, create_udf};
+use datafusion::logical_expr::{
+    Accumulator, ColumnarValue, Signature, SimpleScalarUDF, Volatility, create_udaf, create_udf,
+};
 use etw_schema::text::ntstatus_name;
 
 use crate::error;
@@ -54,8 +57,18 @@ pub(crate) fn register(context: &SessionContext, stacks: &Arc<StackNames>) {
     };
     let time = || DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()));
     let text = DataType::Utf8;
-    add("hex", vec![DataType::UInt64], text.clone(), Box::new(hex));
-    add("ntstatus", vec![DataType::UInt64], text.clone(), Box::new(ntstatus));
+    for (name, function) in [("hex", hex as fn(&[ArrayRef]) -> Result<ArrayRef>), ("ntstatus", ntstatus)] {
+        let function = move |arguments: &[ColumnarValue]| {
+            let arrays = ColumnarValue::values_to_arrays(arguments)?;
+            // Constants are signed; negative numbers have no value.
+            let numbers: Vec<ArrayRef> =
+                arrays.iter().map(|array| cast(array, &DataType::UInt64)).collect::<Result<_, _>>()?;
+            Ok(ColumnarValue::Array(function(&numbers)?))
+        };
+        let signature = Signature::uniform(1, vec![DataType::UInt64, DataType::Int64], Volatility::Immutable);
+        let function = SimpleScalarUDF::new_with_signature(name, signature, text.clone(), Arc::new(function));
+        context.register_udf(function.into());
+    }
     add("sid_name", vec![text.clone()], text.clone(), Box::new(sid_name));
     add("overlaps", vec![time(), time(), time(), time()], DataType::Boolean, Box::new(overlaps));
     let names = stacks.clone();

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use etw_testkit::problems::Problem;
 use openetw::Trace;
 use openetw::tables::EventKinds;
 use serde_json::Value as Json;
@@ -57,13 +58,21 @@ fn compare() -> Result<()> {
         return Ok(());
     };
     let (mut differences, mut answered) = (0, BTreeSet::new());
-    for (number, name) in TRACES.iter().enumerate() {
-        let trace = data.join("etl").join(name);
-        let folder = target_dir().join("peers/queries").join(number.to_string());
-        export(&trace, &folder).with_context(|| (*name).to_owned())?;
+    let directory = target_dir().join("peers/queries");
+    fs::create_dir_all(&directory)?;
+    let mut traces: Vec<(&str, PathBuf)> = Vec::new();
+    for (name, problem) in Problem::ALL {
+        let file = directory.join(format!("{name}.etl"));
+        fs::write(&file, problem.bytes()?)?;
+        traces.push((name, file));
+    }
+    traces.extend(TRACES.iter().map(|name| (*name, data.join("etl").join(name))));
+    for (number, (name, trace)) in traces.iter().enumerate() {
+        let folder = directory.join(number.to_string());
+        export(trace, &folder).with_context(|| (*name).to_owned())?;
         let mut command = Command::new(python());
         command.arg(root().join("bench/peers/queries.py"));
-        command.arg(built("etw-sql")?).arg(&trace).arg(&folder).arg(root().join("sql/tests/queries.sql"));
+        command.arg(built("etw-sql")?).arg(trace).arg(&folder).arg(root().join("sql/tests/queries.sql"));
         let text = output(&mut command)?;
         let found: Json = serde_json::from_str(&text).with_context(|| format!("no JSON: {text}"))?;
         for difference in found["differences"].as_array().into_iter().flatten() {
