@@ -6,7 +6,9 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::shell::{self, cargo};
-use crate::{bench, bpf, coverage, dependencies, fuzz, layers, msrv, peers, python, systems, tables, ui};
+use crate::{
+    bench, bpf, coverage, dependencies, fuzz, layers, msrv, peers, python, sql, systems, tables, ui,
+};
 
 /// A check: its name and function.
 type Check = (&'static str, fn() -> Result<()>);
@@ -47,6 +49,7 @@ const CHECKS: &[Check] = &[
     #[cfg(target_os = "linux")]
     ("killed writers, some rounds", crate::torture::short),
     ("independent readers", peers::compare),
+    ("SQL", sql::check),
     ("Python package", python::check),
     #[cfg(target_os = "linux")]
     ("Windows programs under Wine", crate::wine::check),

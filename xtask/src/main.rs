@@ -23,6 +23,7 @@ mod python;
 mod random;
 mod schemas;
 mod shell;
+mod sql;
 mod systems;
 #[cfg(target_os = "linux")]
 mod tables;
@@ -74,6 +75,8 @@ enum Chore {
     /// Build programs for Windows and run them under Wine, where they use OpenETW.
     #[cfg(target_os = "linux")]
     Wine(wine::Options),
+    /// Build `etw-sql`, run its tests, and compare its answers with those of DuckDB.
+    Sql,
     /// Write docs/tables.md from the declarations of the tables.
     Tables,
     /// Write or check docs/wpa-tables.md: which tables and columns of published profiles of Windows Performance Analyzer
@@ -117,6 +120,7 @@ fn main() -> ExitCode {
         Chore::Python(options) => python::run(&options),
         #[cfg(target_os = "linux")]
         Chore::Wine(options) => wine::run(&options),
+        Chore::Sql => sql::check(),
         Chore::Tables => tables::write(),
         #[cfg(target_os = "linux")]
         Chore::WpaTables(options) => wpa_tables::run(&options),

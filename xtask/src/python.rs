@@ -75,21 +75,10 @@ fn build(tools: &Path, is_release: bool) -> Result<PathBuf> {
     maturin.args(["build", "--locked", "--out"]).arg(std::path::absolute(&wheels)?);
     maturin.args(["--profile", if is_release { "release" } else { "dev" }]);
     maturin.current_dir(package()).env("CARGO_TARGET_DIR", std::path::absolute(target_dir())?);
-    maturin.env("RUSTC_WORKSPACE_WRAPPER", clippy()?).env("CLIPPY_ARGS", CLIPPY_ARGS);
-    shell::run(&mut maturin)?;
+    shell::run(shell::with_clippy(&mut maturin)?)?;
     let built: Vec<PathBuf> = fs::read_dir(&wheels)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
     match built.as_slice() {
         [wheel] => Ok(wheel.clone()),
         others => bail!("{} wheels in {}, not one", others.len(), wheels.display()),
     }
-}
-
-/// Arguments for Clippy, as `cargo clippy` passes them.
-const CLIPPY_ARGS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
-
-/// Returns the path of Clippy's compiler.
-fn clippy() -> Result<PathBuf> {
-    let sysroot = shell::output(Command::new("rustc").args(["--print", "sysroot"]))?;
-    let driver = Path::new(sysroot.trim()).join("bin/clippy-driver");
-    driver.exists().then_some(driver).context("clippy is not installed (`rustup component add clippy`)")
 }

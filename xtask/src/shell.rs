@@ -34,6 +34,23 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Comma
     command
 }
 
+/// Makes a build use Clippy in place of the compiler for the packages of its workspace, which saves a pass over everything
+/// that they depend on.
+///
+/// # Errors
+///
+/// Fails if Clippy is not installed.
+pub(crate) fn with_clippy(command: &mut Command) -> Result<&mut Command> {
+    let sysroot = output(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let driver = Path::new(sysroot.trim()).join("bin/clippy-driver");
+    if !driver.exists() {
+        bail!("clippy is not installed (`rustup component add clippy`)");
+    }
+    // As `cargo clippy` passes its arguments.
+    let deny = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
+    Ok(command.env("RUSTC_WORKSPACE_WRAPPER", driver).env("CLIPPY_ARGS", deny))
+}
+
 /// Runs a command with its output on the terminal.
 ///
 /// # Errors

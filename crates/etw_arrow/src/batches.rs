@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
@@ -10,7 +11,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use etw_columns::{ColumnType, Table};
 
 use crate::ArrowTableError;
-use crate::columns::{Decoded, Source};
+use crate::columns::{Decoded, Source, StackForm};
 
 /// Most frames of stacks in a batch, which bounds its memory.
 pub(crate) const MAX_FRAMES: usize = 1 << 22;
@@ -68,7 +69,7 @@ impl<'i> ArrowTable<'i> {
                     || (column.column_type == ColumnType::Stack && description.name == "frames")
             });
         let all: Vec<usize> = (0..description.columns.len()).collect();
-        ArrowTable::of_columns(table, &all, is_numbered, fields)
+        ArrowTable::of_columns(table, &all, is_numbered, fields, StackForm::Frames)
     }
 
     /// Prepares some columns of a table, by their numbers, in this order and without the number of the row.
@@ -77,7 +78,17 @@ impl<'i> ArrowTable<'i> {
     ///
     /// As [`ArrowTable::new`], and [`ArrowTableError::Columns`] if there is no such column.
     pub fn with_columns(table: Table<'i>, columns: &[usize]) -> Result<ArrowTable<'i>, ArrowTableError> {
-        ArrowTable::of_columns(table, columns, false, &[])
+        ArrowTable::of_columns(table, columns, false, &[], StackForm::Frames)
+    }
+
+    /// As [`ArrowTable::with_columns`], with the codes of stacks ([`Index::stacks`](etw_columns::Index::stacks)) instead of
+    /// their frames, which are fewer values to compare and to group by.
+    ///
+    /// # Errors
+    ///
+    /// As [`ArrowTable::with_columns`].
+    pub fn with_stack_codes(table: Table<'i>, columns: &[usize]) -> Result<ArrowTable<'i>, ArrowTableError> {
+        ArrowTable::of_columns(table, columns, false, &[], StackForm::Codes)
     }
 
     fn of_columns(
@@ -85,6 +96,7 @@ impl<'i> ArrowTable<'i> {
         columns: &[usize],
         is_numbered: bool,
         fields: &[Field],
+        stacks: StackForm,
     ) -> Result<ArrowTable<'i>, ArrowTableError> {
         let (description, index) = (table.schema(), table.index());
         let given = fields.iter().map(|field| {
@@ -96,7 +108,7 @@ impl<'i> ArrowTable<'i> {
             let place = given.iter().position(|other| other == number);
             match place.and_then(|place| fields.get(place)) {
                 Some(field) => Source::given(table, *number, field.data_type().clone()),
-                None => Source::new(table, *number),
+                None => Source::new(table, *number, stacks),
             }
         };
         let columns: Vec<Source<'i>> = columns.iter().map(source).collect::<Result<_, _>>()?;
@@ -122,7 +134,13 @@ impl<'i> ArrowTable<'i> {
     /// Returns the batches in the order of rows, each with at most 65,536 rows and 4,194,304 frames of stacks. After an
     /// error there are no more. Columns with values from elsewhere are null.
     pub fn batches(&self) -> Batches<'_, 'i> {
-        Batches { table: self, chunk: 0, row: 0, values: Vec::new() }
+        self.batches_of(0..self.table.chunks())
+    }
+
+    /// As [`ArrowTable::batches`], of the rows in some chunks of the table.
+    pub fn batches_of(&self, chunks: Range<usize>) -> Batches<'_, 'i> {
+        let end = chunks.end.min(self.table.chunks());
+        Batches { table: self, chunk: chunks.start, end, row: 0, values: Vec::new() }
     }
 
     /// Returns a batch with the values of the next rows that `given` returns. All batches are filled, in their order.
@@ -169,6 +187,8 @@ pub struct Batches<'t, 'i> {
     table: &'t ArrowTable<'i>,
     /// The next chunk, or the one whose rows are not all returned.
     chunk: usize,
+    /// The chunk before which the batches end.
+    end: usize,
     /// The next row of the chunk.
     row: usize,
     /// The values of the chunk, if `row` is not 0.
@@ -179,12 +199,12 @@ impl Iterator for Batches<'_, '_> {
     type Item = Result<RecordBatch, ArrowTableError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.chunk >= self.table.table.chunks() {
+        if self.chunk >= self.end {
             return None;
         }
         let batch = self.batch();
         if batch.is_err() {
-            self.chunk = self.table.table.chunks();
+            self.chunk = self.end;
         }
         Some(batch)
     }
@@ -196,7 +216,7 @@ impl Batches<'_, '_> {
         if self.row == 0 {
             self.values = columns.iter().map(|column| column.decode(self.chunk)).collect::<Result<_, _>>()?;
         }
-        let end = self.end()?;
+        let end = self.last_row()?;
         let number = is_numbered.then(|| {
             let first = (self.chunk * Table::CHUNK_ROWS) as u32;
             Arc::new((self.row..end).map(|row| first + row as u32).collect::<UInt32Array>()) as ArrayRef
@@ -214,7 +234,7 @@ impl Batches<'_, '_> {
     }
 
     /// Returns the row of the chunk at which the batch ends, so that its stacks are not too many.
-    fn end(&self) -> Result<usize, ArrowTableError> {
+    fn last_row(&self) -> Result<usize, ArrowTableError> {
         let ArrowTable { table, columns, .. } = self.table;
         let (rows, mut sum) = (table.chunk_rows(self.chunk), 0);
         for row in self.row..rows {

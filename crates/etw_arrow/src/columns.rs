@@ -30,6 +30,15 @@ pub(crate) struct Source<'i> {
     kind: Kind<'i>,
 }
 
+/// What stacks become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StackForm {
+    /// Lists of their frames.
+    Frames,
+    /// Their codes in the index.
+    Codes,
+}
+
 enum Kind<'i> {
     /// The values as they are.
     Plain,
@@ -57,7 +66,11 @@ pub(crate) enum Decoded {
 
 impl<'i> Source<'i> {
     /// Prepares a column. Reads it once if it has texts, to find those that it has.
-    pub(crate) fn new(table: Table<'i>, number: usize) -> Result<Source<'i>, ArrowTableError> {
+    pub(crate) fn new(
+        table: Table<'i>,
+        number: usize,
+        stacks: StackForm,
+    ) -> Result<Source<'i>, ArrowTableError> {
         let (reader, index) = (table.column(number)?, table.index());
         let kind = match reader.column().column_type {
             ColumnType::Text => {
@@ -76,7 +89,7 @@ impl<'i> Source<'i> {
                     }
                 })?)
             }
-            ColumnType::Stack => Kind::Stack(index.stacks()?),
+            ColumnType::Stack if stacks == StackForm::Frames => Kind::Stack(index.stacks()?),
             _ => Kind::Plain,
         };
         Ok(Source { reader, kind })
@@ -96,6 +109,7 @@ impl<'i> Source<'i> {
         let column = self.reader.column();
         let data_type = match &self.kind {
             Kind::Given(data_type) => data_type.clone(),
+            Kind::Plain if column.column_type == ColumnType::Stack => DataType::UInt32,
             _ => data_type(column.column_type),
         };
         Field::new(&*column.name, data_type, true).with_metadata(metadata(column, index))

@@ -245,3 +245,29 @@ fn an_empty_table_has_a_schema() {
     let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&path).unwrap()).unwrap();
     assert_eq!((reader.schema().fields().len(), reader.build().unwrap().count()), (11, 0));
 }
+
+#[test]
+fn stacks_are_codes_and_chunks_are_chosen_if_wanted() {
+    let index = index();
+    let table = index.table("all").unwrap();
+    let columns = [9, 2];
+    let codes = ArrowTable::with_stack_codes(table, &columns).unwrap();
+    let frames = ArrowTable::with_columns(table, &columns).unwrap();
+    let second: Vec<RecordBatch> = codes.batches_of(1..2).map(Result::unwrap).collect();
+    assert_eq!(second.iter().map(RecordBatch::num_rows).sum::<usize>(), Table::CHUNK_ROWS);
+    let expected: Vec<RecordBatch> = frames.batches_of(1..2).map(Result::unwrap).collect();
+    for (batch, expected) in second.iter().zip(&expected) {
+        assert_eq!(batch.column(1), expected.column(1));
+        let (codes, lists) =
+            (batch.column(0).as_primitive::<UInt32Type>(), expected.column(0).as_list::<i32>());
+        for row in 0..batch.num_rows() {
+            assert_eq!(codes.is_null(row), lists.is_null(row));
+            if codes.is_valid(row) {
+                let frames: Vec<u64> = index.stacks().unwrap().frames(codes.value(row)).collect();
+                assert_eq!(frames, lists.value(row).as_primitive::<UInt64Type>().values().to_vec());
+            }
+        }
+    }
+    assert_eq!(codes.batches_of(2..9).map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 4_321);
+    assert_eq!(codes.batches_of(3..3).count(), 0);
+}

@@ -13,6 +13,7 @@ use etw_tools::{Tool, links};
 use openetw::relog::RelogError;
 
 use crate::args::{Cli, Command};
+use crate::commands::beside::Beside;
 
 fn main() -> ExitCode {
     etw_sys::exit_on_page_error(
@@ -48,7 +49,11 @@ fn main() -> ExitCode {
             Ok(status) => return ExitCode::from(status),
             Err(error) => Err(error),
         },
-        Command::View(args) => match commands::view::run(&args) {
+        Command::View(args) => match Beside::View.run(&args) {
+            Ok(status) => return ExitCode::from(status),
+            Err(error) => Err(error),
+        },
+        Command::Sql(args) => match Beside::Sql.run(&args) {
             Ok(status) => return ExitCode::from(status),
             Err(error) => Err(error),
         },

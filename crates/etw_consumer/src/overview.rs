@@ -1,5 +1,6 @@
 //! What is known of the buffers of files without reading them: for time ranges, counts and a first picture of a trace.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use etw_etl::{BufferFlags, BufferRef, BufferType, Damage, EtlFile};
@@ -57,6 +58,31 @@ pub struct BufferSummary {
     pub has_processes: bool,
     /// Whether some records cannot be read.
     pub has_damage: bool,
+    /// Whether no record has an earlier time than one before it.
+    pub is_in_order: bool,
+}
+
+impl Overview {
+    /// Whether all buffers are intact and in the order of time, each after the one before it of the same processor and
+    /// type.
+    ///
+    /// Then the records of a file are delivered in the order of time, without exception, and reading ranges of time one
+    /// after the other delivers each record once.
+    pub fn is_in_order(&self) -> bool {
+        self.files.iter().all(|file| file.as_ref().is_some_and(|buffers| is_in_order(buffers)))
+    }
+}
+
+fn is_in_order(buffers: &[BufferSummary]) -> bool {
+    let mut ends: HashMap<(u16, u16), Ticks> = HashMap::new();
+    buffers.iter().all(|buffer| {
+        if buffer.records == 0 {
+            return !buffer.has_damage;
+        }
+        let end = ends.insert((buffer.processor, buffer.buffer_type.0), buffer.max);
+        let follows = end.is_none_or(|end| end <= buffer.min);
+        buffer.is_in_order && !buffer.has_damage && buffer.first == Some(buffer.min) && follows
+    })
 }
 
 impl BufferSummary {
@@ -76,6 +102,7 @@ impl BufferSummary {
             has_schemas: false,
             has_processes: false,
             has_damage: false,
+            is_in_order: true,
         }
     }
 
@@ -85,6 +112,7 @@ impl BufferSummary {
         let time = record.raw_time();
         self.records = self.records.saturating_add(1);
         self.record_bytes = self.record_bytes.saturating_add(record.as_bytes().len() as u64);
+        self.is_in_order &= time >= self.max;
         self.min = self.min.min(time);
         self.max = self.max.max(time);
         self.has_schemas |= about == About::Schemas;

@@ -39,6 +39,20 @@ fn count(builder: TraceBuilder, (from, to): (i64, i64)) -> (u64, u64, Statistics
     (records, bytes, trace.statistics().clone())
 }
 
+/// Checks that ranges one after the other have each record once, in the order of the whole trace.
+fn check_parts(name: &str, trace: &mut Trace, overview: &Overview, times: &[i64]) {
+    trace.use_overview(overview);
+    let ends: Vec<FileTime> =
+        (1..5).filter_map(|part| Some(FileTime(*times.get(times.len() * part / 5)?))).collect();
+    let mut starts = vec![None];
+    starts.extend(ends.iter().copied().map(Some));
+    let mut found = Vec::new();
+    for (from, to) in starts.into_iter().zip(ends.into_iter().map(Some).chain([None])) {
+        trace.range(from, to).for_each_record(|record| found.push(record.time().0)).unwrap();
+    }
+    assert_eq!(found, times, "{name}");
+}
+
 /// Checks several ranges of a trace; returns the number of files with an overview.
 fn check(name: &str, builder: &TraceBuilder) -> usize {
     let Ok(mut trace) = builder.clone().open() else { return 0 };
@@ -49,6 +63,10 @@ fn check(name: &str, builder: &TraceBuilder) -> usize {
     if overview.files.iter().all(Option::is_some) {
         let records = count(builder.clone(), (i64::MIN, i64::MAX)).0;
         assert_eq!(known, records, "{name}");
+    }
+    if overview.is_in_order() {
+        assert!(times.is_sorted(), "{name}");
+        check_parts(name, &mut trace, &overview, &times);
     }
     times.sort_unstable();
     let overview = Arc::new(overview);

@@ -19,6 +19,8 @@ mod row;
 mod schemas;
 #[cfg(target_os = "linux")]
 mod session;
+#[cfg(target_os = "linux")]
+mod sql;
 mod stacks;
 #[cfg(target_os = "linux")]
 mod symbols;
@@ -87,6 +89,9 @@ enum Suite {
     /// Indexes of traces: making and opening them, pivots, ranges of time, memory.
     #[cfg(target_os = "linux")]
     Tables,
+    /// Queries with `etw sql`, compared with DuckDB.
+    #[cfg(target_os = "linux")]
+    Sql,
     /// Commands that read a whole trace, on one processor and on two.
     #[cfg(target_os = "linux")]
     Threads,
@@ -127,6 +132,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Suite::Schemas => schemas::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]
         Suite::Tables => tables::rows(&Effort::new(options.smoke))?,
+        #[cfg(target_os = "linux")]
+        Suite::Sql => sql::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]
         Suite::Threads => threads::rows(&Effort::new(options.smoke))?,
         #[cfg(target_os = "linux")]

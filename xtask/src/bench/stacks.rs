@@ -51,7 +51,7 @@ pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
 }
 
 /// Returns a trace of samples whose stacks come later.
-fn trace(events: u64) -> Result<Vec<u8>> {
+pub(super) fn trace(events: u64) -> Result<Vec<u8>> {
     let clock = Clock::new(ClockType::Qpc, Ticks(0), FileTime(133_000_000_000_000_000), 10_000_000);
     let mut writer = EtlWriter::new(Cursor::new(Vec::new()), WriterOptions::new(clock, 64 << 10, 1))?;
     let perf_info = |hook, time: i64, payload: &[u8]| {

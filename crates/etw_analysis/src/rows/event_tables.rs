@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, TableId, TableSchema, Unit};
 use etw_consumer::Event;
-use etw_event::Guid;
+use etw_event::{Guid, Record};
 use etw_schema::{Count, EventSchema, InType, OutType, Property, PropertyType};
 
 use super::columns::{PROCESSOR, STACK, id, process, thread, time};
@@ -116,6 +116,19 @@ impl EventTable {
     /// Whether an event is a row of the table.
     pub fn has(&self, event: &Event<'_>) -> bool {
         self.key.provider == event.record.provider_id() && self.key == KindKey::of(event)
+    }
+
+    /// Whether an event may be a row of the table, by its header; a cheap check before [`EventTable::has`].
+    pub fn may_have(&self, record: &Record<'_>) -> bool {
+        let descriptor = record.descriptor();
+        let is_classic = record.kind().is_classic();
+        let id = if is_classic { descriptor.opcode.0.into() } else { descriptor.id };
+        self.key.id == id && self.key.is_classic == is_classic && self.key.provider == record.provider_id()
+    }
+
+    /// Whether [`EventTable::may_have`] suffices: no other kind of events has such headers.
+    pub fn is_told_by_header(&self) -> bool {
+        self.key.name.is_none()
     }
 
     /// Returns the schemas of all versions of the event.

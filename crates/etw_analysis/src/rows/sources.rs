@@ -47,6 +47,11 @@ pub(super) static BUFFERS: TableSchema = TableSchema::new(
         Column::new("has_schemas", ColumnType::Bool, "Whether an event says what other events are."),
         Column::new("has_processes", ColumnType::Bool, "Whether an event names a process."),
         Column::new("has_damage", ColumnType::Bool, "Whether some events cannot be read."),
+        Column::new(
+            "is_in_order",
+            ColumnType::Bool,
+            "Whether no event has an earlier time than one before it."
+        ),
     ],
 );
 
@@ -102,6 +107,7 @@ pub(super) fn write(
                 row.i64(10, first.0);
             }
             row.bool(13, buffer.has_schemas).bool(14, buffer.has_processes).bool(15, buffer.has_damage);
+            row.bool(16, buffer.is_in_order);
             row.end()?;
         }
     }
@@ -197,7 +203,7 @@ struct Columns {
 impl Columns {
     fn read(table: Table<'_>, chunk: usize) -> Result<Columns, ColumnsError> {
         let mut columns = Columns { numbers: Vec::new(), ticks: Vec::new() };
-        for number in [0, 1, 4, 5, 6, 7, 8, 9, 13, 14, 15] {
+        for number in [0, 1, 4, 5, 6, 7, 8, 9, 13, 14, 15, 16] {
             let mut values = Values::default();
             table.column(number)?.read(chunk, &mut values)?;
             columns.numbers.push((number, values));
@@ -235,6 +241,7 @@ impl Columns {
             has_schemas: self.number(13, row) != 0,
             has_processes: self.number(14, row) != 0,
             has_damage: self.number(15, row) != 0,
+            is_in_order: self.number(16, row) != 0,
         }
     }
 }

@@ -126,6 +126,9 @@ Events of several files and sessions are merged in time order.")]
     /// Show traces in a browser: timeline, tables, stacks and events (`etw view --help`)
     #[command(disable_help_flag = true, disable_version_flag = true)]
     View(ToolArgs),
+    /// Ask questions about traces in SQL (`etw sql --help`)
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Sql(ToolArgs),
     /// Compare two traces by process, function and stack, and fail if something grew too much
     #[command(after_help = compare::EXAMPLES)]
     Compare(Box<compare::CompareArgs>),

@@ -1,5 +1,6 @@
 //! The commands of `etw`.
 
+pub(crate) mod beside;
 pub(crate) mod compare;
 #[cfg(target_os = "linux")]
 pub(crate) mod daemon;
@@ -22,7 +23,6 @@ pub(crate) mod session;
 pub(crate) mod stats;
 pub(crate) mod symbols;
 pub(crate) mod tables;
-pub(crate) mod view;
 #[cfg(target_os = "linux")]
 pub(crate) mod wine;
 #[cfg(any(target_os = "linux", windows))]

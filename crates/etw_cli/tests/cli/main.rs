@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
+mod beside;
 mod dotnet;
 #[cfg(target_os = "linux")]
 mod dotnet_record;
@@ -64,7 +65,6 @@ mod tracepdb;
 #[cfg(target_os = "linux")]
 mod tracerpt;
 mod trees;
-mod view;
 #[cfg(target_os = "linux")]
 mod watch;
 mod windows_tree;

@@ -287,7 +287,7 @@ impl TraceBuilder {
         let mut resolver = self.schemas.resolver();
         resolver.set_builds(headers.iter().map(|header| header.provider_version).collect());
         let mut trace = Trace {
-            inputs,
+            inputs: inputs.into(),
             unreadable,
             live,
             hooks: self.hooks,

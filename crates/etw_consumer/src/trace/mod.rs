@@ -16,6 +16,7 @@ use etw_schema::{Located, Resolver};
 use crate::decoder::{Decoder, Found, Search};
 use crate::input::{Input, InputError};
 use crate::live::{Live, SessionChange, SessionError, SessionsHandle};
+use crate::overview;
 use crate::{
     CallbackResult, Callbacks, Event, Overview, OwnedEvent, Predicate, ProcessTable, ProviderSpecError,
     SchemaEvent, Statistics, StatisticsHandle, StopHandle,
@@ -51,7 +52,8 @@ pub use reader::{ReadRecord, TraceReader};
 /// ([`Trace::sessions_handle`]).
 #[derive(Debug)]
 pub struct Trace {
-    inputs: Vec<Input>,
+    /// Shared by the traces of [`Trace::range`].
+    inputs: Arc<[Input]>,
     unreadable: Vec<InputError>,
     live: Option<Live>,
     hooks: Hooks,
@@ -238,6 +240,54 @@ impl Trace {
     pub fn overview(&mut self) -> Result<Overview, TraceError> {
         let files = self.inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         Ok(self.decoder.scan_buffers(&files))
+    }
+
+    /// Uses what is known of the buffers of the files from now on, as [`TraceBuilder::overview`] does from the start.
+    pub fn use_overview(&mut self, overview: &Overview) {
+        let lengths: Vec<usize> = self.inputs.iter().map(|input| input.bytes().len()).collect();
+        self.decoder.overview = overview::checked(overview, &lengths);
+    }
+
+    /// Returns another trace of the same open files, which reads the records from `from` on and before `to`.
+    ///
+    /// It knows what this trace knows of schemas, processes and buffers so far, so that several threads can read parts of
+    /// the files. It has no filter, no limit and no live sessions.
+    ///
+    /// ```no_run
+    /// use etw_event::FileTime;
+    ///
+    /// let mut trace = etw_consumer::Trace::open_file("trace.etl")?;
+    /// trace.processes()?; // Scanned once for all ranges.
+    /// let middle = FileTime(trace.start_time().0 + FileTime::PER_SECOND);
+    /// let (mut first, mut second) = (trace.range(None, Some(middle)), trace.range(Some(middle), None));
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(move || first.for_each_record(|record| println!("{}", record.time())));
+    ///     second.for_each_record(|record| println!("{}", record.time()))
+    /// })?;
+    /// # Ok::<(), etw_consumer::TraceError>(())
+    /// ```
+    #[must_use]
+    pub fn range(&self, from: Option<FileTime>, to: Option<FileTime>) -> Trace {
+        let files = self.inputs.len();
+        Trace {
+            inputs: self.inputs.clone(),
+            unreadable: Vec::new(),
+            live: None,
+            hooks: Hooks::default(),
+            names: self.names.iter().take(files).cloned().collect(),
+            headers: self.headers.iter().take(files).cloned().collect(),
+            from,
+            to,
+            predicate: None,
+            limit: None,
+            process_names: false,
+            look_ahead: self.look_ahead,
+            decoder: self.decoder.clone(),
+            located: Located::new(),
+            stop: StopHandle::default(),
+            counts: StatisticsHandle::default(),
+            statistics: Statistics::default(),
+        }
     }
 
     /// Returns the resolver, with every schema that reading has found so far.

@@ -9,7 +9,7 @@ use etw_schema::{Count, EventSchema, InType, OutType, Property, PropertyType, Va
 use crate::json::make_unique;
 
 /// Limit of the columns of one table, including nested ones. Beyond it, all fields are one column of JSON.
-const MAX_COLUMNS: usize = 1024;
+pub(super) const MAX_COLUMNS: usize = 1024;
 const MAX_DEPTH: usize = 8;
 /// Limit of a map's text that is stored with a column.
 const MAX_MAP_BYTES: usize = 16 << 10;
@@ -64,7 +64,12 @@ fn unique_names(properties: &[Property], reserved: &[&str]) -> Vec<String> {
     names
 }
 
-fn of_property(schema: &EventSchema, property: &Property, room: &mut usize, depth: usize) -> Option<Kind> {
+pub(super) fn of_property(
+    schema: &EventSchema,
+    property: &Property,
+    room: &mut usize,
+    depth: usize,
+) -> Option<Kind> {
     *room = room.checked_sub(1)?;
     let kind = match &property.kind {
         PropertyType::Value { in_type, out_type, .. } => of_value(*in_type, *out_type),

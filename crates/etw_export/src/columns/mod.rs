@@ -32,6 +32,7 @@ mod collect;
 mod encode;
 mod kind;
 mod nested;
+mod selected;
 mod table;
 
 use std::collections::HashMap;
@@ -49,6 +50,7 @@ use table::TableKey;
 
 pub use collect::{RowCollector, Rows};
 pub use nested::NestedColumns;
+pub use selected::{EventColumns, EventColumnsBuilder};
 pub use table::HEADER_COLUMNS;
 
 /// Limit of open files.

@@ -8,7 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_ipc::reader::FileReader;
 use arrow_schema::DataType;
-use etw_schema::EventSchema;
+use etw_schema::{EventSchema, InType, OutType, Property};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::*;
@@ -267,4 +267,53 @@ fn rows_of_collectors_are_those_of_one_writer() {
             assert_eq!(read(one.path(), format, &name), read(many.path(), format, &name), "{name}");
         }
     }
+}
+
+#[test]
+fn chosen_fields_are_columns() {
+    let (schema, payload) = rich();
+    let columns = EventColumns::of([&*schema.schema], &["time"]);
+    let fields = columns.fields();
+    let mut writer = RowCollector::new();
+    with_event(&payload, Some(&schema), |event| writer.put(event).unwrap());
+    let all = writer.take().unwrap().into_batches().next().unwrap();
+    let every: Vec<usize> = (0..fields.len()).collect();
+    let mut builder = columns.builder(&every);
+    with_event(&payload, Some(&schema), |event| builder.put(event));
+    with_event(&payload[..3], Some(&schema), |event| builder.put(event));
+    with_event(&payload, None, |event| builder.put(event));
+    let arrays = builder.take().unwrap();
+    let mut compared = 0;
+    for (field, array) in fields.iter().zip(&arrays) {
+        assert_eq!((array.len(), array.data_type()), (3, field.data_type()), "{field}");
+        assert!(array.is_null(2), "an event without a schema has no fields: {field}");
+        if let Some(column) = all.column_by_name(field.name()) {
+            assert_eq!(&array.slice(0, 1), column, "{field}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 10, "{compared}");
+    let mut one = columns.builder(&[3]);
+    with_event(&payload, Some(&schema), |event| one.put(event));
+    assert_eq!(one.take().unwrap()[0], arrays[3].slice(0, 1));
+}
+
+#[test]
+fn fields_of_several_types_are_wider_or_texts() {
+    let property = |in_type| Property::scalar("Field", in_type, OutType::NULL);
+    let check = |one: InType, other: InType, expected: DataType| {
+        let schemas = [one, other].map(|in_type| {
+            let mut schema = (*rich().0.schema).clone();
+            schema.properties = vec![property(in_type)];
+            schema.top_level = 1;
+            schema
+        });
+        let columns = EventColumns::of(&schemas, &["Field"]);
+        assert_eq!(columns.fields()[0].data_type(), &expected, "{one:?} {other:?}");
+        assert_eq!(columns.fields()[0].name(), "Field_", "the name is reserved");
+    };
+    check(InType::UINT8, InType::UINT8, DataType::UInt8);
+    check(InType::UINT8, InType::UINT32, DataType::UInt64);
+    check(InType::UINT32, InType::INT8, DataType::Int64);
+    check(InType::UINT32, InType::UNICODE_STRING, DataType::Utf8);
 }

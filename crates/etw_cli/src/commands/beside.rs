@@ -1,0 +1,61 @@
+//! `etw view` and `etw sql`: programs of their own, since they bring a server and a query engine that nothing else needs.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::args::ToolArgs;
+
+/// A program beside `etw`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Beside {
+    /// Shows traces in a browser.
+    View,
+    /// Asks questions in SQL.
+    Sql,
+}
+
+impl Beside {
+    const fn name(self) -> &'static str {
+        match self {
+            Beside::View => "etw-view",
+            Beside::Sql => "etw-sql",
+        }
+    }
+
+    /// Returns the arguments of `cargo` that build it.
+    const fn build(self) -> &'static str {
+        match self {
+            Beside::View => "build --release --package etw_viewer",
+            Beside::Sql => "build --release --manifest-path sql/Cargo.toml --target-dir target",
+        }
+    }
+
+    /// Runs the program, and returns its exit status; on Unix it replaces this process.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the program is not there, or cannot be started.
+    pub(crate) fn run(self, args: &ToolArgs) -> Result<u8> {
+        let own = std::env::current_exe().context("cannot find the directory of etw")?;
+        let program = own.with_file_name(format!("{}{}", self.name(), std::env::consts::EXE_SUFFIX));
+        if !program.is_file() {
+            bail!("{} is missing; build it with: cargo {}", program.display(), self.build());
+        }
+        let mut command = Command::new(&program);
+        command.args(&args.words);
+        start(&mut command).with_context(|| format!("cannot run {}", program.display()))
+    }
+}
+
+#[cfg(unix)]
+fn start(command: &mut Command) -> std::io::Result<u8> {
+    use std::os::unix::process::CommandExt;
+    Err(command.exec())
+}
+
+#[cfg(not(unix))]
+fn start(command: &mut Command) -> std::io::Result<u8> {
+    let status = command.status()?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}

@@ -1,0 +1,76 @@
+//! Numbers of rows and stacks that are unique among the traces of a database, so that tables can be joined by them alone.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use etw_analysis::row_tables;
+
+use crate::source::{Once, Source, once};
+
+/// All traces of a database.
+#[derive(Debug, Default)]
+pub(crate) struct Traces {
+    pub(crate) sources: Vec<Arc<Source>>,
+    bases: Once<Vec<Arc<Bases>>>,
+}
+
+impl Traces {
+    pub(crate) fn new(sources: Vec<Arc<Source>>) -> Traces {
+        Traces { sources, bases: Once::new() }
+    }
+
+    /// Returns what is added to the numbers of each trace. Reads the tables of all but the last.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a trace cannot be read, or if all together have more than 2³² rows of a table.
+    pub(crate) fn bases(&self) -> Result<&[Arc<Bases>]> {
+        let bases = once(&self.bases, || Bases::of(&self.sources))?;
+        Ok(bases)
+    }
+}
+
+/// What is added to the numbers of one trace: how many the traces before it have.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bases {
+    tables: HashMap<&'static str, u32>,
+    stacks: u32,
+}
+
+impl Bases {
+    /// Returns those of each trace. The first one's are 0, so one trace alone needs no other.
+    fn of(sources: &[Arc<Source>]) -> Result<Vec<Arc<Bases>>> {
+        let mut bases = Bases::default();
+        let mut all = Vec::with_capacity(sources.len());
+        for source in sources {
+            all.push(Arc::new(bases.clone()));
+            if all.len() == sources.len() {
+                break;
+            }
+            let index = source.index()?.index();
+            for table in row_tables() {
+                let rows = index.table(&table.name).map_or(0, |table| table.rows());
+                let base = bases.tables.entry(&table.name).or_default();
+                *base = sum(*base, rows)?;
+            }
+            bases.stacks = sum(bases.stacks, index.stacks()?.len() as u64)?;
+        }
+        Ok(all)
+    }
+
+    /// Returns what is added to the numbers of a table's rows.
+    pub(crate) fn of_table(&self, name: &str) -> u32 {
+        self.tables.get(name).copied().unwrap_or(0)
+    }
+
+    /// Returns what is added to the codes of stacks.
+    pub(crate) fn of_stacks(&self) -> u32 {
+        self.stacks
+    }
+}
+
+fn sum(base: u32, count: u64) -> Result<u32> {
+    let sum = u64::from(base) + count;
+    u32::try_from(sum).ok().context("the traces have too many rows for one database; name fewer of them")
+}

@@ -1,0 +1,115 @@
+//! The tables of a database by their names. A table of a kind of events is looked for in the traces when it is named.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use datafusion::catalog::{SchemaProvider, TableProvider};
+use datafusion::common::{Result, exec_err};
+
+use crate::bases::Traces;
+use crate::damage::DamageTable;
+use crate::events::{EventsTable, blocking};
+use crate::rows::{self, RowTable};
+use crate::source::Source;
+
+/// Names of tables that are neither tables with rows nor of a kind of events.
+const EVENTS: &str = "events";
+const DAMAGE: &str = "damage";
+
+/// The tables of some traces of a database.
+#[derive(Debug)]
+pub(crate) struct TraceTables {
+    traces: Arc<Traces>,
+    sources: Vec<Arc<Source>>,
+    /// Views, and tables of kinds that were found.
+    known: Mutex<BTreeMap<String, Arc<dyn TableProvider>>>,
+}
+
+impl TraceTables {
+    pub(crate) fn new(traces: &Arc<Traces>, sources: Vec<Arc<Source>>) -> TraceTables {
+        TraceTables { traces: traces.clone(), sources, known: Mutex::default() }
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<dyn TableProvider>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a table that needs no look into the traces.
+    fn told(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
+        if let Some(known) = self.known().get(name) {
+            return Some(known.clone());
+        }
+        match name {
+            EVENTS => Some(Arc::new(EventsTable::all(&self.sources))),
+            DAMAGE => Some(Arc::new(DamageTable::new(&self.sources))),
+            _ => Some(Arc::new(RowTable::find(&self.traces, &self.sources, name)?)),
+        }
+    }
+
+    /// Returns the names of the kinds of events. A trace that cannot be read has none; queries of it report the error.
+    fn kinds(&self) -> Vec<String> {
+        let kinds = self.sources.iter().filter_map(|source| source.kinds().ok()).flatten();
+        kinds.map(|kind| kind.schema().name.to_string()).collect()
+    }
+}
+
+#[async_trait]
+impl SchemaProvider for TraceTables {
+    fn table_names(&self) -> Vec<String> {
+        let told = [EVENTS, DAMAGE].into_iter().chain(rows::names()).map(str::to_owned);
+        let mut names: Vec<String> = told.chain(self.known().keys().cloned()).chain(self.kinds()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if let Some(told) = self.told(name) {
+            return Ok(Some(told));
+        }
+        // All kinds have a name of two parts.
+        if !name.contains('/') {
+            return Ok(None);
+        }
+        let (sources, wanted) = (self.sources.clone(), name.to_owned());
+        let found = blocking(move || EventsTable::of_kind(&sources, &wanted)).await?;
+        Ok(found.map(|table| {
+            let table: Arc<dyn TableProvider> = Arc::new(table);
+            self.known().insert(name.to_owned(), table.clone());
+            table
+        }))
+    }
+
+    fn register_table(
+        &self,
+        name: String,
+        table: Arc<dyn TableProvider>,
+    ) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(self.known().insert(name, table))
+    }
+
+    fn deregister_table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let removed = self.known().remove(name);
+        match removed {
+            Some(table) => Ok(Some(table)),
+            None if self.table_exist(name) => exec_err!("'{name}' is a table of the traces"),
+            None => Ok(None),
+        }
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.told(name).is_some()
+    }
+}
+
+/// Returns the names of tables that are like one that does not exist.
+pub(crate) fn similar(names: &[String], wanted: &str) -> Vec<String> {
+    let wanted = wanted.to_lowercase();
+    let last = wanted.rsplit('/').next().unwrap_or_default();
+    let is_like = |name: &&String| {
+        let name = name.to_lowercase();
+        name.contains(&wanted) || !last.is_empty() && name.ends_with(last)
+    };
+    names.iter().filter(is_like).take(3).cloned().collect()
+}

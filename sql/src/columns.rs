@@ -1,0 +1,439 @@
+//! The columns that every event has, and rows of events as record batches.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    ArrayRef, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray, StringBuilder,
+    TimestampNanosecondBuilder, UInt8Builder, UInt16Builder, UInt32Builder, UInt64Builder,
+};
+use datafusion::arrow::datatypes::{DataType, Field, Int32Type, SchemaRef, TimeUnit};
+use datafusion::arrow::error::ArrowError;
+use etw_consumer::ProcessTable;
+use etw_event::{FileTime, Guid, Record};
+use etw_export::columns::{EventColumns, EventColumnsBuilder};
+use etw_export::{JsonWriter, Options};
+use etw_schema::{Event, EventSchema};
+
+/// Limit of remembered names of kinds of events.
+const MAX_NAMES: usize = 1 << 16;
+
+/// A column of the header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Header {
+    Time,
+    Provider,
+    Event,
+    Id,
+    Version,
+    Level,
+    Opcode,
+    Task,
+    Channel,
+    Keywords,
+    ProcessId,
+    ThreadId,
+    Process,
+    Processor,
+    Activity,
+    RelatedActivity,
+    Size,
+    Payload,
+    Trace,
+}
+
+use Header::*;
+
+/// The columns of the table `events`.
+pub(crate) const OF_EVENTS: &[Header] = &[
+    Time,
+    Provider,
+    Event,
+    Id,
+    Version,
+    Level,
+    Opcode,
+    Task,
+    Channel,
+    Keywords,
+    ProcessId,
+    ThreadId,
+    Process,
+    Processor,
+    Activity,
+    RelatedActivity,
+    Size,
+    Payload,
+    Trace,
+];
+
+/// The columns of the tables of kinds of events, before the fields. `Trace` comes after these.
+pub(crate) const OF_KINDS: &[Header] = &[
+    Time,
+    ProcessId,
+    ThreadId,
+    Process,
+    Processor,
+    Version,
+    Level,
+    Opcode,
+    Keywords,
+    Activity,
+    RelatedActivity,
+];
+
+impl Header {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Time => "time",
+            Provider => "provider",
+            Event => "event",
+            Id => "id",
+            Version => "version",
+            Level => "level",
+            Opcode => "opcode",
+            Task => "task",
+            Channel => "channel",
+            Keywords => "keywords",
+            ProcessId => "process_id",
+            ThreadId => "thread_id",
+            Process => "process",
+            Processor => "processor",
+            Activity => "activity",
+            RelatedActivity => "related_activity",
+            Size => "size",
+            Payload => "payload",
+            Trace => "trace",
+        }
+    }
+
+    pub(crate) const fn summary(self) -> &'static str {
+        match self {
+            Time => "When the event was logged.",
+            Provider => "Name of the provider, or its GUID.",
+            Event => "Name of the event, or its task and opcode; Class/Type for classic events.",
+            Id => "Id of the event; 0 for classic events.",
+            Version => "Version of the event.",
+            Level => "Level, from 1 (critical) to 5 (verbose).",
+            Opcode => "Opcode; the type of a classic event.",
+            Task => "Task.",
+            Channel => "Channel.",
+            Keywords => "Keywords.",
+            ProcessId => "Process id in the header.",
+            ThreadId => "Thread id in the header.",
+            Process => "Image name of that process.",
+            Processor => "Processor that logged the event.",
+            Activity => "Activity id.",
+            RelatedActivity => "Activity id of the event's cause.",
+            Size => "Size of the payload in bytes.",
+            Payload => "Fields of the event as JSON; missing if no schema describes them.",
+            Trace => "Trace that the row is of.",
+        }
+    }
+
+    pub(crate) fn field(self) -> Field {
+        let data_type = match self {
+            Time => DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
+            Provider | Event | Process | Trace => dictionary(),
+            Id | Task | Processor => DataType::UInt16,
+            Version | Level | Opcode | Channel => DataType::UInt8,
+            Keywords => DataType::UInt64,
+            ProcessId | ThreadId | Size => DataType::UInt32,
+            Activity | RelatedActivity | Payload => DataType::Utf8,
+        };
+        let is_nullable =
+            matches!(self, Time | ProcessId | ThreadId | Process | Activity | RelatedActivity | Payload);
+        let summary = [("summary".to_owned(), self.summary().to_owned())];
+        Field::new(self.name(), data_type, is_nullable).with_metadata(summary.into())
+    }
+
+    /// Returns the column with a name.
+    pub(crate) fn of_name(name: &str) -> Option<Header> {
+        OF_EVENTS.iter().copied().find(|header| header.name() == name)
+    }
+
+    /// Returns the number that the header of a record has for a column.
+    #[inline]
+    pub(crate) fn number(self, record: &Record<'_>) -> Option<i128> {
+        let descriptor = record.descriptor();
+        Some(match self {
+            Time => unix_nanos(record.time())?.into(),
+            Id => descriptor.id.into(),
+            Version => descriptor.version.into(),
+            Level => descriptor.level.0.into(),
+            Opcode => descriptor.opcode.0.into(),
+            Task => descriptor.task.into(),
+            Channel => descriptor.channel.into(),
+            Keywords => descriptor.keyword.0.into(),
+            ProcessId => record.process_id()?.into(),
+            ThreadId => record.thread_id()?.into(),
+            Processor => record.processor().into(),
+            Size => (record.payload().len() as u32).into(),
+            Provider | Event | Process | Activity | RelatedActivity | Payload | Trace => return None,
+        })
+    }
+
+    /// Whether the schema of the event is needed.
+    pub(crate) const fn needs_schema(self) -> bool {
+        matches!(self, Provider | Event | Payload)
+    }
+}
+
+/// Returns the type of texts that repeat.
+pub(crate) fn dictionary() -> DataType {
+    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+}
+
+/// Returns a time in nanoseconds since 1970, if it is between 1677 and 2262.
+pub(crate) fn unix_nanos(time: FileTime) -> Option<i64> {
+    i64::try_from(time.unix_nanos()).ok()
+}
+
+/// Texts of a column, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    codes: HashMap<String, i32>,
+    texts: Vec<String>,
+    keys: Vec<Option<i32>>,
+    /// The texts as an array, if there are no newer ones.
+    array: Option<Arc<StringArray>>,
+}
+
+impl Texts {
+    pub(crate) fn code(&mut self, text: &str) -> i32 {
+        if let Some(code) = self.codes.get(text) {
+            return *code;
+        }
+        let code = i32::try_from(self.texts.len()).unwrap_or(i32::MAX);
+        self.codes.insert(text.to_owned(), code);
+        self.texts.push(text.to_owned());
+        self.array = None;
+        code
+    }
+
+    pub(crate) fn put(&mut self, code: Option<i32>) {
+        self.keys.push(code);
+    }
+
+    pub(crate) fn take(&mut self) -> Result<ArrayRef, ArrowError> {
+        let texts = &self.texts;
+        let array = self.array.get_or_insert_with(|| Arc::new(StringArray::from_iter_values(texts)));
+        let keys: Int32Array = self.keys.drain(..).collect();
+        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, array.clone())?))
+    }
+}
+
+/// The names of an event, as codes of their texts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NameCodes {
+    pub(crate) provider: i32,
+    pub(crate) event: i32,
+    /// Whether the conditions accept the names.
+    pub(crate) is_wanted: bool,
+}
+
+/// What the names of an event depend on.
+type NameKey = (usize, Guid, u16, u8, u16);
+
+/// The names of kinds of events, each looked up once.
+#[derive(Default)]
+pub(crate) struct Names {
+    pub(crate) providers: Texts,
+    pub(crate) events: Texts,
+    /// With the schemas, whose addresses are in the keys.
+    known: HashMap<NameKey, (NameCodes, Option<Arc<EventSchema>>)>,
+    last: Option<(NameKey, NameCodes)>,
+}
+
+impl Names {
+    /// Returns the names of an event; `is_wanted` decides about those of a kind that is new.
+    #[inline]
+    pub(crate) fn of(&mut self, event: &Event<'_>, is_wanted: impl Fn(&str, &str) -> bool) -> NameCodes {
+        let (record, descriptor) = (event.record, event.record.descriptor());
+        let address = event.schema().map_or(0, |schema| Arc::as_ptr(schema) as usize);
+        let key = (address, record.provider_id(), descriptor.id, descriptor.opcode.0, descriptor.task);
+        if let Some((last, codes)) = self.last
+            && last == key
+        {
+            return codes;
+        }
+        if self.known.len() >= MAX_NAMES {
+            self.known.clear();
+        }
+        let (providers, events) = (&mut self.providers, &mut self.events);
+        let (codes, _) = self.known.entry(key).or_insert_with(|| {
+            let names = event.names();
+            let provider = names.provider().map_or_else(|| names.provider_guid().to_string(), str::to_owned);
+            let name = match names.event_type() {
+                Some(name) => name.into_owned(),
+                None if names.is_classic() => format!("{}/{}", record.provider_id(), descriptor.opcode.0),
+                None => names.event(),
+            };
+            let is_wanted = is_wanted(&provider, &name);
+            let codes =
+                NameCodes { provider: providers.code(&provider), event: events.code(&name), is_wanted };
+            (codes, event.schema().cloned())
+        });
+        self.last = Some((key, *codes));
+        *codes
+    }
+}
+
+/// A column that is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Header(Header),
+    /// A field, by its number among the fields of the table.
+    Field(usize),
+}
+
+/// Rows of events.
+pub(crate) struct Rows {
+    schema: SchemaRef,
+    columns: Vec<Column>,
+    fields: EventColumnsBuilder,
+    trace: String,
+    rows: usize,
+}
+
+enum Column {
+    Time(TimestampNanosecondBuilder),
+    Provider,
+    Event,
+    U8(Header, UInt8Builder),
+    U16(Header, UInt16Builder),
+    U32(Header, UInt32Builder),
+    U64(Header, UInt64Builder),
+    Process(Texts),
+    Text(Header, StringBuilder),
+    Payload(Box<JsonWriter>, Vec<u8>, StringBuilder),
+    Trace(Texts),
+    Field,
+}
+
+impl Rows {
+    /// Creates rows with these columns, which are those of the schema.
+    pub(crate) fn new(schema: SchemaRef, wanted: &[Wanted], fields: &EventColumns, trace: &str) -> Rows {
+        let numbers: Vec<usize> = wanted
+            .iter()
+            .filter_map(|wanted| match wanted {
+                Wanted::Field(number) => Some(*number),
+                Wanted::Header(_) => None,
+            })
+            .collect();
+        let column = |wanted: &Wanted| match *wanted {
+            Wanted::Field(_) => Column::Field,
+            Wanted::Header(header) => match header {
+                Time => Column::Time(TimestampNanosecondBuilder::new().with_timezone("UTC")),
+                Provider => Column::Provider,
+                Event => Column::Event,
+                Id | Task | Processor => Column::U16(header, UInt16Builder::new()),
+                Version | Level | Opcode | Channel => Column::U8(header, UInt8Builder::new()),
+                Keywords => Column::U64(header, UInt64Builder::new()),
+                ProcessId | ThreadId | Size => Column::U32(header, UInt32Builder::new()),
+                Process => Column::Process(Texts::default()),
+                Activity | RelatedActivity => Column::Text(header, StringBuilder::new()),
+                Payload => Column::Payload(
+                    Box::new(JsonWriter::new(&Options::default())),
+                    Vec::new(),
+                    StringBuilder::new(),
+                ),
+                Trace => Column::Trace(Texts::default()),
+            },
+        };
+        Rows {
+            schema,
+            columns: wanted.iter().map(column).collect(),
+            fields: fields.builder(&numbers),
+            trace: trace.to_owned(),
+            rows: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Adds an event.
+    #[inline]
+    pub(crate) fn put(
+        &mut self,
+        record: &Record<'_>,
+        event: Option<&Event<'_>>,
+        names: (&mut Names, Option<NameCodes>),
+        processes: &ProcessTable,
+    ) {
+        let (texts, codes) = names;
+        for column in &mut self.columns {
+            match column {
+                Column::Time(builder) => builder.append_option(unix_nanos(record.time())),
+                Column::Provider => texts.providers.put(codes.map(|codes| codes.provider)),
+                Column::Event => texts.events.put(codes.map(|codes| codes.event)),
+                Column::U8(header, builder) => builder.append_option(header.number(record).map(|n| n as u8)),
+                Column::U16(header, builder) => {
+                    builder.append_option(header.number(record).map(|n| n as u16))
+                }
+                Column::U32(header, builder) => {
+                    builder.append_option(header.number(record).map(|n| n as u32))
+                }
+                Column::U64(header, builder) => {
+                    builder.append_option(header.number(record).map(|n| n as u64))
+                }
+                Column::Process(texts) => {
+                    let code = processes.name_of(record).map(|name| texts.code(name));
+                    texts.put(code);
+                }
+                Column::Text(header, builder) => {
+                    let id = match header {
+                        Activity => record.activity_id(),
+                        _ => record.related_activity_id(),
+                    };
+                    builder.append_option(id.filter(|id| !id.is_zero()).map(|id| id.to_string()));
+                }
+                Column::Payload(writer, bytes, builder) => {
+                    match event.filter(|event| event.properties.is_ok()) {
+                        Some(event) => {
+                            bytes.clear();
+                            writer.put_fields(bytes, event);
+                            builder.append_value(String::from_utf8_lossy(bytes));
+                        }
+                        None => builder.append_null(),
+                    }
+                }
+                Column::Trace(texts) => {
+                    let code = texts.code(&self.trace);
+                    texts.put(Some(code));
+                }
+                Column::Field => {}
+            }
+        }
+        if let Some(event) = event {
+            self.fields.put(event);
+        }
+        self.rows += 1;
+    }
+
+    /// Takes the rows.
+    pub(crate) fn take(&mut self, names: &mut Names) -> Result<RecordBatch, ArrowError> {
+        let mut fields = self.fields.take()?.into_iter();
+        let arrays = self.columns.iter_mut().map(|column| -> Result<ArrayRef, ArrowError> {
+            Ok(match column {
+                Column::Time(builder) => Arc::new(builder.finish()),
+                Column::Provider => names.providers.take()?,
+                Column::Event => names.events.take()?,
+                Column::U8(_, builder) => Arc::new(builder.finish()),
+                Column::U16(_, builder) => Arc::new(builder.finish()),
+                Column::U32(_, builder) => Arc::new(builder.finish()),
+                Column::U64(_, builder) => Arc::new(builder.finish()),
+                Column::Process(texts) | Column::Trace(texts) => texts.take()?,
+                Column::Text(_, builder) | Column::Payload(_, _, builder) => Arc::new(builder.finish()),
+                Column::Field => fields
+                    .next()
+                    .ok_or_else(|| ArrowError::InvalidArgumentError("a field has no values".to_owned()))?,
+            })
+        });
+        let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(std::mem::take(&mut self.rows)));
+        RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
+    }
+}

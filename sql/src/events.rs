@@ -1,0 +1,163 @@
+//! The tables of events: `events`, and one for each kind.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Result;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+use etw_analysis::EventTable;
+use etw_export::columns::EventColumns;
+
+use crate::columns::{Header, OF_EVENTS, OF_KINDS, Wanted};
+use crate::condition::Condition;
+use crate::error;
+use crate::scan::{Conditions, EventScan, Piece, decides};
+use crate::source::Source;
+
+/// A table of events of some traces.
+#[derive(Debug)]
+pub(crate) struct EventsTable {
+    name: String,
+    sources: Vec<(Arc<Source>, Option<Arc<EventTable>>)>,
+    schema: SchemaRef,
+    columns: Vec<Wanted>,
+    fields: EventColumns,
+}
+
+impl EventsTable {
+    /// Returns the table of all events.
+    pub(crate) fn all(sources: &[Arc<Source>]) -> EventsTable {
+        let sources = sources.iter().map(|source| (source.clone(), None)).collect();
+        EventsTable::new("events", sources, OF_EVENTS, EventColumns::default(), &[])
+    }
+
+    /// Returns the table of the kind of events with a name; `None` if no trace has such events.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a trace cannot be read.
+    pub(crate) fn of_kind(sources: &[Arc<Source>], name: &str) -> anyhow::Result<Option<EventsTable>> {
+        let mut found = Vec::new();
+        for source in sources {
+            if let Some(kind) = find(source.kinds()?, name) {
+                found.push((source.clone(), Some(Arc::new(kind.clone()))));
+            }
+        }
+        let Some((_, Some(first))) = found.first() else { return Ok(None) };
+        let name = first.schema().name.to_string();
+        let reserved: Vec<&str> =
+            OF_KINDS.iter().chain(&[Header::Trace]).map(|header| header.name()).collect();
+        let schemas = found.iter().filter_map(|(_, kind)| kind.as_ref()).flat_map(|kind| kind.schemas());
+        let fields = EventColumns::of(schemas.map(|schema| &**schema), &reserved);
+        Ok(Some(EventsTable::new(&name, found, OF_KINDS, fields, &[Header::Trace])))
+    }
+
+    fn new(
+        name: &str,
+        sources: Vec<(Arc<Source>, Option<Arc<EventTable>>)>,
+        before: &[Header],
+        fields: EventColumns,
+        after: &[Header],
+    ) -> EventsTable {
+        let of_fields = fields.fields();
+        let columns: Vec<Wanted> = before
+            .iter()
+            .map(|header| Wanted::Header(*header))
+            .chain((0..of_fields.len()).map(Wanted::Field))
+            .chain(after.iter().map(|header| Wanted::Header(*header)))
+            .collect();
+        let schema: Vec<_> = before
+            .iter()
+            .map(|header| header.field())
+            .chain(of_fields)
+            .chain(after.iter().map(|header| header.field()))
+            .collect();
+        EventsTable { name: name.to_owned(), sources, schema: Arc::new(Schema::new(schema)), columns, fields }
+    }
+
+    /// Returns the condition that an expression is, if the table decides it.
+    fn condition(&self, expression: &Expr) -> Option<Condition> {
+        let condition = Condition::of(expression).filter(decides)?;
+        // A field never has the name of a column of the header.
+        self.schema.index_of(&condition.column).ok()?;
+        Some(condition)
+    }
+}
+
+/// Finds the kind with a name, in any case.
+fn find<'k>(kinds: &'k [EventTable], name: &str) -> Option<&'k EventTable> {
+    let exact = kinds.iter().find(|kind| kind.schema().name == name);
+    exact.or_else(|| kinds.iter().find(|kind| kind.schema().name.eq_ignore_ascii_case(name)))
+}
+
+#[async_trait]
+impl TableProvider for EventsTable {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let decided = |filter: &&Expr| match self.condition(filter) {
+            Some(_) => TableProviderFilterPushDown::Exact,
+            None => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(decided).collect())
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let schema = match projection {
+            Some(columns) => Arc::new(self.schema.project(columns)?),
+            None => self.schema.clone(),
+        };
+        let wanted = match projection {
+            Some(columns) => columns.iter().filter_map(|column| self.columns.get(*column).copied()).collect(),
+            None => self.columns.clone(),
+        };
+        let conditions = Conditions::new(filters.iter().filter_map(|filter| self.condition(filter)));
+        let (from, to) = conditions.times();
+        let threads = state.config().target_partitions();
+        let each = threads.div_ceil(self.sources.len().max(1));
+        let sources = self.sources.clone();
+        let pieces = move || -> anyhow::Result<(Vec<Piece>, bool)> {
+            let (mut pieces, mut in_order) = (Vec::new(), true);
+            for (source, kind) in sources {
+                let scanned = source.scanned()?;
+                in_order &= scanned.is_in_order();
+                for part in scanned.parts(from, to, each) {
+                    pieces.push(Piece { source: source.clone(), kind: kind.clone(), part });
+                }
+            }
+            Ok((pieces, in_order))
+        };
+        let (pieces, in_order) = blocking(pieces).await?;
+        if pieces.is_empty() {
+            return Ok(Arc::new(EmptyExec::new(schema)));
+        }
+        let columns = (wanted, self.fields.clone());
+        Ok(Arc::new(EventScan::new(&self.name, schema, pieces, columns, conditions, limit, in_order)?))
+    }
+}
+
+/// Runs work that reads files, on a thread that may block.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> anyhow::Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    let done =
+        done.map_err(|error| error::of_trace(anyhow::anyhow!("a thread that reads failed: {error}")))?;
+    done.map_err(error::of_trace)
+}

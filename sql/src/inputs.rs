@@ -1,0 +1,157 @@
+//! The traces of a command line: files, directories, patterns, and names for them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use etw_app::UsageError;
+
+/// Extensions of traces in directories.
+const EXTENSIONS: [&str; 3] = ["etl", "nettrace", "netperf"];
+/// Extensions that may follow these; archives need no other.
+const PACKED: [&str; 2] = ["zst", "gz"];
+
+/// A trace, and the name that it was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Input {
+    pub(crate) path: PathBuf,
+    /// Name of the schema of its own.
+    pub(crate) name: Option<String>,
+}
+
+/// Splits the words of a command line into traces and a query: the last word is the query if it has blanks and is not a
+/// file.
+pub(crate) fn split(words: &[String], has_script: bool) -> Result<(Vec<Input>, Option<String>)> {
+    let (words, query) = match words.split_last() {
+        Some((last, rest))
+            if !has_script && last.contains(char::is_whitespace) && !Path::new(last).exists() =>
+        {
+            (rest, Some(last.clone()))
+        }
+        _ => (words, None),
+    };
+    let mut inputs = Vec::new();
+    let mut words = words.iter().peekable();
+    while let Some(word) = words.next() {
+        let mut paths = expanded(word)?;
+        let named = words.next_if(|next| next.eq_ignore_ascii_case("as"));
+        let name = match named {
+            Some(_) => {
+                Some(words.next().cloned().ok_or_else(|| UsageError("a name is missing after AS".into()))?)
+            }
+            None => None,
+        };
+        paths.sort();
+        inputs.extend(paths.into_iter().map(|path| Input { path, name: name.clone() }));
+    }
+    Ok((inputs, query))
+}
+
+/// Returns the traces that a word means.
+fn expanded(word: &str) -> Result<Vec<PathBuf>> {
+    let path = Path::new(word);
+    if path.is_dir() {
+        let found: Vec<PathBuf> = listed(path)?.into_iter().filter(|path| is_trace(path)).collect();
+        if found.is_empty() {
+            bail!("'{word}' has no traces (.etl, .nettrace, .netperf, .zst, .gz, .zip)");
+        }
+        return Ok(found);
+    }
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if path.exists() || !name.contains(['*', '?']) {
+        return Ok(vec![path.to_owned()]);
+    }
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let matches = |path: &PathBuf| {
+        let found = path.file_name().and_then(|name| name.to_str());
+        path.is_file() && found.is_some_and(|found| is_match(name.as_bytes(), found.as_bytes()))
+    };
+    let found: Vec<PathBuf> = listed(directory)?.into_iter().filter(matches).collect();
+    match found.is_empty() {
+        true => bail!("no file matches '{word}'"),
+        false => Ok(found),
+    }
+}
+
+fn listed(directory: &Path) -> Result<Vec<PathBuf>> {
+    let here = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let entries = std::fs::read_dir(here).with_context(|| directory.display().to_string())?;
+    let path = |entry: std::io::Result<std::fs::DirEntry>| Ok(directory.join(entry?.file_name()));
+    entries.map(path).collect::<Result<_>>().with_context(|| directory.display().to_string())
+}
+
+fn is_trace(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_lowercase();
+    let (rest, last) = name.rsplit_once('.').unwrap_or_default();
+    let inner = rest.rsplit_once('.').map_or("", |(_, inner)| inner);
+    path.is_file()
+        && (EXTENSIONS.contains(&last)
+            || last == "zip"
+            || PACKED.contains(&last) && EXTENSIONS.contains(&inner))
+}
+
+/// Whether a name matches a pattern, in which `*` stands for any bytes and `?` for one.
+fn is_match(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut p, mut n) = (0, 0);
+    // Where to go on after the last `*` has taken one more byte.
+    let mut retry = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                retry = Some((p, n));
+                p += 1;
+            }
+            Some(wanted) if *wanted == b'?' || *wanted == name[n] => (p, n) = (p + 1, n + 1),
+            _ => match retry {
+                Some((star, from)) => {
+                    retry = Some((star, from + 1));
+                    (p, n) = (star + 1, from + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_names() {
+        let check = |pattern: &str, name: &str, expected| {
+            assert_eq!(is_match(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+        };
+        check("*.etl", "a.etl", true);
+        check("*.etl", "a.etl.gz", false);
+        check("a?c*e", "abcdde", true);
+        check("a*b*c", "aXbYbZc", true);
+        check("a*b*c", "aXbYbZ", false);
+        check("?", "", false);
+        check("**", "", true);
+    }
+
+    #[test]
+    fn words_are_traces_names_and_a_query() {
+        let words = |text: &[&str]| text.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let (inputs, query) = split(&words(&["a.etl", "as", "one", "b.etl", "select 1"]), false).unwrap();
+        assert_eq!(query.as_deref(), Some("select 1"));
+        assert_eq!(inputs[0], Input { path: "a.etl".into(), name: Some("one".into()) });
+        assert_eq!(inputs[1], Input { path: "b.etl".into(), name: None });
+        assert_eq!(split(&words(&["a.etl"]), false).unwrap().1, None);
+        assert!(split(&words(&["a.etl", "AS"]), false).is_err());
+        assert!(split(&words(&["/nowhere/*.etl"]), false).is_err());
+    }
+
+    #[test]
+    fn directories_are_their_traces() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["b.ETL", "a.etl.zst", "c.zip", "d.txt", "e.txt.gz"] {
+            std::fs::write(directory.path().join(name), "").unwrap();
+        }
+        let (inputs, _) = split(&[directory.path().to_str().unwrap().to_owned()], false).unwrap();
+        let names: Vec<_> =
+            inputs.iter().map(|input| input.path.file_name().unwrap().to_str().unwrap()).collect();
+        assert_eq!(names, ["a.etl.zst", "b.ETL", "c.zip"]);
+    }
+}

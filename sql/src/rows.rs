@@ -1,0 +1,494 @@
+//! The tables with rows of traces: processes, requests, samples, as `etw tables` lists them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::array::{
+    ArrayRef, AsArray, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray, UInt32Array,
+};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef, TimeUnit, UInt32Type};
+use datafusion::arrow::error::ArrowError;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, internal_err};
+use datafusion::execution::TaskContext;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
+    SendableRecordBatchStream,
+};
+use etw_analysis::{TraceIndex, row_tables};
+use etw_arrow::ArrowTable;
+use etw_columns::{Column, ColumnType, Table, TableSchema, Value};
+use etw_event::FileTime;
+
+use crate::bases::{Bases, Traces};
+use crate::columns::{Header, dictionary, unix_nanos};
+use crate::condition::{Accepted, Condition};
+use crate::error;
+use crate::events::blocking;
+use crate::source::Source;
+
+/// Batches that wait for the query, of each part.
+const AHEAD: usize = 2;
+/// The table whose name the events of the traces have here.
+const EVENTS: &str = "events";
+const GENERIC_EVENTS: &str = "generic_events";
+/// Column with the number of the row, of tables that others refer to.
+const ROW: &str = "row";
+
+/// Returns the names of all tables with rows, as queries use them.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    row_tables().map(name)
+}
+
+fn name(schema: &'static TableSchema) -> &'static str {
+    match &*schema.name {
+        EVENTS => GENERIC_EVENTS,
+        name => name,
+    }
+}
+
+/// A table with rows of some traces.
+#[derive(Debug)]
+pub(crate) struct RowTable {
+    declared: &'static TableSchema,
+    traces: Arc<Traces>,
+    sources: Vec<Arc<Source>>,
+    schema: SchemaRef,
+    columns: Vec<RowColumn>,
+}
+
+/// A column of a table with rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RowColumn {
+    /// The number of the row.
+    Row,
+    /// A column of the table, by its number.
+    Own(usize),
+    /// The trace.
+    Trace,
+}
+
+impl RowTable {
+    /// Returns the table with a name.
+    pub(crate) fn find(traces: &Arc<Traces>, sources: &[Arc<Source>], wanted: &str) -> Option<RowTable> {
+        let declared = row_tables().find(|schema| name(schema) == wanted)?;
+        let is_referred = row_tables().flat_map(|table| table.columns.iter()).any(|column| {
+            column.table == declared.name
+                || column.column_type == ColumnType::Stack && declared.name == "frames"
+        });
+        let (mut columns, mut fields) = (Vec::new(), Vec::new());
+        if is_referred && declared.column(ROW).is_none() {
+            columns.push(RowColumn::Row);
+            fields.push(with_summary(Field::new(ROW, DataType::UInt32, false), "Number of the row."));
+        }
+        for (number, column) in declared.columns.iter().enumerate() {
+            columns.push(RowColumn::Own(number));
+            fields.push(field(column));
+        }
+        if declared.column(Header::Trace.name()).is_none() {
+            columns.push(RowColumn::Trace);
+            fields.push(Header::Trace.field());
+        }
+        let schema = Arc::new(Schema::new(fields));
+        let (traces, sources) = (traces.clone(), sources.to_vec());
+        Some(RowTable { declared, traces, sources, schema, columns })
+    }
+
+    fn condition(&self, expression: &Expr) -> Option<(usize, Accepted)> {
+        let Condition { column, accepted } = Condition::of(expression)?;
+        let number = self.declared.column(&column)?;
+        let is_number = matches!(
+            self.declared.columns.get(number)?.column_type,
+            ColumnType::U32 | ColumnType::U64 | ColumnType::I64 | ColumnType::Time | ColumnType::Duration
+        );
+        (is_number && matches!(accepted, Accepted::Numbers(_))).then_some((number, accepted))
+    }
+}
+
+fn with_summary(field: Field, summary: &str) -> Field {
+    field.with_metadata(HashMap::from([("summary".to_owned(), summary.to_owned())]))
+}
+
+fn field(column: &Column) -> Field {
+    let data_type = match column.column_type {
+        ColumnType::U64 => DataType::UInt64,
+        // Durations are nanoseconds, as in Parquet, so that they compare with numbers.
+        ColumnType::I64 | ColumnType::Duration => DataType::Int64,
+        ColumnType::F64 => DataType::Float64,
+        ColumnType::Bool => DataType::Boolean,
+        ColumnType::Time => DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
+        ColumnType::Text | ColumnType::Guid => dictionary(),
+        _ => DataType::UInt32,
+    };
+    with_summary(Field::new(&*column.name, data_type, true), &column.summary)
+}
+
+#[async_trait]
+impl TableProvider for RowTable {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        // They select chunks; the query decides about the rows of these.
+        let decided = |filter: &&Expr| match self.condition(filter) {
+            Some(_) => TableProviderFilterPushDown::Inexact,
+            None => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(decided).collect())
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let (schema, columns) = match projection {
+            Some(numbers) => {
+                let columns = numbers.iter().filter_map(|number| self.columns.get(*number).copied());
+                (Arc::new(self.schema.project(numbers)?), columns.collect())
+            }
+            None => (self.schema.clone(), self.columns.clone()),
+        };
+        let conditions: Vec<_> = filters.iter().filter_map(|filter| self.condition(filter)).collect();
+        let (traces, sources, declared) = (self.traces.clone(), self.sources.clone(), self.declared);
+        let threads = state.config().target_partitions();
+        let pieces = blocking(move || pieces(&traces, &sources, declared, &conditions, threads)).await?;
+        if pieces.is_empty() {
+            return Ok(Arc::new(EmptyExec::new(schema)));
+        }
+        Ok(Arc::new(RowScan::new(self.declared, schema, columns, pieces, limit)))
+    }
+}
+
+/// A part of a table: some chunks.
+#[derive(Debug, Clone)]
+struct Piece {
+    name: String,
+    index: Arc<TraceIndex>,
+    bases: Arc<Bases>,
+    chunks: Vec<Range<usize>>,
+    skipped: usize,
+}
+
+/// Divides a table among as many threads, without the chunks in which no row can meet the conditions.
+fn pieces(
+    traces: &Traces,
+    sources: &[Arc<Source>],
+    declared: &TableSchema,
+    conditions: &[(usize, Accepted)],
+    threads: usize,
+) -> anyhow::Result<Vec<Piece>> {
+    let mut pieces = Vec::new();
+    let bases = traces.bases()?;
+    for source in sources {
+        let bases = bases.get(source.number).cloned().unwrap_or_default();
+        let index = source.index()?;
+        let Some(table) = index.index().table(&declared.name) else { continue };
+        let mut wanted = Vec::new();
+        for chunk in 0..table.chunks() {
+            if may_meet(table, chunk, conditions)? {
+                wanted.push(chunk);
+            }
+        }
+        let skipped = table.chunks() - wanted.len();
+        if wanted.is_empty() {
+            pieces.push(Piece {
+                name: source.name.clone(),
+                index: index.clone(),
+                bases: bases.clone(),
+                chunks: Vec::new(),
+                skipped,
+            });
+        }
+        let each = wanted.len().div_ceil(threads.div_ceil(sources.len().max(1))).max(1);
+        for (number, chunks) in wanted.chunks(each).enumerate() {
+            pieces.push(Piece {
+                name: source.name.clone(),
+                index: index.clone(),
+                bases: bases.clone(),
+                chunks: joined(chunks),
+                // Counted once.
+                skipped: if number == 0 { skipped } else { 0 },
+            });
+        }
+    }
+    Ok(pieces)
+}
+
+/// Joins neighbours.
+fn joined(chunks: &[usize]) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for chunk in chunks {
+        match ranges.last_mut() {
+            Some(range) if range.end == *chunk => range.end += 1,
+            _ => ranges.push(*chunk..*chunk + 1),
+        }
+    }
+    ranges
+}
+
+/// Whether a row of a chunk can meet conditions, by its least and greatest values.
+fn may_meet(table: Table<'_>, chunk: usize, conditions: &[(usize, Accepted)]) -> anyhow::Result<bool> {
+    let number = |value: Value, is_end: bool| match value {
+        Value::Integer(value) => Some(value),
+        Value::Time(time) => Some(time_number(time, is_end)),
+        _ => None,
+    };
+    for (column, accepted) in conditions {
+        let Some(statistics) = table.column(*column)?.statistics(chunk) else { continue };
+        match (number(statistics.min, false), number(statistics.max, true)) {
+            (Some(min), Some(max)) if accepted.meets(min, max) => {}
+            (Some(_), Some(_)) => return Ok(false),
+            // All values are missing, which no condition accepts; or they are no numbers.
+            _ if statistics.min == Value::Null => return Ok(false),
+            _ => {}
+        }
+    }
+    Ok(true)
+}
+
+/// Returns a time in nanoseconds, also outside the years that queries know.
+fn time_number(time: FileTime, is_end: bool) -> i128 {
+    match unix_nanos(time) {
+        Some(nanos) => nanos.into(),
+        None if is_end => i128::MAX,
+        None => i128::MIN,
+    }
+}
+
+/// Rows of a table. Each partition is some chunks of one trace.
+#[derive(Debug)]
+struct RowScan {
+    declared: &'static TableSchema,
+    schema: SchemaRef,
+    columns: Vec<RowColumn>,
+    pieces: Vec<Piece>,
+    limit: Option<usize>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl RowScan {
+    fn new(
+        declared: &'static TableSchema,
+        schema: SchemaRef,
+        columns: Vec<RowColumn>,
+        pieces: Vec<Piece>,
+        limit: Option<usize>,
+    ) -> RowScan {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema.clone()),
+            Partitioning::UnknownPartitioning(pieces.len()),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        RowScan {
+            declared,
+            schema,
+            columns,
+            pieces,
+            limit,
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+}
+
+impl DisplayAs for RowScan {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RowScan: table={}, parts={}", name(self.declared), self.pieces.len())?;
+        let names: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
+        write!(f, ", columns=[{}]", names.join(", "))?;
+        if let Some(limit) = self.limit {
+            write!(f, ", limit={limit}")?;
+        }
+        Ok(())
+    }
+}
+
+impl ExecutionPlan for RowScan {
+    fn name(&self) -> &str {
+        "RowScan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.limit
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("tables have no children") }
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("tables have no children") }
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let Some(piece) = self.pieces.get(partition).cloned() else {
+            return internal_err!("there is no part {partition}");
+        };
+        let mut stream = RecordBatchReceiverStreamBuilder::new(self.schema.clone(), AHEAD);
+        let batches = stream.tx();
+        let counter = |name| MetricBuilder::new(&self.metrics).counter(name, partition);
+        counter("chunks_skipped").add(piece.skipped);
+        let chunks = counter("chunks_read");
+        let rows = MetricBuilder::new(&self.metrics).output_rows(partition);
+        let (declared, schema, columns) = (self.declared, self.schema.clone(), self.columns.clone());
+        let mut left = self.limit.unwrap_or(usize::MAX);
+        stream.spawn_blocking(move || {
+            let read = read(declared, &schema, &columns, &piece, &mut |is_new_chunk, batch| {
+                let batch = batch.slice(0, batch.num_rows().min(left));
+                left -= batch.num_rows();
+                chunks.add(usize::from(is_new_chunk));
+                rows.add(batch.num_rows());
+                batches.blocking_send(Ok(batch)).is_ok() && left > 0
+            });
+            read.map_err(error::of_trace)
+        });
+        Ok(stream.build())
+    }
+}
+
+/// Reads chunks, and passes batches to `send` until it returns false.
+fn read(
+    declared: &TableSchema,
+    schema: &SchemaRef,
+    columns: &[RowColumn],
+    piece: &Piece,
+    send: &mut dyn FnMut(bool, RecordBatch) -> bool,
+) -> anyhow::Result<()> {
+    let Some(table) = piece.index.index().table(&declared.name) else { return Ok(()) };
+    let own: Vec<usize> = columns
+        .iter()
+        .filter_map(|column| match column {
+            RowColumn::Own(number) => Some(*number),
+            _ => None,
+        })
+        .collect();
+    let arrow = ArrowTable::with_stack_codes(table, &own)?;
+    let base = piece.bases.of_table(&declared.name);
+    for chunks in &piece.chunks {
+        let mut first = (chunks.start * Table::CHUNK_ROWS) as u32;
+        let mut sizes = (chunks.start..chunks.end).map(|chunk| table.chunk_rows(chunk));
+        if own.is_empty() {
+            // Without columns, batches would have no rows.
+            for rows in sizes {
+                let batch =
+                    batch(schema, columns, &mut std::iter::empty(), rows, (base, first), piece, declared)?;
+                first += rows as u32;
+                if !send(true, batch) {
+                    return Ok(());
+                }
+            }
+            continue;
+        }
+        let mut left = 0;
+        for found in arrow.batches_of(chunks.clone()) {
+            let found = found?;
+            let is_new = left == 0;
+            if is_new {
+                left = sizes.next().unwrap_or(0);
+            }
+            let rows = found.num_rows();
+            left = left.saturating_sub(rows);
+            let mut arrays = found.columns().iter().cloned();
+            let batch = batch(schema, columns, &mut arrays, rows, (base, first), piece, declared)?;
+            first += rows as u32;
+            if !send(is_new, batch) {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns a batch of the wanted columns, of which `own` has those of the table.
+fn batch(
+    schema: &SchemaRef,
+    columns: &[RowColumn],
+    own: &mut dyn Iterator<Item = ArrayRef>,
+    rows: usize,
+    (base, first): (u32, u32),
+    piece: &Piece,
+    declared: &TableSchema,
+) -> anyhow::Result<RecordBatch> {
+    let arrays = columns.iter().map(|column| -> Result<ArrayRef, ArrowError> {
+        match column {
+            RowColumn::Row => {
+                let first = base + first;
+                Ok(Arc::new((first..first + rows as u32).collect::<UInt32Array>()) as ArrayRef)
+            }
+            RowColumn::Trace => {
+                let keys = Int32Array::from(vec![0; rows]);
+                let names = Arc::new(StringArray::from(vec![piece.name.as_str()]));
+                Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, names)?) as ArrayRef)
+            }
+            RowColumn::Own(number) => {
+                let missing = || ArrowError::InvalidArgumentError("a column has no values".to_owned());
+                let array = own.next().ok_or_else(missing)?;
+                let Some(column) = declared.columns.get(*number) else { return Err(missing()) };
+                Ok(match column.column_type {
+                    ColumnType::Duration => cast(&array, &DataType::Int64)?,
+                    ColumnType::Row => moved(array, piece.bases.of_table(&column.table)),
+                    ColumnType::Stack => moved(array, piece.bases.of_stacks()),
+                    _ => array,
+                })
+            }
+        }
+    });
+    let arrays = arrays.collect::<Result<Vec<ArrayRef>, _>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(schema.clone(), arrays, &options)?)
+}
+
+/// Adds to references, so that those of several traces differ.
+fn moved(array: ArrayRef, base: u32) -> ArrayRef {
+    match array.as_primitive_opt::<UInt32Type>() {
+        Some(numbers) if base > 0 => Arc::new(numbers.unary::<_, UInt32Type>(|number| number + base)),
+        _ => array,
+    }
+}

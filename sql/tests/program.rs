@@ -1,0 +1,347 @@
+//! `etw-sql`, run as users run it, on traces that are made here.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use datafusion::arrow::ipc::reader::StreamReader;
+use etw_consumer::testing::EventBuilder;
+use etw_etl::{EtlWriter, WriterOptions};
+use etw_event::{Clock, FileTime};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+/// 2026-01-02T03:04:05Z.
+const START: FileTime = FileTime(134_117_966_450_000_000);
+const EVENTS: u32 = 40_000;
+/// Seconds after which a program is killed.
+const LIMIT: Duration = Duration::from_secs(120);
+const KIND: &str = "\"Microsoft-Windows-Kernel-Process/ProcessStart\"";
+
+/// Writes a trace of starts of processes, one each millisecond, by four processors.
+fn write_trace(path: &Path, events: u32) {
+    let options = WriterOptions::new(Clock::system_time(), 65_536, 4);
+    let mut writer = EtlWriter::new(File::create(path).unwrap(), options).unwrap();
+    for number in 0..events {
+        let record = EventBuilder::built_in("Microsoft-Windows-Kernel-Process", 1, 0)
+            .unwrap()
+            .property("ProcessID", number)
+            .property("ImageName", format!("image{}.exe", number % 10))
+            .process(number % 100, 8)
+            .time(time(number))
+            .pack_incomplete()
+            .unwrap();
+        writer.write((number % 4) as u16, record.as_bytes()).unwrap();
+    }
+    writer.finish(time(events)).unwrap();
+}
+
+fn time(number: u32) -> FileTime {
+    FileTime(START.0 + i64::from(number) * 10_000)
+}
+
+struct Fixture {
+    directory: tempfile::TempDir,
+}
+
+impl Fixture {
+    fn new() -> Fixture {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        write_trace(&directory.path().join("trace.etl"), EVENTS);
+        Fixture { directory }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Runs the program in the directory of the trace.
+    fn run_with(&self, words: &[&str], input: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_etw-sql"));
+        command.args(words).current_dir(self.directory.path());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let id = child.id();
+        let start = Instant::now();
+        let done = std::thread::spawn(move || child.wait_with_output().unwrap());
+        while !done.is_finished() {
+            if start.elapsed() > LIMIT {
+                Command::new("kill").arg(id.to_string()).status().unwrap();
+                panic!("{words:?} took too long");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        done.join().unwrap()
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        self.run_with(words, "")
+    }
+
+    /// Returns the answer of a query as CSV without the names of its columns.
+    fn ask(&self, query: &str) -> String {
+        let output = self.run(&["trace.etl", query, "--format", "csv"]);
+        let (text, error) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success() && error.is_empty(), "{query}: {error}");
+        text.split_once('\n').unwrap().1.trim_end().to_owned()
+    }
+
+    /// Returns the message of a query that fails.
+    fn fail(&self, words: &[&str], status: i32) -> String {
+        let output = self.run(words);
+        assert_eq!(output.status.code(), Some(status), "{words:?}: {}", text(&output.stderr));
+        text(&output.stderr)
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn events_are_counted_selected_and_decoded() {
+    let fixture = Fixture::new();
+    let check = |query: &str, expected: &str| assert_eq!(fixture.ask(query), expected, "{query}");
+    let provider = "'Microsoft-Windows-Kernel-Process'";
+    check(&format!("select count(*) from events where provider = {provider}"), &EVENTS.to_string());
+    check(&format!("select count(*) from {KIND}"), &EVENTS.to_string());
+    check(
+        &format!("select count(*), min(ProcessID), max(ProcessID) from {KIND} where process_id = 7"),
+        "400,7,39907",
+    );
+    check(
+        &format!("select sum(ProcessID) from {KIND}"),
+        &(u64::from(EVENTS) * u64::from(EVENTS - 1) / 2).to_string(),
+    );
+    check(&format!("select count(*) from {KIND} where ImageName = 'image3.exe' and processor = 1"), "2000");
+    check(&format!("select count(distinct ImageName) from {KIND} where processor in (0, 2)"), "5");
+    check(
+        &format!("select ProcessID from {KIND} where time >= '2026-01-02T03:04:15Z' order by time limit 2"),
+        "10000\n10001",
+    );
+    check(
+        &format!(
+            "select count(*) from {KIND} where time >= '2026-01-02T03:04:15Z' and time < '2026-01-02T03:04:15.5Z'"
+        ),
+        "500",
+    );
+    check(&format!("select ProcessID from {KIND} order by time desc limit 1"), "39999");
+    check(&format!("select count(*) from (select * from {KIND} limit 17)"), "17");
+    check("select count(*) from events where time < '1999-01-01T00:00:00Z'", "0");
+    check("select count(*) from events where level = 4 and level = 5", "0");
+    check(&format!("select count(*) from events where provider <> {provider} and id = 1"), "0");
+    check(
+        &format!(
+            "select payload from events where provider = {provider} and process_id = 0 order by time limit 1"
+        ),
+        &fixture.ask(&format!("select payload from events where provider = {provider} limit 1")),
+    );
+    check("select count(*) from damage", "0");
+    check(
+        "select hex(255), ntstatus(3221225506), sid_name('S-1-5-18')",
+        "0xff,STATUS_ACCESS_DENIED,Local System",
+    );
+    let times = "'2026-01-02T03:04:06Z', null, '2026-01-02T03:04:05Z'";
+    check(
+        &format!(
+            "select overlaps({times}, '2026-01-02T03:04:07Z'), overlaps({times}, '2026-01-02T03:04:06Z')"
+        ),
+        "true,false",
+    );
+}
+
+#[test]
+fn what_is_skipped_is_shown() {
+    let fixture = Fixture::new();
+    let plan = |query: &str| fixture.ask(&format!("explain analyze {query}"));
+    let range = plan(&format!(
+        "select sum(ProcessID) from {KIND} where time >= '2026-01-02T03:04:15Z' and time < '2026-01-02T03:04:15.4Z'"
+    ));
+    let count = |text: &str, name: &str| -> u64 {
+        let (_, rest) = text.split_once(&format!("{name}=")).unwrap_or_else(|| panic!("no {name}: {text}"));
+        // `1.2 K` stands for thousands.
+        let number: String = rest.chars().take_while(|c| c.is_ascii_digit()).collect();
+        number.parse().unwrap()
+    };
+    assert!(count(&range, "buffers_skipped") > count(&range, "buffers_in_range"), "{range}");
+    assert!(!range.contains("FilterExec") && !range.contains("SortExec"), "{range}");
+    assert_eq!(count(&range, "events_read"), 400, "{range}");
+    let ordered = plan(&format!("select time from {KIND} where processor = 1 order by time limit 3"));
+    assert!(!ordered.contains("SortExec"), "no sort is needed: {ordered}");
+    let other = plan(&format!("select time from {KIND} where ImageName = 'image1.exe'"));
+    assert!(other.contains("FilterExec"), "the query decides about fields: {other}");
+    let rows = plan("select count(*) from processes where start < '1999-01-01T00:00:00Z'");
+    assert!(rows.contains("chunks_skipped=1"), "{rows}");
+}
+
+#[test]
+fn traces_are_one_database_and_schemas() {
+    let fixture = Fixture::new();
+    write_trace(&fixture.path("other.etl"), 1000);
+    let ask = |words: &[&str]| {
+        let output = fixture.run(words);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let query = format!("select trace, count(*) as n from {KIND} group by trace order by n");
+    assert_eq!(ask(&["*.etl", &query, "--format", "csv"]), "trace,n\nother.etl,1000\ntrace.etl,40000\n");
+    let query =
+        format!("select (select count(*) from after.{KIND}) - (select count(*) from before.{KIND}) as more");
+    let words = ["other.etl", "AS", "before", "trace.etl", "as", "after", &query, "--format", "csv"];
+    assert_eq!(ask(&words), "more\n39000\n");
+    // Numbers of rows are unique, so that they alone join tables.
+    let query = "select count(*), count(distinct p.row) from processes p join threads t on t.process = p.row \
+                 where t.trace <> p.trace";
+    assert_eq!(ask(&["other.etl", "trace.etl", query, "--format", "csv"]).lines().nth(1), Some("0,0"));
+    let query = "select count(*) = count(distinct row) from processes";
+    assert_eq!(ask(&["other.etl", "trace.etl", query, "--format", "csv"]).lines().nth(1), Some("true"));
+    assert!(fixture.fail(&["*.none", "select 1"], 1).contains("no file matches '*.none'"));
+}
+
+#[test]
+fn answers_have_several_formats() {
+    let fixture = Fixture::new();
+    let query = format!(
+        "select ProcessID as id, ImageName as image, null as nothing from {KIND} order by time limit 2"
+    );
+    let ask = |format: &str| {
+        let output = fixture.run(&["trace.etl", &query, "--format", format]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        output.stdout
+    };
+    assert_eq!(text(&ask("csv")), "id,image,nothing\n0,image0.exe,\n1,image1.exe,\n");
+    assert_eq!(
+        text(&ask("json")),
+        "[{\"id\":0,\"image\":\"image0.exe\",\"nothing\":null},{\"id\":1,\"image\":\"image1.exe\",\"nothing\":null}]\n"
+    );
+    assert_eq!(
+        text(&ask("markdown")),
+        "| id | image      | nothing |\n|----|------------|---------|\n| 0  | image0.exe |         |\n\
+         | 1  | image1.exe |         |\n"
+    );
+    assert_eq!(text(&ask("table")).lines().nth(2), Some("0   image0.exe"));
+    let batches: Vec<_> =
+        StreamReader::try_new(&ask("arrow")[..], None).unwrap().map(Result::unwrap).collect();
+    assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 2);
+    let output = fixture.run(&["trace.etl", &query, "-o", "answer.parquet"]);
+    assert!(output.status.success() && output.stdout.is_empty(), "{}", text(&output.stderr));
+    let reader =
+        ParquetRecordBatchReaderBuilder::try_new(File::open(fixture.path("answer.parquet")).unwrap())
+            .unwrap();
+    assert_eq!(reader.build().unwrap().map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 2);
+}
+
+#[test]
+fn scripts_and_views_are_run() {
+    let fixture = Fixture::new();
+    std::fs::write(
+        fixture.path("views.sql"),
+        format!("create view odd as select * from {KIND} where ProcessID % 2 = 1;"),
+    )
+    .unwrap();
+    std::fs::write(
+        fixture.path("script.sql"),
+        "select count(*) as n from odd;\n-- a comment\nselect 2 as two;",
+    )
+    .unwrap();
+    let output = fixture.run(&["trace.etl", "--views", "views.sql", "-f", "script.sql", "--format", "csv"]);
+    assert_eq!(text(&output.stdout), "n\n20000\ntwo\n2\n", "{}", text(&output.stderr));
+    let output = fixture.run_with(&["trace.etl", "--format", "csv"], "select 3 as three");
+    assert_eq!(text(&output.stdout), "three\n3\n", "{}", text(&output.stderr));
+    for view in ["top_processes", "waits", "slow_io", "gc_pauses"] {
+        assert_eq!(fixture.ask(&format!("select count(*) from {view}")), "0", "{view}");
+    }
+    assert_eq!(fixture.ask("select count(*) = (select count(*) from processes) from process_tree"), "true");
+    std::fs::write(fixture.path("bad.sql"), "select 1").unwrap();
+    assert!(fixture.fail(&["trace.etl", "--views", "bad.sql", "select 1"], 1).contains("CREATE VIEW"));
+}
+
+#[test]
+fn errors_show_their_place() {
+    let fixture = Fixture::new();
+    let check = |query: &str, expected: &str| {
+        assert_eq!(fixture.fail(&["trace.etl", query], 1), expected, "{query}");
+    };
+    let text = fixture.fail(&["trace.etl", "select time\nfrom events\nwhere levle = 3"], 1);
+    assert!(text.contains("levle") && text.ends_with("  where levle = 3\n        ^\n"), "{text}");
+    let text = fixture.fail(&["trace.etl", "select count(* from events"], 1);
+    assert!(text.contains("line 1, column 16") && text.ends_with("\n                 ^\n"), "{text}");
+    let text = fixture.fail(&["trace.etl", "select * from \"ProcessStart\""], 1);
+    assert!(text.contains("not found"), "{text}");
+    let text = fixture.fail(&["trace.etl", "select * from evnts"], 1);
+    assert!(text.contains("'etw.traces.evnts' not found"), "{text}");
+    check("select stack_text()", &fixture.fail(&["trace.etl", "select stack_text()"], 1));
+    let text = fixture.fail(&["trace.etl", "select x from events", "--format", "arrow"], 1);
+    assert_eq!(text.lines().count(), 1, "{text}");
+    let text = fixture.fail(&["none.etl", "select 1"], 1);
+    assert!(text.contains("none.etl") && text.lines().count() == 1, "{text}");
+    assert!(fixture.fail(&["select 1"], 2).contains("no trace"));
+    // Deep expressions neither crash nor hang.
+    let sum = format!("select {}1 as n", "1 + ".repeat(2000));
+    assert_eq!(fixture.ask(&sum), "2001");
+    let nested = format!("select {}1{}", "(".repeat(3000), ")".repeat(3000));
+    assert!(fixture.fail(&["trace.etl", &nested], 1).contains("recursion"));
+}
+
+#[test]
+fn statements_that_write_must_be_allowed() {
+    let fixture = Fixture::new();
+    for query in [
+        "create table t as select 1",
+        "create view t as select 1",
+        "drop view waits",
+        "insert into events select * from events",
+        "copy (select 1 as a) to 'x.csv'",
+        "create external table t stored as csv location 'views.sql'",
+    ] {
+        let text = fixture.fail(&["trace.etl", query], 1);
+        assert!(text.contains("--allow-write") && text.lines().count() == 1, "{query}: {text}");
+    }
+    assert!(!fixture.path("x.csv").exists());
+    let text = fixture.fail(&["trace.etl", "select * from 'trace.etl'"], 1);
+    assert!(text.contains("not found"), "{text}");
+    let script = "create table t as select 1 as a; select a from t;";
+    let output = fixture.run(&["trace.etl", "--allow-write", "--format", "csv", script]);
+    assert_eq!(text_of(&output), "a\n1\n");
+    let output =
+        fixture.run(&["trace.etl", "--allow-write", "--format", "csv", "copy (select 1 as a) to 'x.csv'"]);
+    assert_eq!(text_of(&output), "count\n1\n");
+    assert!(fixture.path("x.csv").exists());
+}
+
+fn text_of(output: &Output) -> String {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn a_damaged_trace_gives_its_intact_rows() {
+    let fixture = Fixture::new();
+    let mut bytes = std::fs::read(fixture.path("trace.etl")).unwrap();
+    // The size of a record in the fifth buffer.
+    bytes[5 * 65_536 + 0x48..5 * 65_536 + 0x4C].fill(0xFF);
+    bytes.truncate(bytes.len() - 1000);
+    std::fs::write(fixture.path("damaged.etl"), &bytes).unwrap();
+    let ask = |query: &str| fixture.run(&["damaged.etl", query, "--format", "csv"]);
+    let output = ask(&format!("select count(*) as n from {KIND}"));
+    let count: u32 = text_of(&output).lines().nth(1).unwrap().parse().unwrap();
+    assert!(count > EVENTS / 2 && count < EVENTS, "{count}");
+    let note = text(&output.stderr);
+    assert!(note.contains("damaged places") && note.lines().count() == 1, "{note}");
+    let places: u32 =
+        text_of(&ask("select count(*) as n from damage")).lines().nth(1).unwrap().parse().unwrap();
+    assert!(places > 0);
+}
+
+#[test]
+fn large_groups_use_temporary_files() {
+    let fixture = Fixture::new();
+    let query = "select a.row, b.row, count(*) as n from processes a cross join processes b where a.row < 30 \
+                 group by a.row, b.row order by n, a.row, b.row limit 1";
+    let output = fixture.run(&["trace.etl", query, "--memory", "32", "--format", "csv"]);
+    assert_eq!(text_of(&output).lines().count(), 2);
+}

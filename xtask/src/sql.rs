@@ -1,0 +1,123 @@
+//! Builds `etw-sql`, the program of the workspace `sql`, runs its tests, and compares its answers with those of DuckDB.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use etw_testkit::problems::Problem;
+use openetw::Trace;
+use openetw::tables::EventKinds;
+use serde_json::Value as Json;
+
+use crate::bench::{Peer, python};
+use crate::shell::{self, cargo, is_ci, output, root, target_dir};
+
+/// Traces of Windows with many kinds of tables.
+const TRACES: [&str; 5] = [
+    "microsoft-perfview/net.4.5.2.x64.etl",
+    "airbus-cert-etl-parser/ShutdownPerfDiagLogger.etl",
+    "mikesart-gpuvis/wintracecmd.etl.zst",
+    "microsoft-Tx/KernelNetwork.etl",
+    "microsoft-perfview/diaghub/diaghub.kernel.1.etl",
+];
+/// Kinds of events that queries name.
+const KINDS: [&str; 4] = ["Thread/CSwitch", "DiskIo/Read", "Process/DCStart", "Image/DCStart"];
+/// Least number of queries that have rows on one of the traces.
+const ANSWERED: usize = 50;
+
+/// Runs the checks and tests, and compares with DuckDB if it is installed.
+pub(crate) fn check() -> Result<()> {
+    shell::run(&mut cargo_in_sql(&["fmt", "--check"]))?;
+    // With the target directory and the profile of the workspace, packages of the same versions and features are compiled
+    // once.
+    let mut test = cargo_in_sql(&["test", "--locked", "--quiet"]);
+    shell::run(shell::with_clippy(&mut test)?)?;
+    match Peer::missing() {
+        Some(missing) if is_ci() => bail!("{missing}"),
+        Some(missing) => {
+            eprintln!("skipped the comparison with DuckDB: {missing}");
+            Ok(())
+        }
+        None => compare(),
+    }
+}
+
+fn cargo_in_sql(arguments: &[&str]) -> Command {
+    let mut command = cargo(arguments);
+    command.current_dir(root().join("sql"));
+    command.env("CARGO_TARGET_DIR", std::path::absolute(target_dir()).unwrap_or_else(|_| target_dir()));
+    command
+}
+
+/// Compares the answers to the queries of `sql/tests/queries.sql`.
+fn compare() -> Result<()> {
+    let Some(data) = etw_testkit::data::data_dir() else {
+        eprintln!("skipped the comparison with DuckDB: no real traces");
+        return Ok(());
+    };
+    let (mut differences, mut answered) = (0, BTreeSet::new());
+    let directory = target_dir().join("peers/queries");
+    fs::create_dir_all(&directory)?;
+    let mut traces: Vec<(&str, PathBuf)> = Vec::new();
+    for (name, problem) in Problem::ALL {
+        let file = directory.join(format!("{name}.etl"));
+        fs::write(&file, problem.bytes()?)?;
+        traces.push((name, file));
+    }
+    traces.extend(TRACES.iter().map(|name| (*name, data.join("etl").join(name))));
+    for (number, (name, trace)) in traces.iter().enumerate() {
+        let folder = directory.join(number.to_string());
+        export(trace, &folder).with_context(|| (*name).to_owned())?;
+        let mut command = Command::new(python());
+        command.arg(root().join("bench/peers/queries.py"));
+        command.arg(built("etw-sql")?).arg(trace).arg(&folder).arg(root().join("sql/tests/queries.sql"));
+        let text = output(&mut command)?;
+        let found: Json = serde_json::from_str(&text).with_context(|| format!("no JSON: {text}"))?;
+        for difference in found["differences"].as_array().into_iter().flatten() {
+            eprintln!("queries: {name}: {difference}");
+            differences += 1;
+        }
+        answered.extend(found["some"].as_array().into_iter().flatten().filter_map(Json::as_u64));
+        eprintln!("queries: {name}: {} queries with {} rows", found["queries"], found["rows"]);
+    }
+    eprintln!("queries: {} have rows on one of the traces", answered.len());
+    if differences > 0 {
+        bail!("{differences} answers differ from those of DuckDB");
+    }
+    if answered.len() < ANSWERED {
+        bail!("only {} queries have rows", answered.len());
+    }
+    Ok(())
+}
+
+/// Writes the tables of a trace, and those of kinds of its events, as Parquet files.
+fn export(trace: &Path, folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    let mut kinds = EventKinds::default();
+    Trace::open_file(trace)?.for_each_layout(|event| kinds.add(event))?;
+    let mut command = Command::new(built("etw")?);
+    command.arg("export").arg(trace).arg("-o").arg(folder).args(["--format", "parquet"]);
+    command.args(["--table", "all"]);
+    output(&mut command)?;
+    for kind in KINDS.iter().filter(|kind| kinds.find(kind).is_some()) {
+        let file = folder.join(format!("{kind}.parquet"));
+        fs::create_dir_all(file.parent().unwrap_or(folder))?;
+        let mut command = Command::new(built("etw")?);
+        command.arg("export").arg(trace).arg("-o").arg(file).args(["--table", kind]);
+        output(&mut command)?;
+    }
+    Ok(())
+}
+
+/// Returns a program in the directory of this one.
+fn built(name: &str) -> Result<PathBuf> {
+    let program = std::env::current_exe()?.with_file_name(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    if !program.is_file() {
+        bail!("{} is not built", program.display());
+    }
+    Ok(program)
+}
