@@ -292,7 +292,7 @@ fn chosen_fields_are_columns() {
             compared += 1;
         }
     }
-    assert!(compared > 10, "{compared}");
+    assert!(compared > 5, "{compared}");
     let mut one = columns.builder(&[3]);
     with_event(&payload, Some(&schema), |event| one.put(event));
     assert_eq!(one.take().unwrap()[0], arrays[3].slice(0, 1));
