@@ -41,6 +41,8 @@ const CHECKS: &[Check] = &[
     #[cfg(target_os = "linux")]
     ("public API", crate::api::check),
     ("examples in the documentation", || shell::run(&mut cargo(["test", "--workspace", "--doc", "--quiet"]))),
+    // The tests of the viewer and of the Python package use what this builds.
+    ("SQL", sql::check),
     ("tests", || shell::run(&mut cargo(["nextest", "run", "--workspace"]))),
     ("big-endian", systems::test_big_endian),
     #[cfg(target_os = "linux")]
@@ -49,7 +51,6 @@ const CHECKS: &[Check] = &[
     #[cfg(target_os = "linux")]
     ("killed writers, some rounds", crate::torture::short),
     ("independent readers", peers::compare),
-    ("SQL", sql::check),
     ("Python package", python::check),
     #[cfg(target_os = "linux")]
     ("Windows programs under Wine", crate::wine::check),

@@ -45,6 +45,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let test = |more: &[&str]| {
         let mut test = Command::new(&python);
         test.args(["-m", "pytest", "--quiet"]).args(more).args(&options.pytest).current_dir(package());
+        test.env("OPENETW_SQL", std::path::absolute(target_dir().join("debug/etw-sql"))?);
         shell::run(&mut test)
     };
     // Tests record real kernels and clocks beside other programs: what failed runs again, once.

@@ -12,7 +12,7 @@ import openetw
 @pytest.fixture
 def program():
     found = os.environ.get("OPENETW_SQL") or shutil.which("etw-sql")
-    if not found:
+    if not found or not os.path.exists(found):
         pytest.skip("no program etw-sql (OPENETW_SQL names it)")
     return found
 
