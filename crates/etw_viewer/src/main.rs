@@ -160,6 +160,7 @@ fn run(mut args: Args) -> Result<()> {
         symbols,
         index,
         is_live: args.live,
+        sql_program: None,
         presets: args.presets_dir.or_else(presets_directory),
         profiles: args.profile,
     };

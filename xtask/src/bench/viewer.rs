@@ -119,7 +119,7 @@ fn frames(viewer: &Path, browser: &mut Browser) -> Result<Option<Row>> {
     let Some(traces) = data::traces() else { return Ok(None) };
     let Some(trace) = traces.into_iter().find(|trace| trace.name == LANES) else { return Ok(None) };
     let server = Server::start(viewer, &trace.path)?;
-    browser.resize(1280, TALL);
+    browser.resize((1280, TALL), 1.0);
     browser.open(&server.url);
     wait(browser, COMPLETE)?;
     browser.value("document.querySelectorAll('.lanes .more').forEach((one) => one.textContent !== 'fewer' && one.click())");

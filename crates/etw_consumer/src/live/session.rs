@@ -77,7 +77,7 @@ impl Data {
     }
 }
 
-impl Awaited for Session {
+impl Awaited<Channel> for Session {
     fn channel(&mut self) -> &mut Channel {
         &mut self.channel
     }

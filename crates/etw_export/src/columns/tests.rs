@@ -295,7 +295,7 @@ fn chosen_fields_are_columns() {
     assert!(compared > 5, "{compared}");
     let mut one = columns.builder(&[3]);
     with_event(&payload, Some(&schema), |event| one.put(event));
-    assert_eq!(one.take().unwrap()[0], arrays[3].slice(0, 1));
+    assert_eq!(&one.take().unwrap()[0], &arrays[3].slice(0, 1));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use etw_buffer::ring::{Entry, RingError};
 
 use super::super::SessionError;
-use super::Awaited;
+use super::awaited::Awaited;
 
 /// The connection to a session, which this system does not support.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Waiter {
         match channel.0 {}
     }
 
-    pub(crate) fn wait(&mut self, sessions: &mut [impl Awaited], longest: Duration) {
+    pub(crate) fn wait(&mut self, sessions: &mut [impl Awaited<Channel>], longest: Duration) {
         match sessions.first_mut() {
             Some(session) => match session.channel().0 {},
             None => std::thread::sleep(longest),

@@ -12,7 +12,7 @@ use etw_sys::poll::{Interest, Poller};
 use etw_sys::{EventFd, SharedWords};
 
 use super::super::SessionError;
-use super::Awaited;
+use super::awaited::Awaited;
 
 /// Timeout for a host to open a session.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
@@ -219,7 +219,7 @@ impl Waiter {
     }
 
     /// Blocks until a session has sent something or has ended, or until `longest` has passed.
-    pub(crate) fn wait(&mut self, sessions: &mut [impl Awaited], longest: Duration) {
+    pub(crate) fn wait(&mut self, sessions: &mut [impl Awaited<Channel>], longest: Duration) {
         let mut asleep = true;
         for session in sessions.iter_mut() {
             asleep &= session.is_at_end() || session.channel().ring.sleeps();

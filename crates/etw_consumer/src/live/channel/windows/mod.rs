@@ -21,7 +21,7 @@ use etw_sys::session::{self, Action};
 
 use super::super::SessionError;
 use super::super::now::now;
-use super::Awaited;
+use super::awaited::Awaited;
 use batches::{Batches, Receiver, watermark};
 
 /// Limit for bytes that were taken from Windows and not delivered.
@@ -282,7 +282,7 @@ impl Waiter {
     }
 
     /// Blocks until a session has delivered something or has ended, or until `longest` has passed.
-    pub(crate) fn wait(&mut self, sessions: &mut [impl Awaited], longest: Duration) {
+    pub(crate) fn wait(&mut self, sessions: &mut [impl Awaited<Channel>], longest: Duration) {
         let is_raised = lock(&self.signal.is_raised);
         let waited = self.signal.changed.wait_timeout_while(is_raised, longest, |is_raised| !*is_raised);
         let (mut is_raised, _) = waited.unwrap_or_else(PoisonError::into_inner);
