@@ -46,6 +46,7 @@ mod write;
 #[cfg(target_os = "linux")]
 pub use attach::join_private_host;
 pub use builder::EventBuilder;
+#[cfg(target_os = "linux")]
 #[doc(hidden)]
 pub use connection::within_callback;
 pub use control::{Control, ControlCode};

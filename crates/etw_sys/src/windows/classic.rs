@@ -113,9 +113,10 @@ unsafe extern "system" fn callback(
     // SAFETY: `register` passed a reference of this type, which is valid forever.
     let classic = unsafe { &*context.cast::<Classic>() };
     match request {
-        // SAFETY: the buffer is that of an enable request.
         WMI_ENABLE_EVENTS => {
-            classic.session.store(unsafe { GetTraceLoggerHandle(buffer) }, Ordering::Release)
+            // SAFETY: the buffer is that of an enable request.
+            let session = unsafe { GetTraceLoggerHandle(buffer) };
+            classic.session.store(session, Ordering::Release);
         }
         WMI_DISABLE_EVENTS => classic.session.store(0, Ordering::Release),
         _ => {}
