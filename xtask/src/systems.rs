@@ -10,7 +10,6 @@ use crate::shell::{self, cargo};
 /// Systems that are only checked, not run; this needs no C libraries of dependencies.
 const TARGETS: &[&str] = &[
     "x86_64-pc-windows-gnu",
-    "x86_64-pc-windows-msvc",
     "aarch64-pc-windows-msvc",
     "aarch64-apple-darwin",
     "aarch64-unknown-linux-gnu",
