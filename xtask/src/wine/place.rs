@@ -45,6 +45,9 @@ impl Place {
                 .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
                 .env("WINEDEBUG", "-all");
             output_within(&mut boot, MINUTES_2)?;
+            // Wine's server writes the registry when it ends, some seconds after its last program.
+            let mut server = Command::new("wineserver");
+            output_within(server.arg("-w").env("WINEPREFIX", &prefix), MINUTES_2)?;
         }
         let place = Place { prefix, etw, programs };
         output(Command::new(&place.etw).args(["wine", "install"]).arg(&place.prefix))?;
