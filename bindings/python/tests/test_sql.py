@@ -26,8 +26,8 @@ def test_answers_are_those_of_tables(net, program):
 
 
 def test_an_empty_answer_has_its_columns(net, program):
-    answer = openetw.sql("select time, pid from events where false", net, program=program)
-    assert answer.column_names == ["time", "pid"]
+    answer = openetw.sql("select time, process_id from events where false", net, program=program)
+    assert answer.column_names == ["time", "process_id"]
     assert len(answer) == 0
 
 

@@ -25,8 +25,9 @@ def sql(statement: str, *files: _Path, program: _Path = "etw-sql") -> Table:
     with tempfile.TemporaryDirectory(prefix="openetw-sql-") as directory:
         answer = os.path.join(directory, "answer.arrows")
         # Paths that start with a dash are no options.
-        paths = [os.path.join(".", path) if os.fspath(path).startswith("-") else path for path in files]
-        command = [os.fspath(program), "--format", "arrow", "-o", answer, "-f", "-", *map(os.fspath, paths)]
+        paths = [os.fspath(path) for path in files]
+        paths = [os.path.join(".", path) if path.startswith("-") else path for path in paths]
+        command = [os.fspath(program), "--format", "arrow", "-o", answer, "-f", "-", *paths]
         try:
             done = subprocess.run(command, input=statement.encode(), stderr=subprocess.PIPE)
         except OSError as error:

@@ -124,7 +124,7 @@ impl Link {
         })
     }
 
-    fn check(&self) -> PyResult<()> {
+    pub(super) fn check(&self) -> PyResult<()> {
         fork::check(self.process, "the session")
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use openetw::kernel::{EnableFlags, StackWalks};
 use openetw::session::{
-    EnableBuilder, Instance, LogFileMode, SessionBuilder, SessionClock, SessionStatus as Native,
+    EnableBuilder, ErrorKind, Instance, LogFileMode, SessionBuilder, SessionClock, SessionStatus as Native,
 };
 use openetw::{EventFilter, ProviderSpec, Schemas, StatisticsHandle, TraceBuilder};
 use pyo3::exceptions::PyRuntimeWarning;
