@@ -115,9 +115,9 @@ fn statements_of_tables_give_what_the_tables_show() {
     assert_eq!(answered, shown);
     page.click_on("[...document.querySelectorAll('.sql button')].find((one) => one.textContent === 'Chart')");
     page.wait("document.querySelector('.chart svg rect')");
-    // An error names its place.
+    page.check();
+    // An error names its place. The browser reports the status of the answer.
     page.browser.value("{ const area = document.querySelector('.sql textarea'); area.value = 'select nothing from disk'; area.dispatchEvent(new Event('input', { bubbles: true })); }");
     page.click_on("document.querySelector('.sql .run')");
     page.wait("document.querySelector('.sql .problem')?.textContent.includes('line 1')");
-    page.check();
 }
