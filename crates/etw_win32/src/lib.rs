@@ -1,6 +1,6 @@
 //! ETW's functions for Windows programs under Wine: a library that Wine loads as a DLL.
 //!
-//! It is an ELF library with the headers of a DLL ([`image`]): Wine maps it into a Windows process, where its functions
+//! It is an ELF library with the headers of a DLL (module `image`): Wine maps it into a Windows process, where its functions
 //! have the calling convention of Windows and run on the threads of the program. They call those of `etw_capi`, so a
 //! Windows program uses the same runtime as a Linux program, and both share sessions.
 //!
