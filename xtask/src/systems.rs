@@ -22,8 +22,11 @@ const BIG_ENDIAN: &str = "s390x-unknown-linux-gnu";
 /// Its linker, and the emulator with the directory of its C library, as named by Debian.
 const BIG_ENDIAN_LINKER: &str = "s390x-linux-gnu-gcc";
 const BIG_ENDIAN_RUNNER: [&str; 3] = ["qemu-s390x-static", "-L", "/usr/s390x-linux-gnu"];
-/// Crates that must read and write the same bytes on every processor.
-const FORMATS: [&str; 3] = ["etw_event", "etw_etl", "etw_schema"];
+/// The crate whose tests run there. Those of the other formats need the testing kit, whose system calls have no names for
+/// that processor in stable Rust (`syscalls`).
+const TESTED: &str = "etw_event";
+/// Crates that must read and write the same bytes on every processor, and compile there.
+const FORMATS: [&str; 2] = ["etw_etl", "etw_schema"];
 /// Development tools, which run only on Linux.
 const DEVELOPMENT: &[&str] = &["xtask", "etw_testkit"];
 
@@ -76,7 +79,7 @@ fn is_there(target: &str) -> Result<bool> {
     Ok(is_installed)
 }
 
-/// Runs the unit tests of the format crates on a big-endian processor; skipped, with the reason, if not possible.
+/// Compiles the format crates for a big-endian processor, and runs the unit tests of one; skipped, with the reason, if not possible.
 pub(crate) fn test_big_endian() -> Result<()> {
     let skipped = |what: &str| eprintln!("skipped: {what}");
     if !is_installed(BIG_ENDIAN)? {
@@ -91,10 +94,12 @@ pub(crate) fn test_big_endian() -> Result<()> {
             return Ok(());
         }
     }
-    let mut test = cargo(["test", "--quiet", "--lib", "--target", BIG_ENDIAN]);
+    let mut check = cargo(["check", "--quiet", "--lib", "--target", BIG_ENDIAN]);
     for package in FORMATS {
-        test.args(["--package", package]);
+        check.args(["--package", package]);
     }
+    shell::run(&mut check)?;
+    let mut test = cargo(["test", "--quiet", "--lib", "--target", BIG_ENDIAN, "--package", TESTED]);
     test.env("CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_LINKER", BIG_ENDIAN_LINKER);
     test.env("CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_RUNNER", BIG_ENDIAN_RUNNER.join(" "));
     shell::run(&mut test)
