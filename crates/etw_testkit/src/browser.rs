@@ -255,7 +255,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // A browser that is told to end takes its helpers with it; they would write to the folder while it is removed.
+        // A browser that closes ends its child processes, which would otherwise write to the folder while it is removed.
         let close = json!({"id": self.next, "method": "Browser.close"});
         let _told = self.requests.write_all(format!("{close}\0").as_bytes());
         let end = Instant::now() + FAREWELL;

@@ -1,4 +1,4 @@
-//! SQL that a person writes in the page: the program `etw-sql` answers it, over the files that are opened.
+//! Runs SQL statements of the page over the opened files, with the program `etw-sql`.
 
 use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};

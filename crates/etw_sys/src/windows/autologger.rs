@@ -125,7 +125,7 @@ impl Key {
         Ok(Key(key))
     }
 
-    /// Opens a key below this one; `None` if there is none.
+    /// Opens a key below this one, or returns `None` if it does not exist.
     ///
     /// # Errors
     ///
@@ -187,7 +187,7 @@ impl Key {
         Ok(names)
     }
 
-    /// Returns a value; `None` if there is none, or one of another type than those of [`Value`].
+    /// Returns a value, or `None` if it does not exist or its type is not one of [`Value`].
     ///
     /// # Errors
     ///

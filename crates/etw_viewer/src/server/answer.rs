@@ -82,7 +82,7 @@ pub(super) async fn blocking<R: IntoResponse + Send + 'static>(
     finished(tokio::task::spawn_blocking(move || compute(&shared)).await)
 }
 
-/// Returns the answer of a thread, or why there is none.
+/// Returns what a thread answered, or its error.
 pub(super) fn finished<R: IntoResponse>(computed: Result<Result<R>, JoinError>) -> Response {
     match computed {
         Ok(Ok(body)) => body.into_response(),

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use super::Told;
 
-/// Who is told of Ctrl-C now: of several recordings of one process the last.
+/// What Ctrl-C stops now; with several recordings in one process, the last one.
 static LISTENER: Mutex<Option<Sender<Told>>> = Mutex::new(None);
 
 /// Starts to listen for Ctrl-C.

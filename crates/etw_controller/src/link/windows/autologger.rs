@@ -29,7 +29,7 @@ impl Autologger {
         autologger::names().map_err(|error| refused("the autologgers", "cannot be listed", &error))
     }
 
-    /// Returns an autologger; `None` if there is none of this name.
+    /// Returns an autologger, or `None` if no autologger has this name.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl Autologger {
     ///
     /// # Errors
     ///
-    /// Fails without the rights of an administrator, and if there is none of this name.
+    /// Fails without the rights of an administrator, and if no autologger has this name.
     pub fn remove(name: &str) -> Result<(), ControllerError> {
         let remove = || match autologger::open(name)? {
             Some(_) => autologger::remove(name),
