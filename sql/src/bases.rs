@@ -5,19 +5,25 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use etw_analysis::row_tables;
+use serde::{Deserialize, Serialize};
 
 use crate::source::{Once, Source, once};
 
 /// All traces of a database.
 #[derive(Debug, Default)]
 pub(crate) struct Traces {
-    pub(crate) sources: Vec<Arc<Source>>,
+    pub(crate) sources: Vec<Source>,
     bases: Once<Vec<Arc<Bases>>>,
 }
 
 impl Traces {
-    pub(crate) fn new(sources: Vec<Arc<Source>>) -> Traces {
+    pub(crate) fn new(sources: Vec<Source>) -> Traces {
         Traces { sources, bases: Once::new() }
+    }
+
+    /// Returns traces of which another process has found what is added to their numbers.
+    pub(crate) fn with_bases(sources: Vec<Source>, bases: Vec<Arc<Bases>>) -> Traces {
+        Traces { sources, bases: Once::from(Ok(bases)) }
     }
 
     /// Returns what is added to the numbers of each trace. Reads the tables of all but the last.
@@ -32,15 +38,15 @@ impl Traces {
 }
 
 /// What is added to the numbers of one trace: how many the traces before it have.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Bases {
-    tables: HashMap<&'static str, u32>,
+    tables: HashMap<String, u32>,
     stacks: u32,
 }
 
 impl Bases {
     /// Returns those of each trace. The first one's are 0, so one trace alone needs no other.
-    fn of(sources: &[Arc<Source>]) -> Result<Vec<Arc<Bases>>> {
+    fn of(sources: &[Source]) -> Result<Vec<Arc<Bases>>> {
         let mut bases = Bases::default();
         let mut all = Vec::with_capacity(sources.len());
         for source in sources {
@@ -51,12 +57,17 @@ impl Bases {
             let index = source.index()?.index();
             for table in row_tables() {
                 let rows = index.table(&table.name).map_or(0, |table| table.rows());
-                let base = bases.tables.entry(&table.name).or_default();
+                let base = bases.tables.entry(table.name.to_string()).or_default();
                 *base = sum(*base, rows)?;
             }
             bases.stacks = sum(bases.stacks, index.stacks()?.len() as u64)?;
         }
         Ok(all)
+    }
+
+    /// Returns those of stacks and of one table only.
+    pub(crate) fn only(&self, table: &str) -> Bases {
+        Bases { tables: HashMap::from([(table.to_owned(), self.of_table(table))]), stacks: self.stacks }
     }
 
     /// Returns what is added to the numbers of a table's rows.

@@ -6,28 +6,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::common::{Result, exec_err};
+use etw_analysis::EventTable;
 
 use crate::bases::Traces;
-use crate::damage::DamageTable;
+use crate::damage::{self, DamageTable};
 use crate::events::{EventsTable, blocking};
 use crate::rows::{self, RowTable};
 use crate::source::Source;
 
-/// Names of tables that are neither tables with rows nor of a kind of events.
+/// Name of the table of all events.
 const EVENTS: &str = "events";
-const DAMAGE: &str = "damage";
 
 /// The tables of some traces of a database.
 #[derive(Debug)]
 pub(crate) struct TraceTables {
     traces: Arc<Traces>,
-    sources: Vec<Arc<Source>>,
+    sources: Vec<Source>,
     /// Views, and tables of kinds that were found.
     known: Mutex<BTreeMap<String, Arc<dyn TableProvider>>>,
 }
 
 impl TraceTables {
-    pub(crate) fn new(traces: &Arc<Traces>, sources: Vec<Arc<Source>>) -> TraceTables {
+    pub(crate) fn new(traces: &Arc<Traces>, sources: Vec<Source>) -> TraceTables {
         TraceTables { traces: traces.clone(), sources, known: Mutex::default() }
     }
 
@@ -42,26 +42,33 @@ impl TraceTables {
         }
         match name {
             EVENTS => Some(Arc::new(EventsTable::all(&self.sources))),
-            DAMAGE => Some(Arc::new(DamageTable::new(&self.sources))),
+            damage::NAME => Some(Arc::new(DamageTable::new(&self.sources))),
             _ => Some(Arc::new(RowTable::find(&self.traces, &self.sources, name)?)),
         }
     }
 
-    /// Returns the names of the kinds of events. A trace that cannot be read has none; queries of it report the error.
-    fn kinds(&self) -> Vec<String> {
-        let kinds = self.sources.iter().filter_map(|source| source.kinds().ok()).flatten();
-        kinds.map(|kind| kind.schema().name.to_string()).collect()
+    /// Returns the names of all tables whose names are known without reading much.
+    pub(crate) fn near_names(&self) -> Vec<String> {
+        self.names(|source| source.near_kinds())
+    }
+
+    /// Returns the names of tables, with those of the kinds of events that `kinds` returns.
+    fn names<'s>(&'s self, kinds: impl Fn(&'s Source) -> Option<&'s [EventTable]>) -> Vec<String> {
+        let told = [EVENTS, damage::NAME].into_iter().chain(rows::names()).map(str::to_owned);
+        let kinds =
+            self.sources.iter().filter_map(kinds).flatten().map(|kind| kind.schema().name.to_string());
+        let mut names: Vec<String> = told.chain(self.known().keys().cloned()).chain(kinds).collect();
+        names.sort();
+        names.dedup();
+        names
     }
 }
 
 #[async_trait]
 impl SchemaProvider for TraceTables {
     fn table_names(&self) -> Vec<String> {
-        let told = [EVENTS, DAMAGE].into_iter().chain(rows::names()).map(str::to_owned);
-        let mut names: Vec<String> = told.chain(self.known().keys().cloned()).chain(self.kinds()).collect();
-        names.sort();
-        names.dedup();
-        names
+        // A trace that cannot be read has no kinds of events; queries of it report the error.
+        self.names(|source| source.kinds().ok())
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {

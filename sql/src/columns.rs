@@ -14,12 +14,13 @@ use etw_event::{FileTime, Guid, Record};
 use etw_export::columns::{EventColumns, EventColumnsBuilder};
 use etw_export::{JsonWriter, Options};
 use etw_schema::{Event, EventSchema};
+use serde::{Deserialize, Serialize};
 
 /// Limit of remembered names of kinds of events.
 const MAX_NAMES: usize = 1 << 16;
 
 /// A column of the header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Header {
     Time,
     Provider,
@@ -280,7 +281,7 @@ impl Names {
 }
 
 /// A column that is wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Wanted {
     Header(Header),
     /// A field, by its number among the fields of the table.

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator, expr::InList};
+use serde::{Deserialize, Serialize};
 
 /// The values of one column that a condition accepts. A missing value is never accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Accepted {
     /// Whole numbers, and times in nanoseconds since 1970: ranges with both ends, in ascending order, apart from each other.
     Numbers(Vec<(i128, i128)>),

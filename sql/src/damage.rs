@@ -1,27 +1,31 @@
 //! The table `damage`: what of the traces cannot be read.
 
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::array::{RecordBatch, StringArray, UInt64Array};
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::catalog::{MemTable, Session, TableProvider};
+use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::events::blocking;
+use crate::scan::{Reading, Run, Scan};
 use crate::source::Source;
+
+/// Name of the table.
+pub(crate) const NAME: &str = "damage";
 
 /// One row for each damaged place. The traces are read for it.
 #[derive(Debug)]
 pub(crate) struct DamageTable {
-    sources: Vec<Arc<Source>>,
+    sources: Vec<Source>,
     schema: SchemaRef,
 }
 
 impl DamageTable {
-    pub(crate) fn new(sources: &[Arc<Source>]) -> DamageTable {
+    pub(crate) fn new(sources: &[Source]) -> DamageTable {
         let field = |name: &str, data_type, is_nullable, summary: &str| {
             let summary = [("summary".to_owned(), summary.to_owned())];
             Field::new(name, data_type, is_nullable).with_metadata(summary.into())
@@ -47,40 +51,63 @@ impl TableProvider for DamageTable {
 
     async fn scan(
         &self,
-        state: &dyn Session,
+        _: &dyn Session,
         projection: Option<&Vec<usize>>,
-        filters: &[Expr],
+        _: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let (sources, schema) = (self.sources.clone(), self.schema.clone());
-        let rows = blocking(move || rows(&sources, schema)).await?;
-        let table = MemTable::try_new(self.schema.clone(), vec![vec![rows]])?;
-        table.scan(state, projection, filters, limit).await
+        let columns: Vec<usize> =
+            projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect());
+        let schema = Arc::new(self.schema.project(&columns)?);
+        let reading = Arc::new(DamageReading { columns });
+        Ok(Arc::new(Scan::new(NAME, schema, reading, self.sources.clone(), limit)))
     }
 }
 
-fn rows(sources: &[Arc<Source>], schema: SchemaRef) -> anyhow::Result<RecordBatch> {
-    let (mut names, mut offsets, mut texts) = (Vec::new(), Vec::new(), Vec::new());
-    for source in sources {
+/// What is read of the damaged places of a trace.
+#[derive(Debug)]
+pub(crate) struct DamageReading {
+    pub(crate) columns: Vec<usize>,
+}
+
+impl Reading for DamageReading {
+    type Piece = Source;
+    const NAME: &'static str = "DamageScan";
+
+    fn source(piece: &Source) -> &Source {
+        piece
+    }
+
+    fn describe(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+
+    fn read(&self, source: &Source, run: &mut Run) -> anyhow::Result<()> {
         let mut trace = source.scanned()?.range(None, None);
         trace.for_each_record(|_| {})?;
         let statistics = trace.statistics();
+        let (mut offsets, mut texts) = (Vec::new(), Vec::new());
         for (_, damage) in &statistics.damage {
-            names.push(source.name.as_str());
             offsets.push(Some(damage.offset));
             texts.push(damage.kind.to_string());
         }
         let more = statistics.damage_count.saturating_sub(statistics.damage.len() as u64);
         if more > 0 {
-            names.push(&source.name);
             offsets.push(None);
             texts.push(format!("{more} more damaged places"));
         }
+        if offsets.is_empty() {
+            return Ok(());
+        }
+        let names = vec![source.name.as_str(); offsets.len()];
+        let options = RecordBatchOptions::new().with_row_count(Some(offsets.len()));
+        let all: [ArrayRef; 3] = [
+            Arc::new(StringArray::from(names)),
+            Arc::new(UInt64Array::from(offsets)),
+            Arc::new(StringArray::from(texts)),
+        ];
+        let columns = self.columns.iter().filter_map(|column| all.get(*column).cloned()).collect();
+        run.send(&RecordBatch::try_new_with_options(run.schema.clone(), columns, &options)?);
+        Ok(())
     }
-    let columns: Vec<datafusion::arrow::array::ArrayRef> = vec![
-        Arc::new(StringArray::from(names)),
-        Arc::new(UInt64Array::from(offsets)),
-        Arc::new(StringArray::from(texts)),
-    ];
-    Ok(RecordBatch::try_new(schema, columns)?)
 }

@@ -1,24 +1,28 @@
 //! A database: traces, their tables, views and functions, and what statements may do.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use datafusion::arrow::datatypes::{DataType, FieldRef};
-use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider};
+use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, SchemaProvider};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, TableReference};
 use datafusion::execution::context::{SQLOptions, SessionConfig, SessionContext};
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::{SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
-use datafusion::physical_plan::SendableRecordBatchStream;
+use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion::sql::parser::{DFParser, Statement as SqlStatement};
 
 use crate::bases::Traces;
 use crate::catalog::{TraceTables, similar};
 use crate::inputs::Input;
-use crate::source::{OpenOptions, Source};
+use crate::source::{Files, Source};
 use crate::stacks::StackNames;
 use crate::{error, functions, views};
 
@@ -27,21 +31,72 @@ const CATALOG: &str = "etw";
 const ALL: &str = "traces";
 
 /// Options of a database.
-#[derive(Debug)]
+#[derive(Clone)]
 pub(crate) struct Options {
-    /// Memory for sorting, grouping and joining, beyond which these use temporary files.
-    pub(crate) memory_bytes: usize,
+    /// Memory and temporary files.
+    pub(crate) runtime: Arc<RuntimeEnv>,
     /// Number of threads.
     pub(crate) threads: usize,
     /// Whether statements may create tables and write files.
     pub(crate) allow_write: bool,
+    /// Adds to a session what plans for a cluster; `None` if queries run in this process.
+    pub(crate) cluster: Option<Extend>,
+}
+
+/// Adds to a session.
+pub(crate) type Extend = Arc<dyn Fn(SessionStateBuilder) -> SessionStateBuilder + Send + Sync>;
+
+/// Limits of what queries use.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Limits {
+    /// Memory for sorting, grouping and joining, in MiB; beyond it, temporary files are used.
+    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(16..))]
+    memory: u32,
+    /// Directory of temporary files, instead of the system's.
+    #[arg(long, value_name = "DIR")]
+    temp_dir: Option<PathBuf>,
+    /// Limit of temporary files, and of one download, in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 102_400, value_parser = clap::value_parser!(u64).range(1..))]
+    disk: u64,
+}
+
+impl Limits {
+    /// Returns the directory of temporary files, if it is not the system's.
+    pub(crate) fn temp_dir(&self) -> Option<&Path> {
+        self.temp_dir.as_deref()
+    }
+
+    /// Returns the limit of temporary files.
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        self.disk.saturating_mul(1 << 20)
+    }
+
+    /// Returns the memory and the temporary files that all queries share.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such directory.
+    pub(crate) fn runtime(&self) -> Result<Arc<RuntimeEnv>> {
+        let mode = match &self.temp_dir {
+            Some(directory) if !directory.is_dir() => bail!("{} is not a directory", directory.display()),
+            Some(directory) => DiskManagerMode::Directories(vec![directory.clone()]),
+            None => DiskManagerMode::OsTmpDirectory,
+        };
+        let disk = DiskManagerBuilder::default().with_mode(mode);
+        let disk = disk.with_max_temp_directory_size(self.disk_bytes());
+        let pool = Arc::new(FairSpillPool::new(self.memory as usize * (1 << 20)));
+        Ok(RuntimeEnvBuilder::new().with_memory_pool(pool).with_disk_manager_builder(disk).build_arc()?)
+    }
 }
 
 /// Traces as tables.
 pub(crate) struct Database {
     context: SessionContext,
     traces: Arc<Traces>,
+    /// By schema.
+    tables: Vec<(String, Arc<TraceTables>)>,
     allowed: SQLOptions,
+    is_in_cluster: bool,
 }
 
 /// A statement that was checked.
@@ -55,11 +110,13 @@ impl Database {
     /// # Errors
     ///
     /// Fails if a trace cannot be opened, or if two schemas have the same name.
-    pub(crate) async fn open(inputs: Vec<Input>, open: OpenOptions, options: &Options) -> Result<Database> {
-        let open = Arc::new(open);
-        let (mut sources, mut schemas) = (Vec::new(), BTreeMap::<String, Vec<Arc<Source>>>::new());
-        for Input { path, name } in inputs {
-            let source = Arc::new(Source::open(path, name.clone(), sources.len(), &open)?);
+    pub(crate) async fn open(inputs: Vec<Input>, files: &Files, options: &Options) -> Result<Database> {
+        let (mut sources, mut schemas) = (Vec::new(), BTreeMap::<String, Vec<Source>>::new());
+        for Input { path, name, shown } in inputs {
+            let mut source = Source::new(files.open(path)?, name.clone().or(shown), sources.len());
+            if options.cluster.is_some() {
+                source = source.pinned();
+            }
             if let Some(name) = name {
                 if name == ALL || name == "information_schema" {
                     bail!("the name '{name}' after AS is taken; choose another one");
@@ -78,34 +135,42 @@ impl Database {
         // Names of fields have capitals; nobody is to quote them.
         parser.enable_ident_normalization = false;
         parser.collect_spans = true;
-        let pool = Arc::new(FairSpillPool::new(options.memory_bytes));
-        let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc()?;
-        let context = SessionContext::new_with_config_rt(config, runtime);
+        let state = SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(options.runtime.clone())
+            .with_default_features();
+        let state = match &options.cluster {
+            Some(extend) => extend(state),
+            None => state,
+        };
+        let mut context = SessionContext::new_with_state(state.build());
         let catalog = MemoryCatalogProvider::new();
-        catalog.register_schema(ALL, Arc::new(TraceTables::new(&traces, traces.sources.clone())))?;
-        for (name, sources) in schemas {
-            catalog.register_schema(&name, Arc::new(TraceTables::new(&traces, sources)))?;
+        let mut tables = Vec::new();
+        for (name, sources) in std::iter::once((ALL.to_owned(), traces.sources.clone())).chain(schemas) {
+            let of_schema = Arc::new(TraceTables::new(&traces, sources));
+            catalog.register_schema(&name, of_schema.clone())?;
+            tables.push((name, of_schema));
         }
         context.register_catalog(CATALOG, Arc::new(catalog));
-        functions::register(&context, &Arc::new(StackNames::new(&traces)));
-        let allowed =
-            SQLOptions::new().with_allow_ddl(options.allow_write).with_allow_dml(options.allow_write);
-        let database = Database { context, traces, allowed };
+        let of_stacks = traces.clone();
+        functions::register(&mut context, &Arc::new(StackNames::new(move || Ok(of_stacks.clone()))))?;
+        let is_in_cluster = options.cluster.is_some();
+        let allowed = SQLOptions::new()
+            .with_allow_ddl(options.allow_write)
+            .with_allow_dml(options.allow_write)
+            // In a cluster, a session ends with its statement.
+            .with_allow_statements(!is_in_cluster);
+        let database = Database { context, traces, tables, allowed, is_in_cluster };
         database.add_views(views::BUILT_IN).await.context("the built-in views")?;
         Ok(database)
     }
 
-    /// Adds the views of a file.
+    /// Adds the views of a text.
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be read, or has something else than views.
-    pub(crate) async fn add_views_of(&self, path: &Path) -> Result<()> {
-        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        self.add_views(&text).await.with_context(|| path.display().to_string())
-    }
-
-    async fn add_views(&self, sql: &str) -> Result<()> {
+    /// Fails if it has something else than views.
+    pub(crate) async fn add_views(&self, sql: &str) -> Result<()> {
         for statement in parsed(sql)? {
             let plan = self.context.state().statement_to_plan(statement).await;
             let plan = plan.map_err(|error| self.explained(&error, sql))?;
@@ -117,16 +182,6 @@ impl Database {
         Ok(())
     }
 
-    /// Checks the statements of a text, each with its plan. A statement may need what those before it do, so each is to be
-    /// run before the next one is taken.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the text is no SQL.
-    pub(crate) fn statements(&self, sql: &str) -> Result<Vec<SqlStatement>> {
-        parsed(sql)
-    }
-
     /// Plans a statement of a text.
     ///
     /// # Errors
@@ -136,7 +191,11 @@ impl Database {
         let plan = self.context.state().statement_to_plan(statement).await;
         let plan = plan.map_err(|error| self.explained(&error, sql))?;
         if let Err(error) = self.allowed.verify_plan(&plan) {
-            bail!("{}; --allow-write allows statements that create or write", error::message(&error));
+            let message = error::message(&error);
+            match self.is_in_cluster {
+                true => bail!("{message}; a cluster only answers queries"),
+                false => bail!("{message}; --allow-write allows statements that create or write"),
+            }
         }
         Ok(Statement { plan })
     }
@@ -147,12 +206,20 @@ impl Database {
     ///
     /// Fails if a trace cannot be read.
     pub(crate) async fn run(&self, statement: Statement, sql: &str) -> Result<SendableRecordBatchStream> {
-        let answer = self.context.execute_logical_plan(statement.plan).await;
-        let stream = match answer {
-            Ok(answer) => answer.execute_stream().await,
-            Err(error) => Err(error),
+        self.stream(statement).await.map_err(|error| self.explained(&error, sql))
+    }
+
+    async fn stream(&self, statement: Statement) -> Result<SendableRecordBatchStream, DataFusionError> {
+        let (state, plan) = self.context.execute_logical_plan(statement.plan).await?.into_parts();
+        let physical = match self.is_in_cluster && is_recursive(&plan)? {
+            // The steps of a recursion start the same plan again, which tasks elsewhere cannot do.
+            true => {
+                let plan = state.optimize(&plan)?;
+                DefaultPhysicalPlanner::default().create_physical_plan(&plan, &state).await?
+            }
+            false => state.create_physical_plan(&plan).await?,
         };
-        stream.map_err(|error| self.explained(&error, sql))
+        execute_stream(physical, Arc::new(TaskContext::from(&state)))
     }
 
     /// Returns the error of a statement, with names like one that is unknown.
@@ -160,7 +227,7 @@ impl Database {
         let mut explained = error::of_statement(error, sql);
         let first = explained.text.lines().next().unwrap_or_default().to_owned();
         if let Some(name) = error::unknown_table(&first) {
-            let names = similar(&self.names(), &name);
+            let names = similar(&self.near_names(), &name);
             if !names.is_empty() {
                 let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
                 explained.text = explained.text.replacen(
@@ -175,15 +242,21 @@ impl Database {
 
     /// Returns the names of the tables.
     pub(crate) fn names(&self) -> Vec<String> {
-        let catalog = self.context.catalog(CATALOG);
-        let Some(catalog) = catalog else { return Vec::new() };
-        let mut names = Vec::new();
-        for schema in catalog.schema_names().iter().filter(|schema| *schema != "information_schema") {
-            let Some(tables) = catalog.schema(schema) else { continue };
+        self.names_by(|tables| tables.table_names())
+    }
+
+    /// Returns the names of the tables that are known without reading much.
+    pub(crate) fn near_names(&self) -> Vec<String> {
+        self.names_by(TraceTables::near_names)
+    }
+
+    fn names_by(&self, names: impl Fn(&TraceTables) -> Vec<String>) -> Vec<String> {
+        let mut all = Vec::new();
+        for (schema, tables) in &self.tables {
             let prefix = if schema == ALL { String::new() } else { format!("{schema}.") };
-            names.extend(tables.table_names().iter().map(|name| format!("{prefix}{name}")));
+            all.extend(names(tables).iter().map(|name| format!("{prefix}{name}")));
         }
-        names
+        all
     }
 
     /// Returns the columns of a table: name, type, meaning.
@@ -192,8 +265,7 @@ impl Database {
     ///
     /// Fails if there is no such table.
     pub(crate) async fn columns(&self, table: &str) -> Result<Vec<[String; 3]>> {
-        let catalog = self.context.catalog(CATALOG);
-        let is_schema = |name: &str| catalog.as_ref().is_some_and(|catalog| catalog.schema(name).is_some());
+        let is_schema = |name: &str| self.tables.iter().any(|(schema, _)| schema == name);
         let table = match table.split_once('.').filter(|(schema, _)| is_schema(schema)) {
             Some((schema, table)) => TableReference::partial(schema, table),
             None => TableReference::bare(table),
@@ -207,6 +279,11 @@ impl Database {
         Ok(schema.fields().iter().map(column).collect())
     }
 
+    /// Returns the traces.
+    pub(crate) fn traces(&self) -> &Arc<Traces> {
+        &self.traces
+    }
+
     /// Returns the names of traces with damaged places, and how many reading has found.
     pub(crate) fn damage(&self) -> Vec<(String, u64)> {
         let damaged = self.traces.sources.iter().map(|source| (source.name.clone(), source.damage()));
@@ -214,8 +291,23 @@ impl Database {
     }
 }
 
-/// Parses statements, and shows the place of an error.
-fn parsed(sql: &str) -> Result<Vec<SqlStatement>> {
+/// Whether a plan, or a query inside of it, is recursive.
+fn is_recursive(plan: &LogicalPlan) -> Result<bool, DataFusionError> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found |= matches!(node, LogicalPlan::RecursiveQuery(_));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+/// Parses the statements of a text. One may need what those before it do, so each is to be run before the next one is
+/// planned.
+///
+/// # Errors
+///
+/// Fails if the text is no SQL; the error shows the place.
+pub(crate) fn parsed(sql: &str) -> Result<Vec<SqlStatement>> {
     let statements = DFParser::parse_sql(sql);
     Ok(statements.map_err(|error| error::of_statement(&error, sql))?.into())
 }

@@ -9,20 +9,21 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
-use etw_analysis::EventTable;
+use etw_analysis::{EventTable, KindKey};
 use etw_export::columns::EventColumns;
 
 use crate::columns::{Header, OF_EVENTS, OF_KINDS, Wanted};
 use crate::condition::Condition;
 use crate::error;
-use crate::scan::{Conditions, EventScan, Piece, decides};
+use crate::reading::{Conditions, EventReading, Piece, decides};
+use crate::scan::Scan;
 use crate::source::Source;
 
 /// A table of events of some traces.
 #[derive(Debug)]
 pub(crate) struct EventsTable {
     name: String,
-    sources: Vec<(Arc<Source>, Option<Arc<EventTable>>)>,
+    sources: Vec<(Source, Option<Arc<KindKey>>)>,
     schema: SchemaRef,
     columns: Vec<Wanted>,
     fields: EventColumns,
@@ -30,7 +31,7 @@ pub(crate) struct EventsTable {
 
 impl EventsTable {
     /// Returns the table of all events.
-    pub(crate) fn all(sources: &[Arc<Source>]) -> EventsTable {
+    pub(crate) fn all(sources: &[Source]) -> EventsTable {
         let sources = sources.iter().map(|source| (source.clone(), None)).collect();
         EventsTable::new("events", sources, OF_EVENTS, EventColumns::default(), &[])
     }
@@ -40,25 +41,25 @@ impl EventsTable {
     /// # Errors
     ///
     /// Fails if a trace cannot be read.
-    pub(crate) fn of_kind(sources: &[Arc<Source>], name: &str) -> anyhow::Result<Option<EventsTable>> {
-        let mut found = Vec::new();
+    pub(crate) fn of_kind(sources: &[Source], name: &str) -> anyhow::Result<Option<EventsTable>> {
+        let mut found: Vec<(&Source, &EventTable)> = Vec::new();
         for source in sources {
             if let Some(kind) = find(source.kinds()?, name) {
-                found.push((source.clone(), Some(Arc::new(kind.clone()))));
+                found.push((source, kind));
             }
         }
-        let Some((_, Some(first))) = found.first() else { return Ok(None) };
+        let Some((_, first)) = found.first() else { return Ok(None) };
         let name = first.schema().name.to_string();
-        let reserved: Vec<&str> =
-            OF_KINDS.iter().chain(&[Header::Trace]).map(|header| header.name()).collect();
-        let schemas = found.iter().filter_map(|(_, kind)| kind.as_ref()).flat_map(|kind| kind.schemas());
-        let fields = EventColumns::of(schemas.map(|schema| &**schema), &reserved);
-        Ok(Some(EventsTable::new(&name, found, OF_KINDS, fields, &[Header::Trace])))
+        let schemas = found.iter().flat_map(|(_, kind)| kind.schemas());
+        let fields = EventColumns::of(schemas.map(|schema| &**schema), &reserved());
+        let sources =
+            found.iter().map(|(source, kind)| ((*source).clone(), Some(Arc::new(kind.key().clone()))));
+        Ok(Some(EventsTable::new(&name, sources.collect(), OF_KINDS, fields, &[Header::Trace])))
     }
 
     fn new(
         name: &str,
-        sources: Vec<(Arc<Source>, Option<Arc<EventTable>>)>,
+        sources: Vec<(Source, Option<Arc<KindKey>>)>,
         before: &[Header],
         fields: EventColumns,
         after: &[Header],
@@ -86,6 +87,11 @@ impl EventsTable {
         self.schema.index_of(&condition.column).ok()?;
         Some(condition)
     }
+}
+
+/// Returns the names that no field of an event has, as they are those of columns of the header.
+pub(crate) fn reserved() -> Vec<&'static str> {
+    OF_KINDS.iter().chain(&[Header::Trace]).map(|header| header.name()).collect()
 }
 
 /// Finds the kind with a name, in any case.
@@ -147,8 +153,10 @@ impl TableProvider for EventsTable {
         if pieces.is_empty() {
             return Ok(Arc::new(EmptyExec::new(schema)));
         }
-        let columns = (wanted, self.fields.clone());
-        Ok(Arc::new(EventScan::new(&self.name, schema, pieces, columns, conditions, limit, in_order)?))
+        let is_ordered = in_order && wanted.contains(&Wanted::Header(Header::Time));
+        let reading = EventReading { wanted, fields: self.fields.clone(), conditions };
+        let scan = Scan::new(&self.name, schema, Arc::new(reading), pieces, limit);
+        Ok(Arc::new(if is_ordered { scan.ordered_by(Header::Time.name())? } else { scan }))
     }
 }
 

@@ -1,29 +1,19 @@
 //! Functions that questions about traces need, besides those of the engine.
 
-use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, ListBuilder, StringArray, StringBuilder, UInt64Builder,
-};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringArray};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{
-    DataType, Field, Int64Type, TimeUnit, TimestampNanosecondType, UInt32Type, UInt64Type,
-};
-use datafusion::common::{Result, ScalarValue, exec_err};
-use datafusion::execution::context::SessionContext;
-use datafusion::logical_expr::function::AccumulatorArgs;
+use datafusion::arrow::datatypes::{DataType, TimeUnit, TimestampNanosecondType, UInt64Type};
+use datafusion::common::{Result, exec_err};
+use datafusion::execution::FunctionRegistry;
 use datafusion::logical_expr::{
-    Accumulator, ColumnarValue, Signature, SimpleScalarUDF, Volatility, create_udaf, create_udf,
+    ColumnarValue, ScalarUDF, Signature, SimpleScalarUDF, Volatility, create_udf,
 };
 use etw_schema::text::ntstatus_name;
 
-use crate::error;
-use crate::stacks::{Memo, StackNames};
-
-/// Limit of the text that `flame` returns.
-const MAX_FLAME_BYTES: usize = 256 << 20;
+use crate::stack_functions::{self, StackFunction};
+use crate::stacks::StackNames;
 
 /// Names of the functions that [`register`] adds, for completion.
 pub(crate) const NAMES: [&str; 10] = [
@@ -40,24 +30,24 @@ pub(crate) const NAMES: [&str; 10] = [
 ];
 
 /// Adds the functions to a session.
-pub(crate) fn register(context: &SessionContext, stacks: &Arc<StackNames>) {
-    type Function = Box<dyn Fn(&[ArrayRef]) -> Result<ArrayRef> + Send + Sync>;
-    let add = |name: &str, arguments: Vec<DataType>, returned: DataType, function: Function| {
-        let function = move |arguments: &[ColumnarValue]| {
-            let arrays = ColumnarValue::values_to_arrays(arguments)?;
-            Ok(ColumnarValue::Array(function(&arrays)?))
-        };
-        context.register_udf(create_udf(
-            name,
-            arguments,
-            returned,
-            Volatility::Immutable,
-            Arc::new(function),
-        ));
-    };
+///
+/// # Errors
+///
+/// Fails if the session takes no functions.
+pub(crate) fn register(session: &mut dyn FunctionRegistry, stacks: &Arc<StackNames>) -> Result<()> {
+    let on_stacks = StackFunction::ALL.into_iter().map(|which| which.of(stacks));
+    for function in plain().into_iter().chain(on_stacks) {
+        session.register_udf(Arc::new(function))?;
+    }
+    session.register_udaf(Arc::new(stack_functions::flame(stacks)))?;
+    Ok(())
+}
+
+/// Returns the functions that need no traces.
+fn plain() -> Vec<ScalarUDF> {
     let time = || DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()));
     let text = DataType::Utf8;
-    for (name, function) in [("hex", hex as fn(&[ArrayRef]) -> Result<ArrayRef>), ("ntstatus", ntstatus)] {
+    let of_number = |name: &str, function: fn(&[ArrayRef]) -> Result<ArrayRef>| {
         let function = move |arguments: &[ColumnarValue]| {
             let arrays = ColumnarValue::values_to_arrays(arguments)?;
             // Constants are signed; negative numbers have no value.
@@ -66,87 +56,21 @@ pub(crate) fn register(context: &SessionContext, stacks: &Arc<StackNames>) {
             Ok(ColumnarValue::Array(function(&numbers)?))
         };
         let signature = Signature::uniform(1, vec![DataType::UInt64, DataType::Int64], Volatility::Immutable);
-        let function = SimpleScalarUDF::new_with_signature(name, signature, text.clone(), Arc::new(function));
-        context.register_udf(function.into());
-    }
-    add("sid_name", vec![text.clone()], text.clone(), Box::new(sid_name));
-    add("overlaps", vec![time(), time(), time(), time()], DataType::Boolean, Box::new(overlaps));
-    let names = stacks.clone();
-    let stack_text = move |arguments: &[ArrayRef]| {
-        let [stacks] = arguments else { return exec_err!("stack_text takes a stack") };
-        let mut memo = Memo::new(&names);
-        let mut out = StringBuilder::new();
-        for code in stacks.as_primitive::<UInt32Type>() {
-            out.append_option(looked_up(&mut memo, code, |stack| stack.folded())?);
-        }
-        Ok(Arc::new(out.finish()) as ArrayRef)
+        SimpleScalarUDF::new_with_signature(name, signature, DataType::Utf8, Arc::new(function)).into()
     };
-    add("stack_text", vec![DataType::UInt32], text.clone(), Box::new(stack_text));
-    let names = stacks.clone();
-    let frame = move |arguments: &[ArrayRef]| {
-        let [stacks, numbers] = arguments else { return exec_err!("frame takes a stack and a number") };
-        let mut memo: Memo<'_, Vec<String>> = Memo::new(&names);
-        let mut out = StringBuilder::new();
-        for (code, number) in
-            stacks.as_primitive::<UInt32Type>().iter().zip(numbers.as_primitive::<Int64Type>())
-        {
-            let functions = looked_up(&mut memo, code, |stack| {
-                Ok(stack.functions()?.into_iter().map(str::to_owned).collect())
-            })?;
-            let found = functions.zip(number.and_then(|number| usize::try_from(number).ok()));
-            out.append_option(found.as_ref().and_then(|(functions, number)| functions.get(*number)));
-        }
-        Ok(Arc::new(out.finish()) as ArrayRef)
+    let exact = |name: &str, arguments, returned, function: fn(&[ArrayRef]) -> Result<ArrayRef>| {
+        let function = move |arguments: &[ColumnarValue]| {
+            let arrays = ColumnarValue::values_to_arrays(arguments)?;
+            Ok(ColumnarValue::Array(function(&arrays)?))
+        };
+        create_udf(name, arguments, returned, Volatility::Immutable, Arc::new(function))
     };
-    add("frame", vec![DataType::UInt32, DataType::Int64], text.clone(), Box::new(frame));
-    let names = stacks.clone();
-    let contains = move |arguments: &[ArrayRef]| {
-        let [stacks, texts] = arguments else { return exec_err!("stack_contains takes a stack and a text") };
-        let mut memos: HashMap<String, Memo<'_, bool>> = HashMap::new();
-        let rows = stacks.as_primitive::<UInt32Type>().iter().zip(texts.as_string::<i32>());
-        let found = rows.map(|(code, text)| {
-            let Some(text) = text.map(str::to_lowercase) else { return Ok(None) };
-            let memo = memos.entry(text.clone()).or_insert_with(|| Memo::new(&names));
-            looked_up(memo, code, |stack| {
-                Ok(stack.functions()?.into_iter().any(|function| function.to_lowercase().contains(&text)))
-            })
-        });
-        Ok(Arc::new(found.collect::<Result<BooleanArray>>()?) as ArrayRef)
-    };
-    add("stack_contains", vec![DataType::UInt32, text.clone()], DataType::Boolean, Box::new(contains));
-    let names = stacks.clone();
-    let frames = move |arguments: &[ArrayRef]| {
-        let [stacks] = arguments else { return exec_err!("stack_frames takes a stack") };
-        let mut memo: Memo<'_, Vec<u64>> = Memo::new(&names);
-        let mut out = ListBuilder::new(UInt64Builder::new());
-        for code in stacks.as_primitive::<UInt32Type>() {
-            let frames = looked_up(&mut memo, code, |stack| Ok(stack.frames().collect()))?;
-            out.append_option(frames.map(|frames| frames.into_iter().map(Some)));
-        }
-        Ok(Arc::new(out.finish()) as ArrayRef)
-    };
-    let list = DataType::List(Arc::new(Field::new("item", DataType::UInt64, true)));
-    add("stack_frames", vec![DataType::UInt32], list, Box::new(frames));
-    let names = stacks.clone();
-    context.register_udaf(create_udaf(
-        "flame",
-        vec![DataType::UInt32, DataType::Int64],
-        Arc::new(text.clone()),
-        Volatility::Immutable,
-        Arc::new(move |_: AccumulatorArgs<'_>| {
-            Ok(Box::new(Flame { names: names.clone(), weights: BTreeMap::new() }) as Box<dyn Accumulator>)
-        }),
-        Arc::new(vec![text]),
-    ));
-}
-
-fn looked_up<'n, T: Clone>(
-    memo: &mut Memo<'n, T>,
-    code: Option<u32>,
-    make: impl FnOnce(&crate::stacks::NamedStack<'n>) -> anyhow::Result<T>,
-) -> Result<Option<T>> {
-    let Some(code) = code else { return Ok(None) };
-    memo.of(code, make).map_err(error::of_trace)
+    vec![
+        of_number("hex", hex),
+        of_number("ntstatus", ntstatus),
+        exact("sid_name", vec![text.clone()], text, sid_name),
+        exact("overlaps", vec![time(), time(), time(), time()], DataType::Boolean, overlaps),
+    ]
 }
 
 fn hex(arguments: &[ArrayRef]) -> Result<ArrayRef> {
@@ -217,75 +141,4 @@ fn overlaps(arguments: &[ArrayRef]) -> Result<ArrayRef> {
         Some(start < to && from <= end)
     };
     Ok(Arc::new((0..start.len()).map(row).collect::<BooleanArray>()))
-}
-
-/// The sums of weights by stack, as lines that flame graphs are made of.
-#[derive(Debug)]
-struct Flame {
-    names: Arc<StackNames>,
-    weights: BTreeMap<u32, i64>,
-}
-
-impl Flame {
-    fn add(&mut self, code: u32, weight: i64) {
-        let sum = self.weights.entry(code).or_default();
-        *sum = sum.saturating_add(weight);
-    }
-}
-
-impl Accumulator for Flame {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let [stacks, weights] = values else { return exec_err!("flame takes a stack and a weight") };
-        let rows = stacks.as_primitive::<UInt32Type>().iter().zip(weights.as_primitive::<Int64Type>());
-        for (code, weight) in rows {
-            if let (Some(code), Some(weight)) = (code, weight) {
-                self.add(code, weight);
-            }
-        }
-        Ok(())
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let mut text = String::new();
-        for (code, weight) in &self.weights {
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "{code} {weight}");
-        }
-        Ok(vec![ScalarValue::from(text)])
-    }
-
-    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        let [texts] = states else { return exec_err!("flame has one state") };
-        for line in texts.as_string::<i32>().iter().flatten().flat_map(str::lines) {
-            let Some((code, weight)) = line.split_once(' ') else { continue };
-            if let (Ok(code), Ok(weight)) = (code.parse(), weight.parse()) {
-                self.add(code, weight);
-            }
-        }
-        Ok(())
-    }
-
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        // Stacks of different addresses can have the same functions.
-        let mut sums: BTreeMap<String, i64> = BTreeMap::new();
-        for (code, weight) in &self.weights {
-            let Some(stack) = self.names.stack(*code).map_err(error::of_trace)? else { continue };
-            let sum = sums.entry(stack.folded().map_err(error::of_trace)?).or_default();
-            *sum = sum.saturating_add(*weight);
-        }
-        let mut text = String::new();
-        for (functions, weight) in sums {
-            let _ = writeln!(text, "{functions} {weight}");
-            if text.len() > MAX_FLAME_BYTES {
-                return exec_err!(
-                    "the flame graph is larger than {MAX_FLAME_BYTES} bytes; select fewer rows"
-                );
-            }
-        }
-        Ok(ScalarValue::from(text))
-    }
-
-    fn size(&self) -> usize {
-        size_of::<Flame>() + self.weights.len() * 2 * size_of::<(u32, i64)>()
-    }
 }

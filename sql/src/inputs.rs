@@ -16,11 +16,20 @@ pub(crate) struct Input {
     pub(crate) path: PathBuf,
     /// Name of the schema of its own.
     pub(crate) name: Option<String>,
+    /// What the column `trace` has if there is no such name, instead of the path.
+    pub(crate) shown: Option<String>,
 }
+
+/// Traces as words of a command line, each with its name.
+pub(crate) type Words = Vec<(String, Option<String>)>;
 
 /// Splits the words of a command line into traces and a query: the last word is the query if it has blanks and is not a
 /// file.
-pub(crate) fn split(words: &[String], has_script: bool) -> Result<(Vec<Input>, Option<String>)> {
+///
+/// # Errors
+///
+/// Fails if a name is missing.
+pub(crate) fn split(words: &[String], has_script: bool) -> Result<(Words, Option<String>)> {
     let (words, query) = match words.split_last() {
         Some((last, rest))
             if !has_script && last.contains(char::is_whitespace) && !Path::new(last).exists() =>
@@ -29,21 +38,33 @@ pub(crate) fn split(words: &[String], has_script: bool) -> Result<(Vec<Input>, O
         }
         _ => (words, None),
     };
-    let mut inputs = Vec::new();
+    let mut traces = Vec::new();
     let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
-        let mut paths = expanded(word)?;
-        let named = words.next_if(|next| next.eq_ignore_ascii_case("as"));
-        let name = match named {
+        let name = match words.next_if(|next| next.eq_ignore_ascii_case("as")) {
             Some(_) => {
                 Some(words.next().cloned().ok_or_else(|| UsageError("a name is missing after AS".into()))?)
             }
             None => None,
         };
-        paths.sort();
-        inputs.extend(paths.into_iter().map(|path| Input { path, name: name.clone() }));
+        traces.push((word.clone(), name));
     }
-    Ok((inputs, query))
+    Ok((traces, query))
+}
+
+/// Returns the traces that words mean.
+///
+/// # Errors
+///
+/// Fails if there are none, or if a directory cannot be read.
+pub(crate) fn expand(words: &[(String, Option<String>)]) -> Result<Vec<Input>> {
+    let mut inputs = Vec::new();
+    for (word, name) in words {
+        let mut paths = expanded(word)?;
+        paths.sort();
+        inputs.extend(paths.into_iter().map(|path| Input { path, name: name.clone(), shown: None }));
+    }
+    Ok(inputs)
 }
 
 /// Returns the traces that a word means.
@@ -134,13 +155,14 @@ mod tests {
     #[test]
     fn words_are_traces_names_and_a_query() {
         let words = |text: &[&str]| text.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let (inputs, query) = split(&words(&["a.etl", "as", "one", "b.etl", "select 1"]), false).unwrap();
+        let (traces, query) = split(&words(&["a.etl", "as", "one", "b.etl", "select 1"]), false).unwrap();
         assert_eq!(query.as_deref(), Some("select 1"));
-        assert_eq!(inputs[0], Input { path: "a.etl".into(), name: Some("one".into()) });
-        assert_eq!(inputs[1], Input { path: "b.etl".into(), name: None });
+        let inputs = expand(&traces).unwrap();
+        assert_eq!(inputs[0], Input { path: "a.etl".into(), name: Some("one".into()), shown: None });
+        assert_eq!(inputs[1], Input { path: "b.etl".into(), name: None, shown: None });
         assert_eq!(split(&words(&["a.etl"]), false).unwrap().1, None);
         assert!(split(&words(&["a.etl", "AS"]), false).is_err());
-        assert!(split(&words(&["/nowhere/*.etl"]), false).is_err());
+        assert!(expand(&[("/nowhere/*.etl".to_owned(), None)]).is_err());
     }
 
     #[test]
@@ -149,7 +171,7 @@ mod tests {
         for name in ["b.ETL", "a.etl.zst", "c.zip", "d.txt", "e.txt.gz"] {
             std::fs::write(directory.path().join(name), "").unwrap();
         }
-        let (inputs, _) = split(&[directory.path().to_str().unwrap().to_owned()], false).unwrap();
+        let inputs = expand(&[(directory.path().to_str().unwrap().to_owned(), None)]).unwrap();
         let names: Vec<_> =
             inputs.iter().map(|input| input.path.file_name().unwrap().to_str().unwrap()).collect();
         assert_eq!(names, ["a.etl.zst", "b.ETL", "c.zip"]);

@@ -1,48 +1,56 @@
 //! `etw-sql`, which `etw sql` runs: SQL over event traces.
 //!
-//! - `inputs`, `source`: the traces of the command line, and what is known of each.
+//! - `inputs`, `remote`, `source`: the traces of the command line, and what is known of each.
 //! - `events`, `rows`, `damage`, `catalog`: the tables, and how they are found by name. `condition` is what of a query they
-//!   decide themselves; `scan` and `columns` read events for it.
-//! - `bases`, `stacks`, `functions`, `views`: what queries have besides tables.
-//! - `database`, `error`, `output`, `shell`: statements, and their answers.
+//!   decide themselves; `scan` runs them in partitions; `reading` and `columns` read events for it.
+//! - `bases`, `stacks`, `functions`, `stack_functions`, `views`: what queries have besides tables.
+//! - `database`, `engine`, `error`, `output`, `shell`: statements, and their answers.
+//! - `cluster`: the same on several machines.
 
 #![forbid(unsafe_code)]
 
 mod bases;
 mod catalog;
+mod cluster;
 mod columns;
 mod condition;
 mod damage;
 mod database;
+mod engine;
 mod error;
 mod events;
 mod functions;
 mod inputs;
 mod output;
+mod reading;
+mod remote;
 mod rows;
 mod scan;
 mod shell;
 mod source;
+mod stack_functions;
 mod stacks;
 mod views;
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Parser;
 use datafusion::arrow::error::ArrowError;
-use etw_app::index::IndexOptions;
-use etw_app::schemas::{SchemaOptions, Schemas};
-use etw_app::symbols::SymbolOptions;
 use etw_app::{UsageError, output as files};
 use futures::StreamExt;
+use tokio::runtime::Runtime;
 
-use database::Database;
+use cluster::{Client, Credentials, TraceArgs};
+use database::{Database, Limits};
+use engine::Engine;
+use inputs::{Input, Words};
 use output::{Answer, Format};
-use source::OpenOptions;
+use remote::Downloads;
+use source::Files;
 
 const EXAMPLES: &str = "Examples:
   etw sql trace.etl 'select provider, count(*) from events group by provider order by 2 desc'
@@ -50,7 +58,8 @@ const EXAMPLES: &str = "Examples:
   etw sql trace.etl 'select * from slow_io order by duration_ns desc limit 20'
   etw sql old.etl AS before new.etl AS after 'select …'
   etw sql 'traces/*.etl' -f script.sql --format csv -o answer.csv
-  etw sql trace.etl                              a shell; \\d lists the tables";
+  etw sql trace.etl                              a shell; \\d lists the tables
+  etw sql --cluster 127.0.0.1:7411 --token-file token '/traces/*.etl' 'select …'";
 
 /// Ask questions about traces in SQL. Without a query, starts a shell, or reads statements from standard input.
 ///
@@ -59,7 +68,7 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Parser)]
 #[command(name = "etw sql", bin_name = "etw sql", version, after_help = EXAMPLES)]
 struct Args {
-    /// Traces, directories and patterns, each with `AS name` if it is to be a schema of its own; and the query.
+    /// Traces, directories, patterns and URLs, each with `AS name` if it is to be a schema of its own; and the query.
     #[arg(required = true, value_name = "FILE… [QUERY]")]
     words: Vec<String>,
     /// Run the statements of a file (`-` for standard input).
@@ -75,56 +84,52 @@ struct Args {
     #[arg(long, value_name = "FILE")]
     views: Vec<PathBuf>,
     /// Allow statements that create tables, and COPY, which writes files.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "cluster")]
     allow_write: bool,
-    /// Memory for sorting, grouping and joining, in MiB; beyond it, temporary files are used.
-    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(16..))]
-    memory: u32,
+    #[command(flatten)]
+    limits: Limits,
     /// Number of threads; one for each processor by default.
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
-    /// Look for symbols here first (`srv*DIR*URL`); may be repeated.
-    #[arg(long, value_name = "PATH")]
-    symbols: Vec<String>,
-    /// Look for separate debug files of ELF files here; may be repeated.
-    #[arg(long, value_name = "DIR")]
-    debug_directory: Vec<PathBuf>,
-    /// Files with schemas of events; may be repeated.
-    #[arg(long, value_name = "FILE")]
-    schema: Vec<PathBuf>,
-    /// Neither use nor make an index.
-    #[arg(long)]
-    no_index: bool,
-    /// Directory of the index, instead of that of the trace.
-    #[arg(long, value_name = "DIR", conflicts_with = "no_index")]
-    index_dir: Option<PathBuf>,
+    #[command(flatten)]
+    traces: TraceArgs,
+    /// Have a cluster answer (`etw cluster --help`); paths of traces are those that its machines see.
+    #[arg(long, value_name = "HOST:PORT")]
+    cluster: Option<String>,
+    #[command(flatten)]
+    credentials: Credentials,
 }
 
 fn main() -> ExitCode {
     etw_sys::exit_on_page_error(
         "etw sql: a trace was truncated while it was read, or the disk failed; copy the file and read the copy\n",
     );
-    let args = Args::parse();
-    match run(&args) {
+    // `etw cluster` runs this program with its name as the first word.
+    let is_cluster = std::env::args_os().nth(1).is_some_and(|word| word == "cluster");
+    let (name, done, is_binary) = match is_cluster {
+        true => ("etw cluster", on_large_stack(|| cluster::run(std::env::args_os().skip(1))), false),
+        false => {
+            let args = Args::parse();
+            ("etw sql", run(&args), args.format.is_some_and(Format::is_binary))
+        }
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let text = format!("{error:#}");
             // Programs read one line.
-            let text = match args.format.is_some_and(Format::is_binary) {
-                true => text.lines().next().unwrap_or_default(),
-                false => &text,
-            };
+            let text = if is_binary { text.lines().next().unwrap_or_default() } else { &text };
             // A closed standard error is ignored.
-            let _ = writeln!(io::stderr(), "etw sql: {text}");
+            let _ = writeln!(io::stderr(), "{name}: {text}");
             ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
         }
     }
 }
 
 fn run(args: &Args) -> Result<()> {
-    let (inputs, query) = inputs::split(&args.words, args.script.is_some())?;
-    if inputs.is_empty() {
+    let (traces, query) = inputs::split(&args.words, args.script.is_some())?;
+    if traces.is_empty() {
         return Err(UsageError("no trace; name one before the query".to_owned()).into());
     }
     let path = args.output.as_deref();
@@ -133,51 +138,106 @@ fn run(args: &Args) -> Result<()> {
     if format.is_binary() && files::is_terminal(path) {
         return Err(UsageError("this format is no text; name a file with -o".to_owned()).into());
     }
-    let schemas = SchemaOptions { files: args.schema.clone(), ..SchemaOptions::default() };
-    let open = OpenOptions {
-        schemas: Schemas::load(&schemas)?.sources(),
-        symbols: SymbolOptions {
-            paths: args.symbols.clone(),
-            debug_directories: args.debug_directory.clone(),
-        },
-        index: IndexOptions { disabled: args.no_index, directory: args.index_dir.clone() },
-    };
-    let threads =
-        args.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-    let options = database::Options {
-        memory_bytes: args.memory as usize * (1 << 20),
-        threads,
-        allow_write: args.allow_write,
-    };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads)
-        // Plans of long expressions are deep.
-        .thread_stack_size(STACK_BYTES)
-        .build()
-        .context("cannot start threads")?;
+    let runtime = runtime(args.threads)?;
     on_large_stack(move || {
-        let database = runtime.block_on(Database::open(inputs, open, &options))?;
-        for path in &args.views {
-            runtime.block_on(database.add_views_of(path))?;
-        }
-        let sql = match (&query, &args.script) {
-            (Some(query), _) => query.clone(),
-            (None, Some(path)) if path.as_os_str() != "-" => {
-                std::fs::read_to_string(path).with_context(|| path.display().to_string())?
-            }
-            (None, None) if io::stdin().is_terminal() => return shell::run(&database, &runtime),
-            _ => {
-                let mut text = String::new();
-                io::stdin().read_to_string(&mut text).context("standard input")?;
-                text
-            }
-        };
-        let mut out = files::open(path)?;
-        runtime.block_on(run_script(&database, &sql, format, &mut *out))?;
-        out.flush()?;
-        report_damage(&database);
-        Ok(())
+        let done = answer(args, traces, query, format, &runtime);
+        // Threads that read traces are not waited for.
+        runtime.shutdown_background();
+        done
     })
+}
+
+fn answer(
+    args: &Args,
+    traces: Words,
+    query: Option<String>,
+    format: Format,
+    runtime: &Runtime,
+) -> Result<()> {
+    let downloads = Downloads::new(args.limits.temp_dir(), args.limits.disk_bytes())?;
+    let engine = match &args.cluster {
+        Some(address) => Engine::Cluster(runtime.block_on(connect(args, address, traces))?),
+        None => Engine::Here(runtime.block_on(open(args, &traces, &downloads))?),
+    };
+    let sql = match (query, &args.script) {
+        (Some(query), _) => query,
+        (None, Some(path)) if path.as_os_str() != "-" => {
+            std::fs::read_to_string(path).with_context(|| path.display().to_string())?
+        }
+        (None, None) if io::stdin().is_terminal() => return shell::run(&engine, runtime),
+        _ => {
+            let mut text = String::new();
+            io::stdin().read_to_string(&mut text).context("standard input")?;
+            text
+        }
+    };
+    let mut out = files::open(args.output.as_deref())?;
+    runtime.block_on(run_script(&engine, &sql, format, &mut *out))?;
+    out.flush()?;
+    report_damage(&engine);
+    Ok(())
+}
+
+/// Opens traces in this process.
+async fn open(args: &Args, traces: &Words, downloads: &Downloads) -> Result<Database> {
+    let options = database::Options {
+        runtime: args.limits.runtime()?,
+        threads: threads(args.threads),
+        allow_write: args.allow_write,
+        cluster: None,
+    };
+    let files = Files::new(args.traces.options()?);
+    let mut inputs = Vec::new();
+    for trace in traces {
+        match remote::is_url(&trace.0) {
+            true => inputs.push(Input {
+                path: downloads.get(&trace.0)?,
+                name: trace.1.clone(),
+                shown: Some(trace.0.clone()),
+            }),
+            false => inputs.extend(inputs::expand(std::slice::from_ref(trace))?),
+        }
+    }
+    let database = Database::open(inputs, &files, &options).await?;
+    for path in &args.views {
+        database.add_views(&read_views(path)?).await.with_context(|| path.display().to_string())?;
+    }
+    Ok(database)
+}
+
+/// Connects with a cluster, which opens the traces itself.
+async fn connect(args: &Args, address: &str, traces: Words) -> Result<Client> {
+    if !args.traces.is_default() {
+        let text = "options about symbols, schemas and the index belong to the scheduler and the executors";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    if let Some((url, _)) = traces.iter().find(|(word, _)| remote::is_url(word)) {
+        return Err(UsageError(format!("{url}: a cluster reads files that its machines share")).into());
+    }
+    let absolute = |(word, name): (String, Option<String>)| {
+        let path = std::path::absolute(&word).with_context(|| word.clone())?;
+        Ok((path.to_str().with_context(|| format!("{} is not text", path.display()))?.to_owned(), name))
+    };
+    let traces = traces.into_iter().map(absolute).collect::<Result<_>>()?;
+    let views = args.views.iter().map(|path| Ok((path.display().to_string(), read_views(path)?)));
+    Client::connect(&args.credentials.read()?, address, traces, views.collect::<Result<_>>()?).await
+}
+
+fn read_views(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| path.display().to_string())
+}
+
+/// Returns the number of threads, one for each processor by default.
+fn threads(wanted: Option<NonZeroUsize>) -> usize {
+    wanted.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
+}
+
+/// Starts the threads that run queries.
+fn runtime(wanted: Option<NonZeroUsize>) -> Result<Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(threads(wanted)).enable_all();
+    // Plans of long expressions are deep.
+    builder.thread_stack_size(STACK_BYTES).build().context("cannot start threads")
 }
 
 /// Size of the stacks of threads that plan statements.
@@ -198,26 +258,19 @@ fn on_large_stack(work: impl FnOnce() -> Result<()> + Send) -> Result<()> {
 /// # Errors
 ///
 /// Fails with the first statement that fails, or if the output cannot be written.
-async fn run_script(
-    database: &Database,
-    sql: &str,
-    format: Format,
-    out: &mut (dyn Write + Send),
-) -> Result<()> {
-    for statement in database.statements(sql)? {
-        let statement = database.plan(statement, sql).await?;
-        let mut batches = database.run(statement, sql).await?;
-        let schema = batches.schema();
+async fn run_script(engine: &Engine, sql: &str, format: Format, out: &mut (dyn Write + Send)) -> Result<()> {
+    for (number, statement) in database::parsed(sql)?.into_iter().enumerate() {
+        let (schema, mut rows) = engine.answer(statement, number, sql).await?;
         // Statements such as SET have no answer.
         if schema.fields().is_empty() {
-            while let Some(batch) = batches.next().await {
-                batch.map_err(|error| database.explained(&error, sql))?;
+            while let Some(batch) = rows.next().await {
+                batch?;
             }
             continue;
         }
         let mut answer = Answer::new(format, &schema, &mut *out)?;
-        while let Some(batch) = batches.next().await {
-            answer.put(&batch.map_err(|error| database.explained(&error, sql))?)?;
+        while let Some(batch) = rows.next().await {
+            answer.put(&batch?)?;
         }
         answer.finish()?;
     }
@@ -225,8 +278,8 @@ async fn run_script(
 }
 
 /// Says on standard error that rows are missing.
-fn report_damage(database: &Database) {
-    for (name, count) in database.damage() {
+fn report_damage(engine: &Engine) {
+    for (name, count) in engine.damage() {
         files::warn(&format_args!(
             "{name}: {count} damaged places; the rows are those of the intact events (select * from damage)"
         ));

@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use anyhow::bail;
 use async_trait::async_trait;
 use datafusion::arrow::array::{
     ArrayRef, AsArray, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray, UInt32Array,
@@ -13,38 +14,33 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef, TimeUnit, UInt32Type};
 use datafusion::arrow::error::ArrowError;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_err};
-use datafusion::execution::TaskContext;
+use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
-use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
-use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
-use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
-    SendableRecordBatchStream,
-};
-use etw_analysis::{TraceIndex, row_tables};
+use etw_analysis::row_tables;
 use etw_arrow::ArrowTable;
 use etw_columns::{Column, ColumnType, Table, TableSchema, Value};
 use etw_event::FileTime;
+use serde::{Deserialize, Serialize};
 
 use crate::bases::{Bases, Traces};
 use crate::columns::{Header, dictionary, unix_nanos};
 use crate::condition::{Accepted, Condition};
-use crate::error;
 use crate::events::blocking;
+use crate::scan::{Reading, Run, Scan};
 use crate::source::Source;
 
-/// Batches that wait for the query, of each part.
-const AHEAD: usize = 2;
 /// The table whose name the events of the traces have here.
 const EVENTS: &str = "events";
 const GENERIC_EVENTS: &str = "generic_events";
 /// Column with the number of the row, of tables that others refer to.
 const ROW: &str = "row";
+
+/// Returns the declaration of a table with rows, by the name that queries use.
+pub(crate) fn declared(wanted: &str) -> Option<&'static TableSchema> {
+    row_tables().find(|schema| name(schema) == wanted)
+}
 
 /// Returns the names of all tables with rows, as queries use them.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
@@ -63,14 +59,14 @@ fn name(schema: &'static TableSchema) -> &'static str {
 pub(crate) struct RowTable {
     declared: &'static TableSchema,
     traces: Arc<Traces>,
-    sources: Vec<Arc<Source>>,
+    sources: Vec<Source>,
     schema: SchemaRef,
     columns: Vec<RowColumn>,
 }
 
 /// A column of a table with rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RowColumn {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum RowColumn {
     /// The number of the row.
     Row,
     /// A column of the table, by its number.
@@ -81,8 +77,8 @@ enum RowColumn {
 
 impl RowTable {
     /// Returns the table with a name.
-    pub(crate) fn find(traces: &Arc<Traces>, sources: &[Arc<Source>], wanted: &str) -> Option<RowTable> {
-        let declared = row_tables().find(|schema| name(schema) == wanted)?;
+    pub(crate) fn find(traces: &Arc<Traces>, sources: &[Source], wanted: &str) -> Option<RowTable> {
+        let declared = self::declared(wanted)?;
         let is_referred = row_tables().flat_map(|table| table.columns.iter()).any(|column| {
             column.table == declared.name
                 || column.column_type == ColumnType::Stack && declared.name == "frames"
@@ -174,24 +170,27 @@ impl TableProvider for RowTable {
         if pieces.is_empty() {
             return Ok(Arc::new(EmptyExec::new(schema)));
         }
-        Ok(Arc::new(RowScan::new(self.declared, schema, columns, pieces, limit)))
+        let reading = RowReading { declared: self.declared, columns };
+        Ok(Arc::new(Scan::new(name(self.declared), schema, Arc::new(reading), pieces, limit)))
     }
 }
 
 /// A part of a table: some chunks.
 #[derive(Debug, Clone)]
-struct Piece {
-    name: String,
-    index: Arc<TraceIndex>,
-    bases: Arc<Bases>,
-    chunks: Vec<Range<usize>>,
-    skipped: usize,
+pub(crate) struct Piece {
+    pub(crate) source: Source,
+    pub(crate) bases: Arc<Bases>,
+    /// Number of rows of the table.
+    pub(crate) rows: u64,
+    pub(crate) chunks: Vec<Range<usize>>,
+    /// Number of chunks that no piece has.
+    pub(crate) skipped: usize,
 }
 
 /// Divides a table among as many threads, without the chunks in which no row can meet the conditions.
 fn pieces(
     traces: &Traces,
-    sources: &[Arc<Source>],
+    sources: &[Source],
     declared: &TableSchema,
     conditions: &[(usize, Accepted)],
     threads: usize,
@@ -200,34 +199,29 @@ fn pieces(
     let bases = traces.bases()?;
     for source in sources {
         let bases = bases.get(source.number).cloned().unwrap_or_default();
-        let index = source.index()?;
-        let Some(table) = index.index().table(&declared.name) else { continue };
+        let Some(table) = source.index()?.index().table(&declared.name) else { continue };
         let mut wanted = Vec::new();
         for chunk in 0..table.chunks() {
             if may_meet(table, chunk, conditions)? {
                 wanted.push(chunk);
             }
         }
-        let skipped = table.chunks() - wanted.len();
+        let piece = Piece {
+            source: source.clone(),
+            bases,
+            rows: table.rows(),
+            chunks: Vec::new(),
+            skipped: table.chunks() - wanted.len(),
+        };
         if wanted.is_empty() {
-            pieces.push(Piece {
-                name: source.name.clone(),
-                index: index.clone(),
-                bases: bases.clone(),
-                chunks: Vec::new(),
-                skipped,
-            });
+            pieces.push(piece);
+            continue;
         }
         let each = wanted.len().div_ceil(threads.div_ceil(sources.len().max(1))).max(1);
         for (number, chunks) in wanted.chunks(each).enumerate() {
-            pieces.push(Piece {
-                name: source.name.clone(),
-                index: index.clone(),
-                bases: bases.clone(),
-                chunks: joined(chunks),
-                // Counted once.
-                skipped: if number == 0 { skipped } else { 0 },
-            });
+            // Counted once.
+            let skipped = if number == 0 { piece.skipped } else { 0 };
+            pieces.push(Piece { chunks: joined(chunks), skipped, ..piece.clone() });
         }
     }
     Ok(pieces)
@@ -274,122 +268,33 @@ fn time_number(time: FileTime, is_end: bool) -> i128 {
     }
 }
 
-/// Rows of a table. Each partition is some chunks of one trace.
+/// What is read of a table with rows.
 #[derive(Debug)]
-struct RowScan {
-    declared: &'static TableSchema,
-    schema: SchemaRef,
-    columns: Vec<RowColumn>,
-    pieces: Vec<Piece>,
-    limit: Option<usize>,
-    properties: Arc<PlanProperties>,
-    metrics: ExecutionPlanMetricsSet,
+pub(crate) struct RowReading {
+    pub(crate) declared: &'static TableSchema,
+    pub(crate) columns: Vec<RowColumn>,
 }
 
-impl RowScan {
-    fn new(
-        declared: &'static TableSchema,
-        schema: SchemaRef,
-        columns: Vec<RowColumn>,
-        pieces: Vec<Piece>,
-        limit: Option<usize>,
-    ) -> RowScan {
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema.clone()),
-            Partitioning::UnknownPartitioning(pieces.len()),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
-        RowScan {
-            declared,
-            schema,
-            columns,
-            pieces,
-            limit,
-            properties: Arc::new(properties),
-            metrics: ExecutionPlanMetricsSet::new(),
-        }
+impl Reading for RowReading {
+    type Piece = Piece;
+    const NAME: &'static str = "RowScan";
+
+    fn source(piece: &Piece) -> &Source {
+        &piece.source
     }
-}
 
-impl DisplayAs for RowScan {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RowScan: table={}, parts={}", name(self.declared), self.pieces.len())?;
-        let names: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
-        write!(f, ", columns=[{}]", names.join(", "))?;
-        if let Some(limit) = self.limit {
-            write!(f, ", limit={limit}")?;
-        }
+    fn describe(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         Ok(())
     }
-}
 
-impl ExecutionPlan for RowScan {
-    fn name(&self) -> &str {
-        "RowScan"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn fetch(&self) -> Option<usize> {
-        self.limit
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if children.is_empty() { Ok(self) } else { internal_err!("tables have no children") }
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if children.is_empty() { Ok(self) } else { internal_err!("tables have no children") }
-    }
-
-    fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
-    }
-
-    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let Some(piece) = self.pieces.get(partition).cloned() else {
-            return internal_err!("there is no part {partition}");
-        };
-        let mut stream = RecordBatchReceiverStreamBuilder::new(self.schema.clone(), AHEAD);
-        let batches = stream.tx();
-        let counter = |name| MetricBuilder::new(&self.metrics).counter(name, partition);
-        counter("chunks_skipped").add(piece.skipped);
-        let chunks = counter("chunks_read");
-        let rows = MetricBuilder::new(&self.metrics).output_rows(partition);
-        let (declared, schema, columns) = (self.declared, self.schema.clone(), self.columns.clone());
-        let mut left = self.limit.unwrap_or(usize::MAX);
-        stream.spawn_blocking(move || {
-            let read = read(declared, &schema, &columns, &piece, &mut |is_new_chunk, batch| {
-                let batch = batch.slice(0, batch.num_rows().min(left));
-                left -= batch.num_rows();
-                chunks.add(usize::from(is_new_chunk));
-                rows.add(batch.num_rows());
-                batches.blocking_send(Ok(batch)).is_ok() && left > 0
-            });
-            read.map_err(error::of_trace)
-        });
-        Ok(stream.build())
+    fn read(&self, piece: &Piece, run: &mut Run) -> anyhow::Result<()> {
+        run.counter("chunks_skipped").add(piece.skipped);
+        let chunks = run.counter("chunks_read");
+        let schema = run.schema.clone();
+        read(self.declared, &schema, &self.columns, piece, &mut |is_new_chunk, batch| {
+            chunks.add(usize::from(is_new_chunk));
+            run.send(&batch)
+        })
     }
 }
 
@@ -401,7 +306,11 @@ fn read(
     piece: &Piece,
     send: &mut dyn FnMut(bool, RecordBatch) -> bool,
 ) -> anyhow::Result<()> {
-    let Some(table) = piece.index.index().table(&declared.name) else { return Ok(()) };
+    let index = piece.source.index()?;
+    let Some(table) = index.index().table(&declared.name) else { return Ok(()) };
+    if table.rows() != piece.rows {
+        bail!("{}: the index differs from the one that the query was planned with", piece.source.name);
+    }
     let own: Vec<usize> = columns
         .iter()
         .filter_map(|column| match column {
@@ -464,7 +373,7 @@ fn batch(
             }
             RowColumn::Trace => {
                 let keys = Int32Array::from(vec![0; rows]);
-                let names = Arc::new(StringArray::from(vec![piece.name.as_str()]));
+                let names = Arc::new(StringArray::from(vec![piece.source.name.as_str()]));
                 Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, names)?) as ArrayRef)
             }
             RowColumn::Own(number) => {

@@ -1,8 +1,7 @@
-//! Reading events for a query: parts of traces, decided on headers, decoded only as far as columns need it.
+//! Scans: leaves of plans, each partition of which reads pieces of traces.
 
-use std::collections::HashMap;
+use std::any::Any;
 use std::fmt;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
@@ -22,166 +21,149 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
     SendableRecordBatchStream,
 };
-use etw_analysis::EventTable;
-use etw_consumer::ProcessTable;
-use etw_event::{FileTime, Record};
-use etw_export::columns::EventColumns;
-use etw_schema::{Event, EventSchema, Located};
+use tokio::sync::mpsc::Sender;
 
-use crate::columns::{Header, Names, Rows, Wanted};
-use crate::condition::{Accepted, Condition};
 use crate::error;
-use crate::source::{Part, Source};
+use crate::source::Source;
 
-/// Batches that wait for the query, of each part.
+/// Batches that wait for the query, of each partition.
 const AHEAD: usize = 2;
-/// Number of events that are not wanted, after which a reader looks whether the query has ended.
-const CHECKED_EVERY: usize = 1 << 16;
+/// Number of partitions, each of which has a thread while a query reads it.
+const MAX_PARTITIONS: usize = 64;
 
-/// A part of a trace, and the kind of events that is wanted of it.
-#[derive(Debug, Clone)]
-pub(crate) struct Piece {
-    pub(crate) source: Arc<Source>,
-    pub(crate) kind: Option<Arc<EventTable>>,
-    pub(crate) part: Part,
+/// How a table is read, in pieces that stand alone.
+pub(crate) trait Reading: fmt::Debug + Any + Send + Sync {
+    /// A part of a trace.
+    type Piece: Clone + fmt::Debug + Send + Sync;
+    /// Name of the scan in plans.
+    const NAME: &'static str;
+
+    /// Returns the trace of a piece.
+    fn source(piece: &Self::Piece) -> &Source;
+
+    /// Writes what `EXPLAIN` shows besides the columns: `, key=value`.
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+
+    /// Reads a piece, on a thread that may block.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the trace cannot be read.
+    fn read(&self, piece: &Self::Piece, run: &mut Run) -> anyhow::Result<()>;
 }
 
-/// Events of some traces. Each partition is a part of one.
+/// A scan of a table.
 #[derive(Debug)]
-pub(crate) struct EventScan {
+pub(crate) struct Scan<R: Reading> {
     table: String,
     schema: SchemaRef,
-    pieces: Vec<Piece>,
-    wanted: Vec<Wanted>,
-    fields: EventColumns,
-    conditions: Conditions,
+    reading: Arc<R>,
+    partitions: Vec<Vec<R::Piece>>,
     limit: Option<usize>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// Conditions on headers, all of which hold.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Conditions(Vec<(Header, Accepted)>);
-
-impl Conditions {
-    /// Returns those of these conditions that are on headers.
-    pub(crate) fn new(conditions: impl IntoIterator<Item = Condition>) -> Conditions {
-        let on_header =
-            |condition: Condition| Some((Header::of_name(&condition.column)?, condition.accepted));
-        Conditions(conditions.into_iter().filter_map(on_header).collect())
-    }
-
-    /// Returns the range of time outside of which no event meets the conditions.
-    pub(crate) fn times(&self) -> (Option<FileTime>, Option<FileTime>) {
-        let (mut from, mut to) = (None, None);
-        for (header, accepted) in &self.0 {
-            let (Header::Time, Accepted::Numbers(ranges)) = (header, accepted) else { continue };
-            let (first, last) = (ranges.first(), ranges.last());
-            // Without a range, no time is accepted.
-            let least = first.map_or(i128::MAX, |(low, _)| *low);
-            let greatest = last.map_or(i128::MIN, |(_, high)| *high);
-            from = from.max(file_time(least));
-            if let Some(end) = file_time(greatest) {
-                let end = FileTime(end.0.saturating_add(1));
-                to = Some(to.map_or(end, |to: FileTime| to.min(end)));
-            }
-        }
-        (from, to)
-    }
-
-    fn accept_header(&self, record: &Record<'_>, processes: &ProcessTable) -> bool {
-        self.0.iter().all(|(header, accepted)| match header {
-            Header::Provider | Header::Event => true,
-            Header::Process => processes.name_of(record).is_some_and(|name| accepted.has_text(name)),
-            header => header.number(record).is_some_and(|number| accepted.has_number(number)),
-        })
-    }
-
-    fn accept_names(&self, provider: &str, event: &str) -> bool {
-        self.0.iter().all(|(header, accepted)| match header {
-            Header::Provider => accepted.has_text(provider),
-            Header::Event => accepted.has_text(event),
-            _ => true,
-        })
-    }
-
-    fn need_names(&self) -> bool {
-        self.0.iter().any(|(header, _)| matches!(header, Header::Provider | Header::Event))
-    }
-}
-
-/// Whether a table decides a condition on a column exactly.
-pub(crate) fn decides(condition: &Condition) -> bool {
-    use Header::*;
-    match (Header::of_name(&condition.column), &condition.accepted) {
-        (Some(Provider | Event | Process), Accepted::Texts(_)) => true,
-        (Some(Provider | Event | Process | Activity | RelatedActivity | Payload | Trace) | None, _) => false,
-        (Some(_), accepted) => matches!(accepted, Accepted::Numbers(_)),
-    }
-}
-
-/// Returns the last time that is not later than one in nanoseconds since 1970; `None` if every time is.
-fn file_time(nanos: i128) -> Option<FileTime> {
-    let ticks = nanos.div_euclid(100) + i128::from(FileTime::UNIX_EPOCH.0);
-    match i64::try_from(ticks) {
-        Ok(ticks) => Some(FileTime(ticks)),
-        Err(_) if nanos > 0 => Some(FileTime(i64::MAX)),
-        Err(_) => None,
-    }
-}
-
-impl EventScan {
-    /// Prepares reading.
-    ///
-    /// `in_order` says that each piece has its events in the order of time.
+impl<R: Reading> Scan<R> {
+    /// Creates a scan. Each piece has a partition of its own, unless there are too many.
     pub(crate) fn new(
         table: &str,
         schema: SchemaRef,
-        pieces: Vec<Piece>,
-        (wanted, fields): (Vec<Wanted>, EventColumns),
-        conditions: Conditions,
+        reading: Arc<R>,
+        pieces: Vec<R::Piece>,
         limit: Option<usize>,
-        in_order: bool,
-    ) -> Result<EventScan> {
-        let time = Header::Time.name();
-        let ordering = match in_order && wanted.contains(&Wanted::Header(Header::Time)) {
-            true => {
-                let options = SortOptions { descending: false, nulls_first: false };
-                LexOrdering::new([PhysicalSortExpr { expr: col(time, &schema)?, options }])
-            }
-            false => None,
-        };
-        let equivalences = EquivalenceProperties::new_with_orderings(schema.clone(), ordering);
+    ) -> Scan<R> {
+        let count = pieces.len().min(MAX_PARTITIONS);
         let properties = PlanProperties::new(
-            equivalences,
-            Partitioning::UnknownPartitioning(pieces.len()),
+            EquivalenceProperties::new(schema.clone()),
+            Partitioning::UnknownPartitioning(count),
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
-        Ok(EventScan {
+        Scan {
             table: table.to_owned(),
             schema,
-            pieces,
-            wanted,
-            fields,
-            conditions,
+            reading,
+            partitions: divided(pieces, count),
             limit,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
-        })
+        }
+    }
+
+    /// Says that the rows of each piece are in the ascending order of a column.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such column.
+    pub(crate) fn ordered_by(mut self, column: &str) -> Result<Scan<R>> {
+        if self.partitions.iter().any(|pieces| pieces.len() > 1) {
+            return Ok(self);
+        }
+        let options = SortOptions { descending: false, nulls_first: false };
+        let ordering = LexOrdering::new([PhysicalSortExpr { expr: col(column, &self.schema)?, options }]);
+        let equivalences = EquivalenceProperties::new_with_orderings(self.schema.clone(), ordering);
+        self.properties = Arc::new((*self.properties).clone().with_eq_properties(equivalences));
+        Ok(self)
+    }
+
+    /// Divides the scan into as many, which have the same number of partitions.
+    pub(crate) fn split(&self, count: usize) -> Vec<Scan<R>> {
+        let parts = divided(self.pieces().cloned().collect(), count);
+        let partitions = parts.iter().map(Vec::len).max().unwrap_or(0).clamp(1, MAX_PARTITIONS);
+        parts.into_iter().map(|pieces| self.with_pieces(pieces, partitions)).collect()
+    }
+
+    /// Returns the scan with other pieces in a number of partitions.
+    pub(crate) fn with_pieces(&self, pieces: Vec<R::Piece>, partitions: usize) -> Scan<R> {
+        let partitioning = Partitioning::UnknownPartitioning(partitions);
+        Scan {
+            table: self.table.clone(),
+            schema: self.schema.clone(),
+            reading: self.reading.clone(),
+            partitions: divided(pieces, partitions),
+            limit: self.limit,
+            properties: Arc::new((*self.properties).clone().with_partitioning(partitioning)),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    pub(crate) fn table(&self) -> &str {
+        &self.table
+    }
+
+    pub(crate) fn reading(&self) -> &R {
+        &self.reading
+    }
+
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &R::Piece> {
+        self.partitions.iter().flatten()
+    }
+
+    /// Whether an order is declared.
+    pub(crate) fn is_ordered(&self) -> bool {
+        self.properties.output_ordering().is_some()
     }
 }
 
-impl DisplayAs for EventScan {
+/// Divides pieces into parts of about the same number, of neighbours.
+fn divided<P>(pieces: Vec<P>, count: usize) -> Vec<Vec<P>> {
+    let len = pieces.len();
+    let mut pieces = pieces.into_iter();
+    (0..count)
+        .map(|part| {
+            let size = (part + 1) * len / count - part * len / count;
+            pieces.by_ref().take(size).collect()
+        })
+        .collect()
+}
+
+impl<R: Reading> DisplayAs for Scan<R> {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "EventScan: table={}, parts={}", self.table, self.pieces.len())?;
+        write!(f, "{}: table={}, parts={}", R::NAME, self.table, self.pieces().count())?;
         let names: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
         write!(f, ", columns=[{}]", names.join(", "))?;
-        let decided: Vec<&str> = self.conditions.0.iter().map(|(header, _)| header.name()).collect();
-        if !decided.is_empty() {
-            write!(f, ", decided=[{}]", decided.join(", "))?;
-        }
+        self.reading.describe(f)?;
         if let Some(limit) = self.limit {
             write!(f, ", limit={limit}")?;
         }
@@ -189,9 +171,9 @@ impl DisplayAs for EventScan {
     }
 }
 
-impl ExecutionPlan for EventScan {
+impl<R: Reading> ExecutionPlan for Scan<R> {
     fn name(&self) -> &str {
-        "EventScan"
+        R::NAME
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -218,14 +200,14 @@ impl ExecutionPlan for EventScan {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        if children.is_empty() { Ok(self) } else { internal_err!("events have no children") }
+        if children.is_empty() { Ok(self) } else { internal_err!("{} has no children", R::NAME) }
     }
 
     fn with_new_children(
         self: Arc<Self>,
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        if children.is_empty() { Ok(self) } else { internal_err!("events have no children") }
+        if children.is_empty() { Ok(self) } else { internal_err!("{} has no children", R::NAME) }
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -233,179 +215,69 @@ impl ExecutionPlan for EventScan {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let Some(piece) = self.pieces.get(partition).cloned() else {
+        let Some(pieces) = self.partitions.get(partition).cloned() else {
             return internal_err!("there is no part {partition}");
         };
         let mut stream = RecordBatchReceiverStreamBuilder::new(self.schema.clone(), AHEAD);
-        let batches = stream.tx();
-        let reader = Reader {
+        let mut run = Run {
             schema: self.schema.clone(),
-            piece,
-            wanted: self.wanted.clone(),
-            fields: self.fields.clone(),
-            conditions: self.conditions.clone(),
-            limit: self.limit.unwrap_or(usize::MAX),
             batch_rows: context.session_config().batch_size(),
-            counts: Counts::new(&self.metrics, partition),
+            left: self.limit.unwrap_or(usize::MAX),
+            metrics: self.metrics.clone(),
+            partition,
+            output_rows: MetricBuilder::new(&self.metrics).output_rows(partition),
+            batches: stream.tx(),
         };
+        let reading = self.reading.clone();
         stream.spawn_blocking(move || {
-            let has_ended = || batches.is_closed();
-            reader.read(has_ended, |batch| batches.blocking_send(Ok(batch)).is_ok())
+            for piece in &pieces {
+                if run.left == 0 || run.has_ended() {
+                    break;
+                }
+                let source = R::source(piece);
+                let read = reading.read(piece, &mut run).and_then(|()| source.check());
+                read.map_err(error::of_trace)?;
+            }
+            Ok(())
         });
         Ok(stream.build())
     }
 }
 
-/// What `EXPLAIN ANALYZE` shows.
-struct Counts {
-    buffers_read: Count,
-    buffers_skipped: Count,
-    events_read: Count,
-    events_skipped: Count,
-    output_rows: Count,
-}
-
-impl Counts {
-    fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Counts {
-        let counter = |name| MetricBuilder::new(metrics).counter(name, partition);
-        Counts {
-            buffers_read: counter("buffers_in_range"),
-            buffers_skipped: counter("buffers_skipped"),
-            events_read: counter("events_read"),
-            events_skipped: counter("events_decided_by_header"),
-            output_rows: MetricBuilder::new(metrics).output_rows(partition),
-        }
-    }
-}
-
-/// Reads one piece.
-struct Reader {
-    schema: SchemaRef,
-    piece: Piece,
-    wanted: Vec<Wanted>,
-    fields: EventColumns,
-    conditions: Conditions,
-    limit: usize,
-    batch_rows: usize,
-    counts: Counts,
-}
-
-impl Reader {
-    /// Reads the piece, and passes batches to `send` until it returns false, or until `has_ended` returns true.
-    fn read(self, has_ended: impl Fn() -> bool, send: impl FnMut(RecordBatch) -> bool) -> Result<()> {
-        let Reader { schema, piece, wanted, fields, conditions, limit, batch_rows, counts } = self;
-        let Piece { source, kind, part } = piece;
-        counts.buffers_read.add(part.buffers);
-        counts.buffers_skipped.add(part.skipped);
-        let scanned = source.scanned().map_err(error::of_trace)?;
-        let processes = &scanned.processes;
-        let mut trace = scanned.range(part.from, part.to);
-        let (mut resolver, mut located) = (scanned.resolver.clone(), Located::new());
-        let mut kind = kind.map(KindMatch::new);
-        let needs_names = conditions.need_names()
-            || wanted.contains(&Wanted::Header(Header::Provider))
-            || wanted.contains(&Wanted::Header(Header::Event));
-        let needs_schema = needs_names
-            || kind.as_ref().is_some_and(|kind| !kind.table.is_told_by_header())
-            || wanted.iter().any(|wanted| match wanted {
-                Wanted::Header(header) => header.needs_schema(),
-                Wanted::Field(_) => true,
-            });
-        let mut names = Names::default();
-        let mut rows = Rows::new(schema, &wanted, &fields, &source.name);
-        let mut out = Out { send, left: limit, error: None, sent: 0 };
-        let mut skipped = 0_usize;
-        trace
-            .for_each_record(|record| {
-                if kind.as_ref().is_some_and(|kind| !kind.table.may_have(record))
-                    || !conditions.accept_header(record, processes)
-                {
-                    skipped += 1;
-                    return match skipped.is_multiple_of(CHECKED_EVERY) && has_ended() {
-                        true => ControlFlow::Break(()),
-                        false => ControlFlow::Continue(()),
-                    };
-                }
-                if out.left == 0 {
-                    return ControlFlow::Break(());
-                }
-                if needs_schema {
-                    let event = resolver.decode(record, &mut located);
-                    if kind.as_mut().is_some_and(|kind| !kind.has(&event)) {
-                        return ControlFlow::Continue(());
-                    }
-                    let codes = needs_names.then(|| {
-                        names.of(&event, |provider, event| conditions.accept_names(provider, event))
-                    });
-                    if codes.is_some_and(|codes| !codes.is_wanted) {
-                        return ControlFlow::Continue(());
-                    }
-                    rows.put(record, Some(&event), (&mut names, codes), processes);
-                } else {
-                    rows.put(record, None, (&mut names, None), processes);
-                }
-                out.left -= 1;
-                match rows.len() >= batch_rows || out.left == 0 {
-                    true => out.send(rows.take(&mut names)),
-                    false => ControlFlow::Continue(()),
-                }
-            })
-            .map_err(|error| error::of_trace(error.into()))?;
-        if rows.len() > 0 && out.error.is_none() {
-            // When the query has ended, nobody takes the rest.
-            let _ = out.send(rows.take(&mut names));
-        }
-        let statistics = trace.statistics();
-        source.add_damage(statistics.damage_count);
-        counts.events_read.add(statistics.records as usize);
-        counts.events_skipped.add(skipped);
-        counts.output_rows.add(out.sent);
-        out.error.map_or(Ok(()), |error| Err(error.into()))
-    }
-}
-
-/// Where batches go.
-struct Out<S> {
-    send: S,
+/// One run of a partition: where its rows go.
+pub(crate) struct Run {
+    pub(crate) schema: SchemaRef,
+    /// Number of rows of a batch.
+    pub(crate) batch_rows: usize,
     /// Number of rows that are still wanted.
     left: usize,
-    sent: usize,
-    error: Option<datafusion::arrow::error::ArrowError>,
+    metrics: ExecutionPlanMetricsSet,
+    partition: usize,
+    output_rows: Count,
+    batches: Sender<Result<RecordBatch>>,
 }
 
-impl<S: FnMut(RecordBatch) -> bool> Out<S> {
-    fn send(&mut self, batch: Result<RecordBatch, datafusion::arrow::error::ArrowError>) -> ControlFlow<()> {
-        match batch {
-            Ok(batch) => {
-                self.sent += batch.num_rows();
-                if (self.send)(batch) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            }
-            Err(error) => {
-                self.error = Some(error);
-                ControlFlow::Break(())
-            }
-        }
-    }
-}
-
-/// Which events are of a kind. The names of each schema are compared once.
-struct KindMatch {
-    table: Arc<EventTable>,
-    by_schema: HashMap<usize, (Arc<EventSchema>, bool)>,
-}
-
-impl KindMatch {
-    fn new(table: Arc<EventTable>) -> KindMatch {
-        KindMatch { table, by_schema: HashMap::new() }
+impl Run {
+    /// Returns a number that `EXPLAIN ANALYZE` shows.
+    pub(crate) fn counter(&self, name: &'static str) -> Count {
+        MetricBuilder::new(&self.metrics).counter(name, self.partition)
     }
 
-    fn has(&mut self, event: &Event<'_>) -> bool {
-        if self.table.is_told_by_header() {
-            return true;
-        }
-        let Some(schema) = event.schema() else { return self.table.has(event) };
-        let table = &self.table;
-        let address = Arc::as_ptr(schema) as usize;
-        self.by_schema.entry(address).or_insert_with(|| (schema.clone(), table.has(event))).1
+    /// Returns the number of rows that are still wanted.
+    pub(crate) fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Whether the query has ended, so that nobody takes rows.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.batches.is_closed()
+    }
+
+    /// Passes rows on, not more than are wanted. Returns whether more are.
+    pub(crate) fn send(&mut self, batch: &RecordBatch) -> bool {
+        let batch = batch.slice(0, batch.num_rows().min(self.left));
+        self.left -= batch.num_rows();
+        self.output_rows.add(batch.num_rows());
+        self.batches.blocking_send(Ok(batch)).is_ok() && self.left > 0
     }
 }

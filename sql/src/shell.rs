@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
+use etw_app::UsageError;
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -14,6 +15,7 @@ use rustyline::{Config, Context, Editor, Helper};
 use tokio::runtime::Runtime;
 
 use crate::database::Database;
+use crate::engine::Engine;
 use crate::functions;
 use crate::output::Format;
 
@@ -36,7 +38,13 @@ const WORDS: [&str; 31] = [
 /// # Errors
 ///
 /// Fails if the terminal cannot be used.
-pub(crate) fn run(database: &Database, runtime: &Runtime) -> Result<()> {
+pub(crate) fn run(engine: &Engine, runtime: &Runtime) -> Result<()> {
+    let Engine::Here(database) = engine else {
+        return Err(UsageError(
+            "the shell reads local traces; give the cluster a query or -f SCRIPT".to_owned(),
+        )
+        .into());
+    };
     let config = Config::builder().max_history_size(1000)?.auto_add_history(true).build();
     let mut editor: Editor<Words, FileHistory> = Editor::with_config(config)?;
     editor.set_helper(Some(Words::of(database, runtime)));
@@ -61,7 +69,12 @@ pub(crate) fn run(database: &Database, runtime: &Runtime) -> Result<()> {
                     },
                     None => {
                         let mut out = std::io::stdout();
-                        runtime.block_on(crate::run_script(database, line, format, &mut out))
+                        runtime.block_on(async {
+                            tokio::select! {
+                                done = crate::run_script(engine, line, format, &mut out) => done,
+                                _ = tokio::signal::ctrl_c() => Err(anyhow!("interrupted")),
+                            }
+                        })
                     }
                 };
                 if let Err(error) = done {
@@ -129,7 +142,7 @@ impl Words {
         for word in WORDS.iter().chain(&functions::NAMES) {
             words.insert((*word).to_owned(), (*word).to_owned());
         }
-        for table in database.names() {
+        for table in database.near_names() {
             // A table that cannot be described has no columns to complete.
             for [column, ..] in runtime.block_on(database.columns(&table)).unwrap_or_default() {
                 words.insert(column.to_lowercase(), quoted(&column));

@@ -1,24 +1,30 @@
 //! One trace: its records, its kinds of events and its tables with rows, each read when it is first needed.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::SystemTime;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use etw_analysis::{EventKinds, EventTable, TraceIndex};
 use etw_app::index::{IndexOptions, Tables};
 use etw_app::symbols::SymbolOptions;
-use etw_consumer::{BufferSummary, Overview, ProcessTable, Schemas, Trace};
+use etw_consumer::{BufferSummary, Input, Overview, ProcessTable, Schemas, Trace};
 use etw_etl::EtlFile;
 use etw_event::{Clock, FileTime, Guid, OwnedRecord};
 use etw_schema::{Located, Resolver};
+use serde::{Deserialize, Serialize};
 
 /// Bytes of records from which on a part of a trace is worth a thread.
 const PART_BYTES: u64 = 1 << 20;
 /// Kinds of events without a schema whose names are looked up.
 const MAX_UNDECODED: usize = 1 << 14;
+/// Size of a trace that is read at once.
+const SMALL_BYTES: u64 = 16 << 20;
+/// Number of files that stay open although no query reads them.
+const MAX_OPEN: usize = 64;
 
 /// How traces are opened.
 #[derive(Debug, Default)]
@@ -28,20 +34,49 @@ pub(crate) struct OpenOptions {
     pub(crate) index: IndexOptions,
 }
 
-/// A trace.
+/// What tells a file from what it was before: size and time of the last change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Identity {
+    bytes: u64,
+    modified_nanos: u128,
+}
+
+impl Identity {
+    /// Returns the identity of a file; `None` for standard input and pipes, which are read once.
+    fn of(path: &Path) -> Option<Identity> {
+        let metadata = std::fs::metadata(Input::file_of(path)).ok().filter(std::fs::Metadata::is_file)?;
+        let modified = metadata.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        Some(Identity { bytes: metadata.len(), modified_nanos: modified.as_nanos() })
+    }
+}
+
+/// A trace of a database.
+#[derive(Debug, Clone)]
 pub(crate) struct Source {
     /// As it was named; the value of the column `trace`.
     pub(crate) name: String,
     /// Its number among the traces of the database.
     pub(crate) number: usize,
+    file: Arc<TraceFile>,
+    /// Whether the file must not change, since others read other parts of it.
+    is_pinned: bool,
+}
+
+/// The file of a trace, and what is known of it.
+pub(crate) struct TraceFile {
     files: Vec<PathBuf>,
+    identity: Option<Identity>,
     options: Arc<OpenOptions>,
     scanned: Once<Scanned>,
     kinds: Once<Vec<EventTable>>,
     index: Once<Arc<TraceIndex>>,
     /// Number of damaged places that reading has found.
     damage: AtomicU64,
+    on_damage: Option<Arc<OnDamage>>,
 }
+
+/// Is told of damaged places when reading finds them.
+type OnDamage = dyn Fn(&Path, u64) -> Result<()> + Send + Sync;
 
 /// A value that is made once, or the text of the error.
 pub(crate) type Once<T> = OnceLock<Result<T, String>>;
@@ -67,37 +102,42 @@ pub(crate) struct Part {
     pub(crate) skipped: usize,
 }
 
-impl std::fmt::Debug for Source {
+impl std::fmt::Debug for TraceFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Source").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("TraceFile").field("files", &self.files).finish_non_exhaustive()
     }
 }
 
 impl Source {
-    /// Opens a trace, to see that it is one; it is read later.
+    /// Names a file as a trace of a database.
+    pub(crate) fn new(file: Arc<TraceFile>, name: Option<String>, number: usize) -> Source {
+        let name = name.unwrap_or_else(|| file.path().display().to_string());
+        Source { name, number, file, is_pinned: false }
+    }
+
+    /// Makes reading fail if the file changes.
+    pub(crate) fn pinned(self) -> Source {
+        Source { is_pinned: true, ..self }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    pub(crate) fn identity(&self) -> Option<Identity> {
+        self.file.identity
+    }
+
+    /// Checks that the file is still the one that was opened.
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be read or is not a trace.
-    pub(crate) fn open(
-        path: PathBuf,
-        name: Option<String>,
-        number: usize,
-        options: &Arc<OpenOptions>,
-    ) -> Result<Source> {
-        let name = name.unwrap_or_else(|| path.display().to_string());
-        let files = vec![path];
-        etw_app::input::builder(&files)?.open()?;
-        Ok(Source {
-            name,
-            number,
-            files,
-            options: options.clone(),
-            scanned: Once::new(),
-            kinds: Once::new(),
-            index: Once::new(),
-            damage: AtomicU64::new(0),
-        })
+    /// Fails if it has changed and is pinned.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.is_pinned && Identity::of(self.path()) != self.file.identity {
+            bail!(changed(self.path()));
+        }
+        Ok(())
     }
 
     /// Returns the trace, with its metadata scanned.
@@ -106,6 +146,68 @@ impl Source {
     ///
     /// Fails if the trace cannot be read.
     pub(crate) fn scanned(&self) -> Result<&Scanned> {
+        self.file.scanned()
+    }
+
+    /// Returns the kinds of events that the trace has.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the trace cannot be read.
+    pub(crate) fn kinds(&self) -> Result<&[EventTable]> {
+        let kinds = once(&self.file.kinds, || self.scanned()?.kinds())?;
+        Ok(kinds)
+    }
+
+    /// Returns the kinds of events if they are known, or if the trace is so small that finding them takes no time.
+    pub(crate) fn near_kinds(&self) -> Option<&[EventTable]> {
+        let is_small = self.file.identity.is_some_and(|identity| identity.bytes <= SMALL_BYTES);
+        (is_small || self.file.kinds.get().is_some()).then(|| self.kinds().ok()).flatten()
+    }
+
+    /// Returns the tables with rows: those of the index if there is one, or else made now.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the trace cannot be read.
+    pub(crate) fn index(&self) -> Result<&Arc<TraceIndex>> {
+        let file = &self.file;
+        once(&file.index, || {
+            let tables = Tables::open(&file.files, &file.options.index, &file.options.symbols)?;
+            Ok(Arc::new(tables.index))
+        })
+    }
+
+    /// Remembers how many damaged places a pass has found.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be passed on to the one who reports it.
+    pub(crate) fn add_damage(&self, count: u64) -> Result<()> {
+        let known = self.file.add_damage(count);
+        match &self.file.on_damage {
+            Some(tell) if count > known => tell(self.path(), count),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the number of damaged places that reading has found.
+    pub(crate) fn damage(&self) -> u64 {
+        self.file.damage.load(Ordering::Relaxed)
+    }
+}
+
+impl TraceFile {
+    fn path(&self) -> &Path {
+        self.files.first().map_or(Path::new(""), PathBuf::as_path)
+    }
+
+    /// Remembers a number of damaged places, and returns the one that was known.
+    pub(crate) fn add_damage(&self, count: u64) -> u64 {
+        self.damage.fetch_max(count, Ordering::Relaxed)
+    }
+
+    fn scanned(&self) -> Result<&Scanned> {
         once(&self.scanned, || self.scan())
     }
 
@@ -128,38 +230,87 @@ impl Source {
         };
         Ok(Scanned { trace, overview, clock, resolver, processes })
     }
+}
 
-    /// Returns the kinds of events that the trace has.
+/// The files that a process has opened. The last ones stay open, with what is known of them.
+pub(crate) struct Files {
+    options: Arc<OpenOptions>,
+    on_damage: Option<Arc<OnDamage>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    by_path: HashMap<PathBuf, Weak<TraceFile>>,
+    /// The newest last.
+    recent: VecDeque<Arc<TraceFile>>,
+}
+
+impl Files {
+    pub(crate) fn new(options: OpenOptions) -> Files {
+        Files { options: Arc::new(options), on_damage: None, known: Mutex::default() }
+    }
+
+    /// Has damaged places told to someone else.
+    pub(crate) fn on_damage(self, tell: impl Fn(&Path, u64) -> Result<()> + Send + Sync + 'static) -> Files {
+        Files { on_damage: Some(Arc::new(tell)), ..self }
+    }
+
+    /// Opens a file, to see that it is a trace; it is read later.
     ///
     /// # Errors
     ///
-    /// Fails if the trace cannot be read.
-    pub(crate) fn kinds(&self) -> Result<&[EventTable]> {
-        let kinds = once(&self.kinds, || self.scanned()?.kinds())?;
-        Ok(kinds)
+    /// Fails if the file cannot be read or is not a trace.
+    pub(crate) fn open(&self, path: PathBuf) -> Result<Arc<TraceFile>> {
+        let identity = Identity::of(&path);
+        let known = self.known(&path);
+        if let Some(known) = known.filter(|known| identity.is_some() && known.identity == identity) {
+            return Ok(known);
+        }
+        let files = vec![path.clone()];
+        etw_app::input::builder(&files)?.open()?;
+        let file = Arc::new(TraceFile {
+            files,
+            identity,
+            options: self.options.clone(),
+            scanned: Once::new(),
+            kinds: Once::new(),
+            index: Once::new(),
+            damage: AtomicU64::new(0),
+            on_damage: self.on_damage.clone(),
+        });
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.by_path.retain(|_, file| file.strong_count() > 0);
+        known.by_path.insert(path, Arc::downgrade(&file));
+        known.recent.push_back(file.clone());
+        if known.recent.len() > MAX_OPEN {
+            known.recent.pop_front();
+        }
+        Ok(file)
     }
 
-    /// Returns the tables with rows: those of the index if there is one, or else made now.
+    /// Opens a file that must be the one that another process has opened.
     ///
     /// # Errors
     ///
-    /// Fails if the trace cannot be read.
-    pub(crate) fn index(&self) -> Result<&Arc<TraceIndex>> {
-        once(&self.index, || {
-            let tables = Tables::open(&self.files, &self.options.index, &self.options.symbols)?;
-            Ok(Arc::new(tables.index))
-        })
+    /// Fails as [`Files::open`] does, and if the file has changed.
+    pub(crate) fn open_as(&self, path: PathBuf, identity: Identity) -> Result<Arc<TraceFile>> {
+        let file = self.open(path)?;
+        match file.identity == Some(identity) {
+            true => Ok(file),
+            false => bail!(changed(file.path())),
+        }
     }
 
-    /// Remembers how many damaged places a pass has found.
-    pub(crate) fn add_damage(&self, count: u64) {
-        self.damage.fetch_max(count, Ordering::Relaxed);
+    /// Returns a file that is open.
+    pub(crate) fn known(&self, path: &Path) -> Option<Arc<TraceFile>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.by_path.get(path).and_then(Weak::upgrade)
     }
+}
 
-    /// Returns the number of damaged places that reading has found.
-    pub(crate) fn damage(&self) -> u64 {
-        self.damage.load(Ordering::Relaxed)
-    }
+fn changed(path: &Path) -> String {
+    format!("{} has changed since the query was planned; run the query again", path.display())
 }
 
 /// Returns a value that is made once.

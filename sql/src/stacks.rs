@@ -8,36 +8,50 @@ use etw_analysis::TraceIndex;
 use etw_columns::{Stacks, Values};
 
 use crate::bases::Traces;
-use crate::source::{Once, once};
+use crate::source::{Once, Source, once};
 
-/// The names of the functions on the stacks of all traces.
-#[derive(Debug)]
+/// The table of frames.
+pub(crate) const FRAMES: &str = "frames";
+
+/// The names of the functions on the stacks of all traces. Those of a trace are read when one of its stacks is asked for.
 pub(crate) struct StackNames {
-    traces: Arc<Traces>,
+    traces: Box<FindTraces>,
     known: Once<Vec<OfTrace>>,
+}
+
+/// Returns the traces whose stacks are named.
+type FindTraces = dyn Fn() -> Result<Arc<Traces>> + Send + Sync;
+
+impl std::fmt::Debug for StackNames {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StackNames").field("known", &self.known).finish_non_exhaustive()
+    }
 }
 
 /// The names of one trace.
 #[derive(Debug)]
 struct OfTrace {
-    index: Arc<TraceIndex>,
+    source: Source,
     /// What the codes of stacks and the numbers of frames are counted from.
     first_stack: u32,
     first_frame: u32,
     /// By frame: the code of the text of its function.
-    functions: Vec<Option<u32>>,
+    functions: Once<Vec<Option<u32>>>,
 }
 
 /// A stack.
 pub(crate) struct NamedStack<'n> {
-    of: &'n OfTrace,
+    index: &'n TraceIndex,
+    functions: &'n [Option<u32>],
+    first_frame: u32,
     stacks: Stacks<'n>,
     code: u32,
 }
 
 impl StackNames {
-    pub(crate) fn new(traces: &Arc<Traces>) -> StackNames {
-        StackNames { traces: traces.clone(), known: Once::new() }
+    /// Names the stacks of the traces that `traces` finds, when the first one is asked for.
+    pub(crate) fn new(traces: impl Fn() -> Result<Arc<Traces>> + Send + Sync + 'static) -> StackNames {
+        StackNames { traces: Box::new(traces), known: Once::new() }
     }
 
     /// Returns a stack by its code in the database; `None` if there is no such stack.
@@ -49,47 +63,52 @@ impl StackNames {
         let known = once(&self.known, || self.find())?;
         let after = known.partition_point(|of| of.first_stack <= code);
         let Some(of) = after.checked_sub(1).and_then(|place| known.get(place)) else { return Ok(None) };
-        let stacks = of.index.index().stacks()?;
+        let index = of.source.index()?;
+        let functions = once(&of.functions, || functions(index))?;
+        let stacks = index.index().stacks()?;
         let code = code - of.first_stack;
-        Ok(((code as usize) < stacks.len()).then_some(NamedStack { of, stacks, code }))
+        let is_known = (code as usize) < stacks.len();
+        Ok(is_known.then_some(NamedStack { index, functions, first_frame: of.first_frame, stacks, code }))
     }
 
     fn find(&self) -> Result<Vec<OfTrace>> {
-        let bases = self.traces.bases()?;
-        let each = self.traces.sources.iter().zip(bases).map(|(source, bases)| {
-            let index = source.index()?.clone();
-            let table = index.index().table("frames").context("the index has no frames")?;
-            let column = table.schema().column("function").context("frames have no functions")?;
-            let reader = table.column(column)?;
-            let mut functions = Values::default();
-            let mut all = Vec::with_capacity(table.rows() as usize);
-            for chunk in 0..table.chunks() {
-                reader.read::<u32>(chunk, &mut functions)?;
-                all.extend((0..table.chunk_rows(chunk)).map(|row| functions.get(row)));
-            }
-            Ok(OfTrace {
-                first_stack: bases.of_stacks(),
-                first_frame: bases.of_table("frames"),
-                functions: all,
-                index: index.clone(),
-            })
+        let traces = (self.traces)()?;
+        let each = traces.sources.iter().zip(traces.bases()?).map(|(source, bases)| OfTrace {
+            source: source.clone(),
+            first_stack: bases.of_stacks(),
+            first_frame: bases.of_table(FRAMES),
+            functions: Once::new(),
         });
-        each.collect()
+        Ok(each.collect())
     }
+}
+
+/// Returns by frame the code of the text of its function.
+fn functions(index: &TraceIndex) -> Result<Vec<Option<u32>>> {
+    let table = index.index().table(FRAMES).context("the index has no frames")?;
+    let column = table.schema().column("function").context("frames have no functions")?;
+    let reader = table.column(column)?;
+    let mut functions = Values::default();
+    let mut all = Vec::with_capacity(table.rows() as usize);
+    for chunk in 0..table.chunks() {
+        reader.read::<u32>(chunk, &mut functions)?;
+        all.extend((0..table.chunk_rows(chunk)).map(|row| functions.get(row)));
+    }
+    Ok(all)
 }
 
 impl<'n> NamedStack<'n> {
     /// Returns the frames from the innermost to the outermost, as rows of the table `frames`.
     pub(crate) fn frames(&self) -> impl Iterator<Item = u64> + '_ {
-        let first = u64::from(self.of.first_frame);
+        let first = u64::from(self.first_frame);
         self.stacks.frames(self.code).map(move |frame| frame + first)
     }
 
     /// Returns the functions from the innermost to the outermost; an empty text if one has no name.
     pub(crate) fn functions(&self) -> Result<Vec<&'n str>> {
-        let texts = self.of.index.index().texts()?;
+        let texts = self.index.index().texts()?;
         let name = |frame: u64| {
-            let code = self.of.functions.get(frame as usize).copied().flatten();
+            let code = self.functions.get(frame as usize).copied().flatten();
             code.and_then(|code| texts.get(code)).unwrap_or_default()
         };
         Ok(self.stacks.frames(self.code).map(name).collect())

@@ -71,8 +71,8 @@ pub use process_filter::ProcessFilter;
 pub use processes::{ProcessIndex, ThreadIndex};
 pub use report::{Report, ReportOptions};
 pub use rows::{
-    EventKinds, EventTable, Regions, RegionsError, RowFilterError, RowTables, column_path, in_window,
-    row_filter, row_tables,
+    EventKinds, EventTable, KindKey, Regions, RegionsError, RowFilterError, RowTables, column_path,
+    in_window, row_filter, row_tables,
 };
 pub use stack_names::StackNames;
 pub use tables::disk::disk_label;

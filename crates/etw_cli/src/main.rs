@@ -57,6 +57,10 @@ fn main() -> ExitCode {
             Ok(status) => return ExitCode::from(status),
             Err(error) => Err(error),
         },
+        Command::Cluster(args) => match Beside::Cluster.run(&args) {
+            Ok(status) => return ExitCode::from(status),
+            Err(error) => Err(error),
+        },
         Command::Compare(args) => match commands::compare::run(*args) {
             Ok(status) => return ExitCode::from(status),
             Err(error) => Err(error),

@@ -396,8 +396,9 @@ pub mod tables {
     }
 
     pub use etw_analysis::{
-        EventKinds, EventTable, IndexNote, IndexPlace, IndexProblem, Regions, RegionsError, RowFilterError,
-        RowTables, TraceIndex, TraceIndexError, column_path, in_window, row_filter, row_tables,
+        EventKinds, EventTable, IndexNote, IndexPlace, IndexProblem, KindKey, Regions, RegionsError,
+        RowFilterError, RowTables, TraceIndex, TraceIndexError, column_path, in_window, row_filter,
+        row_tables,
     };
     pub use etw_columns::{
         Aggregate, ChunkStatistics, Column, ColumnReader, ColumnType, ColumnsError, Comparison, Element,

@@ -46,6 +46,11 @@ impl Graph {
         Graph::read(&[])
     }
 
+    /// Returns what `sql/Cargo.lock` has, for every operating system.
+    pub(crate) fn of_sql() -> Result<Graph> {
+        Graph::read(&["--manifest-path", "sql/Cargo.toml"])
+    }
+
     /// Returns what is built on this system.
     pub(crate) fn of_host() -> Result<Graph> {
         let version = output(Command::new("rustc").arg("-vV"))?;

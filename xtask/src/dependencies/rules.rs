@@ -39,11 +39,21 @@ struct Sources {
     allow_registry: BTreeSet<String>,
 }
 
+/// What one workspace may do besides the rules.
+pub(super) struct Workspace<'w> {
+    /// The Rust version that it names.
+    pub(super) rust: &'w str,
+    /// Banned packages that it has all the same.
+    pub(super) unbanned: &'w [&'w str],
+}
+
 /// Returns every breach of the rules in `file`, and every package that needs a newer Rust than the workspace names.
-pub(super) fn breaches(graph: &Graph, file: &Path) -> Result<Vec<String>> {
+pub(super) fn breaches(graph: &Graph, file: &Path, workspace: &Workspace<'_>) -> Result<Vec<String>> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let rules: Rules = toml::from_str(&text).with_context(|| format!("cannot parse {}", file.display()))?;
-    let ours = version(env!("CARGO_PKG_RUST_VERSION")).context("the workspace names no Rust version")?;
+    let mut rules: Rules =
+        toml::from_str(&text).with_context(|| format!("cannot parse {}", file.display()))?;
+    rules.bans.deny.retain(|ban| !workspace.unbanned.contains(&&*ban.name));
+    let ours = version(workspace.rust).context("the workspace names no Rust version")?;
     Ok(graph
         .packages()
         .flat_map(|package| {

@@ -33,20 +33,43 @@ const HEADER: &[Column] = &[
 /// What makes a kind of events, of any version: the provider, and the id, the type of a classic event, or the name of a
 /// self-describing one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct KindKey {
-    provider: Guid,
-    is_classic: bool,
-    id: u16,
-    name: Option<String>,
+pub struct KindKey {
+    /// GUID of the provider, or of the class of a classic event.
+    pub provider: Guid,
+    /// Whether the event is a classic one.
+    pub is_classic: bool,
+    /// Id of the event, or the type of a classic one.
+    pub id: u16,
+    /// Name of a self-describing event, whose id is 0.
+    pub name: Option<String>,
 }
 
 impl KindKey {
-    fn of(event: &Event<'_>) -> KindKey {
+    /// Returns the kind of an event.
+    pub fn of(event: &Event<'_>) -> KindKey {
         let (record, descriptor) = (event.record, event.record.descriptor());
         let is_classic = record.kind().is_classic();
         let id = if is_classic { descriptor.opcode.0.into() } else { descriptor.id };
         let name = (id == 0 && !is_classic).then(|| event.names().event());
         KindKey { provider: record.provider_id(), is_classic, id, name }
+    }
+
+    /// Whether an event is of the kind.
+    pub fn has(&self, event: &Event<'_>) -> bool {
+        self.provider == event.record.provider_id() && *self == KindKey::of(event)
+    }
+
+    /// Whether an event may be of the kind, by its header; a cheap check before [`KindKey::has`].
+    pub fn may_have(&self, record: &Record<'_>) -> bool {
+        let descriptor = record.descriptor();
+        let is_classic = record.kind().is_classic();
+        let id = if is_classic { descriptor.opcode.0.into() } else { descriptor.id };
+        self.id == id && self.is_classic == is_classic && self.provider == record.provider_id()
+    }
+
+    /// Whether [`KindKey::may_have`] suffices: no other kind of events has such headers.
+    pub fn is_told_by_header(&self) -> bool {
+        self.name.is_none()
     }
 }
 
@@ -113,22 +136,9 @@ impl EventTable {
         self.events
     }
 
-    /// Whether an event is a row of the table.
-    pub fn has(&self, event: &Event<'_>) -> bool {
-        self.key.provider == event.record.provider_id() && self.key == KindKey::of(event)
-    }
-
-    /// Whether an event may be a row of the table, by its header; a cheap check before [`EventTable::has`].
-    pub fn may_have(&self, record: &Record<'_>) -> bool {
-        let descriptor = record.descriptor();
-        let is_classic = record.kind().is_classic();
-        let id = if is_classic { descriptor.opcode.0.into() } else { descriptor.id };
-        self.key.id == id && self.key.is_classic == is_classic && self.key.provider == record.provider_id()
-    }
-
-    /// Whether [`EventTable::may_have`] suffices: no other kind of events has such headers.
-    pub fn is_told_by_header(&self) -> bool {
-        self.key.name.is_none()
+    /// Returns what makes an event a row of the table.
+    pub fn key(&self) -> &KindKey {
+        &self.key
     }
 
     /// Returns the schemas of all versions of the event.

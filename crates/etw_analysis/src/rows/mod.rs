@@ -53,7 +53,7 @@ use connections::Connections;
 use declared::{DeclaredTables, Pen};
 use disks::Disks;
 use event_tables::EventTables;
-pub use event_tables::{EventKinds, EventTable};
+pub use event_tables::{EventKinds, EventTable, KindKey};
 use frames::Frames;
 use heaps::Heaps;
 use kinds::Kinds;

@@ -129,6 +129,9 @@ Events of several files and sessions are merged in time order.")]
     /// Ask questions about traces in SQL (`etw sql --help`)
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Sql(ToolArgs),
+    /// Answer the queries of `etw sql --cluster` on several machines (`etw cluster --help`)
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Cluster(ToolArgs),
     /// Compare two traces by process, function and stack, and fail if something grew too much
     #[command(after_help = compare::EXAMPLES)]
     Compare(Box<compare::CompareArgs>),

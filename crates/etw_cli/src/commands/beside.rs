@@ -1,4 +1,5 @@
-//! `etw view` and `etw sql`: programs of their own, since they bring a server and a query engine that nothing else needs.
+//! `etw view`, `etw sql` and `etw cluster`: programs of their own, since they bring a server and a query engine that nothing
+//! else needs.
 
 use std::process::Command;
 
@@ -13,13 +14,15 @@ pub(crate) enum Beside {
     View,
     /// Asks questions in SQL.
     Sql,
+    /// Answers them on several machines.
+    Cluster,
 }
 
 impl Beside {
     const fn name(self) -> &'static str {
         match self {
             Beside::View => "etw-view",
-            Beside::Sql => "etw-sql",
+            Beside::Sql | Beside::Cluster => "etw-sql",
         }
     }
 
@@ -27,7 +30,9 @@ impl Beside {
     const fn build(self) -> &'static str {
         match self {
             Beside::View => "build --release --package etw_viewer",
-            Beside::Sql => "build --release --manifest-path sql/Cargo.toml --target-dir target",
+            Beside::Sql | Beside::Cluster => {
+                "build --release --manifest-path sql/Cargo.toml --target-dir target"
+            }
         }
     }
 
@@ -43,6 +48,9 @@ impl Beside {
             bail!("{} is missing; build it with: cargo {}", program.display(), self.build());
         }
         let mut command = Command::new(&program);
+        if matches!(self, Beside::Cluster) {
+            command.arg("cluster");
+        }
         command.args(&args.words);
         start(&mut command).with_context(|| format!("cannot run {}", program.display()))
     }

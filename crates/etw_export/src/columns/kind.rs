@@ -157,6 +157,36 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// Returns the type whose [`Kind::data_type`] this is.
+    pub(super) fn of_data_type(data_type: &DataType) -> Option<Kind> {
+        Some(match data_type {
+            DataType::Boolean => Kind::Bool,
+            DataType::Int8 => Kind::I8,
+            DataType::Int16 => Kind::I16,
+            DataType::Int32 => Kind::I32,
+            DataType::Int64 => Kind::I64,
+            DataType::UInt8 => Kind::U8,
+            DataType::UInt16 => Kind::U16,
+            DataType::UInt32 => Kind::U32,
+            DataType::UInt64 => Kind::U64,
+            DataType::Float32 => Kind::F32,
+            DataType::Float64 => Kind::F64,
+            DataType::Utf8 => Kind::Text,
+            DataType::Binary => Kind::Binary,
+            DataType::Timestamp(TimeUnit::Nanosecond, Some(_)) => Kind::Time,
+            DataType::List(element) => Kind::List(Box::new(Kind::of_data_type(element.data_type())?)),
+            DataType::Struct(members) => Kind::Struct(
+                members
+                    .iter()
+                    .map(|member| Some((member.name().clone(), Kind::of_data_type(member.data_type())?)))
+                    .collect::<Option<_>>()?,
+            ),
+            _ => return None,
+        })
+    }
+}
+
 /// Returns the field of a list's elements.
 pub(super) fn element_field(element: &Kind) -> Arc<Field> {
     Arc::new(Field::new("item", element.data_type(), true))

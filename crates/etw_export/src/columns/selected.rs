@@ -78,6 +78,28 @@ impl EventColumns {
         self.columns.iter().map(|column| Field::new(&column.name, column.kind.data_type(), true)).collect()
     }
 
+    /// Returns the columns with these numbers in a form that another process can make them from
+    /// ([`EventColumns::from_parts`]): name and type, and whether the values are the names of a field's values.
+    pub fn parts(&self, columns: &[usize]) -> Vec<(Field, bool)> {
+        let found = columns.iter().filter_map(|number| self.columns.get(*number));
+        found
+            .map(|column| (Field::new(&column.name, column.kind.data_type(), true), column.is_name))
+            .collect()
+    }
+
+    /// Returns the columns that [`EventColumns::parts`] described, or `None` if a type is none of events.
+    pub fn from_parts(parts: &[(Field, bool)], reserved: &[impl AsRef<str>]) -> Option<EventColumns> {
+        let columns = parts.iter().map(|(field, is_name)| {
+            let kind = Kind::of_data_type(field.data_type())?;
+            Some(Column { name: field.name().clone(), kind, is_name: *is_name })
+        });
+        let reserved = reserved.iter().map(|name| name.as_ref().to_owned()).collect();
+        Some(EventColumns {
+            columns: Arc::new(columns.collect::<Option<_>>()?),
+            reserved: Arc::new(reserved),
+        })
+    }
+
     /// Returns a builder of the columns with these numbers.
     pub fn builder(&self, columns: &[usize]) -> EventColumnsBuilder {
         let columns: Vec<Column> =

@@ -1,4 +1,7 @@
-//! The SQL suite: scans, ranges of time and groups by stack with `etw-sql`, beside DuckDB over our Parquet and JSON.
+//! The SQL suite: scans, ranges of time and groups by stack with `etw-sql`, beside DuckDB over our Parquet and JSON, and
+//! clusters of different sizes.
+
+mod cluster;
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -33,6 +36,7 @@ pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
     let times = if effort.is_smoke() { (1, 1) } else { (SCANNED, SAMPLED) };
     let mut rows = bench.scans(directory.path(), effort.events * times.0)?;
     rows.extend(bench.samples(directory.path(), effort.events * times.1)?);
+    rows.extend(bench.clusters(directory.path(), effort.events * times.0)?);
     Ok(rows)
 }
 

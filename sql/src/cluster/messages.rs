@@ -1,0 +1,71 @@
+//! What clients, scheduler and executors tell each other besides plans and rows.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// Action of an executor that joins the scheduler; its body is a [`Joining`].
+pub(super) const JOIN: &str = "join";
+/// Action of an executor that has found damage; its body is a [`Damage`].
+pub(super) const DAMAGE: &str = "damage";
+/// Action of an executor that needs the traces of a query, for functions on stacks; its body is the query's number.
+pub(super) const TRACES: &str = "traces";
+/// Header with the number of the query that a task belongs to.
+pub(super) const QUERY: &str = "x-openetw-query";
+/// What processes of one cluster must have in common.
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// A statement, as a client asks it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Question {
+    pub(super) version: String,
+    /// Files, directories and patterns, with the names of their schemas.
+    pub(super) traces: Vec<(String, Option<String>)>,
+    /// Texts with `CREATE VIEW` statements, each with its name.
+    pub(super) views: Vec<(String, String)>,
+    /// A text with statements.
+    pub(super) sql: String,
+    /// Which of the statements is asked.
+    pub(super) statement: usize,
+}
+
+/// What follows the last row of an answer: damaged places by trace.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct End {
+    pub(super) damage: Vec<(String, u64)>,
+}
+
+/// An executor.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Joining {
+    pub(super) version: String,
+    /// Where the others find it.
+    pub(super) url: String,
+}
+
+/// Damaged places in a trace.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Damage {
+    pub(super) path: PathBuf,
+    pub(super) count: u64,
+}
+
+/// Writes a message.
+///
+/// # Errors
+///
+/// Fails if a path is not text.
+pub(super) fn encode(message: &impl Serialize) -> Result<Vec<u8>> {
+    postcard::to_stdvec(message).context("a message cannot be written")
+}
+
+/// Reads a message.
+///
+/// # Errors
+///
+/// Fails if it is from another version.
+pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    postcard::from_bytes(bytes).context("a message cannot be read; are all processes of one version?")
+}

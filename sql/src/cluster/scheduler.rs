@@ -1,0 +1,479 @@
+//! The scheduler: plans queries, sends their parts to the executors that have joined it, and passes the answers on.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use arrow_flight::encode::{DictionaryHandling, FlightDataEncoderBuilder};
+use arrow_flight::error::FlightError;
+use arrow_flight::flight_service_server::{FlightService, FlightServiceServer};
+use arrow_flight::{
+    Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest,
+    HandshakeResponse, PollInfo, PutResult, Result as ActionResult, SchemaResult, Ticket,
+};
+use async_trait::async_trait;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::{DataFusionError, exec_err};
+use datafusion::execution::SessionStateBuilder;
+use datafusion::physical_plan::SendableRecordBatchStream;
+use datafusion_distributed::{
+    DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedExt, DistributedLeafExec,
+    ScaleUpLeafNodeEvent, ScaleUpLeafNodeEventResponse, SessionStateBuilderExt, WorkerResolver,
+};
+use futures::stream::{self, BoxStream};
+use futures::{Stream, StreamExt, TryStreamExt};
+use tonic::codegen::http::{HeaderMap, HeaderValue};
+use tonic::{Request, Response, Status, Streaming};
+use url::Url;
+
+use super::SchedulerArgs;
+use super::codec::{Codec, encode_traces};
+use super::executor::Channels;
+use super::messages::{self, DAMAGE, Damage, End, JOIN, Joining, QUERY, Question, TRACES, VERSION};
+use crate::bases::Traces;
+use crate::damage::DamageReading;
+use crate::database::{self, Database, Options};
+use crate::inputs;
+use crate::reading::EventReading;
+use crate::rows::RowReading;
+use crate::scan::{Reading, Scan};
+use crate::source::Files;
+
+/// How often a query starts again after an executor was lost, as long as it has no answer.
+const ATTEMPTS: usize = 3;
+/// Time in which an executor that was lost is known to be.
+const NOTICED: Duration = Duration::from_secs(2);
+/// What errors of connections say; the engine passes them on as text.
+const CONNECTION: [&str; 4] = ["h2 protocol error", "transport error", "cannot be reached", "connection"];
+/// Longest message of an error; messages are headers.
+const MAX_MESSAGE: usize = 4 << 10;
+
+/// Runs a scheduler.
+///
+/// # Errors
+///
+/// Fails if it cannot listen.
+pub(super) async fn run(args: &SchedulerArgs) -> Result<()> {
+    let access = args.process.credentials.read()?;
+    let files = Arc::new(Files::new(args.process.traces.options()?));
+    let threads = crate::threads(args.process.threads);
+    let scheduler = Scheduler {
+        options: Options {
+            runtime: args.process.limits.runtime()?,
+            threads,
+            allow_write: false,
+            cluster: None,
+        },
+        executors: Arc::default(),
+        queries: Arc::default(),
+        codec: Arc::new(Codec { files: files.clone() }),
+        channels: Channels::new(access.clone()),
+        files,
+    };
+    let (incoming, address) = access.listen(&args.listen).await?;
+    let service = FlightServiceServer::new(scheduler).max_decoding_message_size(64 << 20);
+    let server = access.server()?.add_service(service);
+    print(&format!("listening on {address}"));
+    server.serve_with_incoming(incoming).await.context("the scheduler")
+}
+
+/// Prints a line at once, for who started the process.
+pub(super) fn print(line: &str) {
+    let mut out = std::io::stdout();
+    // A closed standard output is ignored.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+#[derive(Clone)]
+struct Scheduler {
+    options: Options,
+    executors: Arc<Executors>,
+    queries: Arc<Queries>,
+    codec: Arc<Codec>,
+    channels: Channels,
+    files: Arc<Files>,
+}
+
+/// The executors that have joined, by the order in which they did.
+#[derive(Default)]
+struct Executors {
+    next: AtomicU64,
+    joined: Mutex<BTreeMap<u64, Url>>,
+}
+
+impl Executors {
+    fn joined(&self) -> MutexGuard<'_, BTreeMap<u64, Url>> {
+        self.joined.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the executors of an earlier time that are no longer there, if that can be the reason of an error.
+    async fn lost(&self, earlier: &BTreeMap<u64, Url>, error: &str) -> Vec<Url> {
+        let can_be = CONNECTION.iter().any(|word| error.contains(word));
+        let end = tokio::time::Instant::now() + if can_be { NOTICED } else { Duration::ZERO };
+        loop {
+            let now = self.joined().clone();
+            let lost: Vec<Url> =
+                earlier.iter().filter(|(id, _)| !now.contains_key(id)).map(|(_, url)| url.clone()).collect();
+            if !lost.is_empty() || tokio::time::Instant::now() >= end {
+                return lost;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+/// An executor that is there as long as its request.
+struct Joined {
+    executors: Arc<Executors>,
+    id: u64,
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        if let Some(url) = self.executors.joined().remove(&self.id) {
+            print(&format!("{url} has left"));
+        }
+    }
+}
+
+/// Knows the executors that a plan may use.
+struct Resolver(Arc<Executors>);
+
+impl WorkerResolver for Resolver {
+    fn get_urls(&self) -> Result<Vec<Url>, DataFusionError> {
+        let urls: Vec<Url> = self.0.joined().values().cloned().collect();
+        if urls.is_empty() {
+            return exec_err!("no executor has joined the cluster");
+        }
+        Ok(urls)
+    }
+}
+
+/// The traces of queries that run, for the functions on stacks.
+#[derive(Default)]
+struct Queries {
+    next: AtomicU64,
+    running: Mutex<HashMap<u64, Weak<Traces>>>,
+}
+
+impl Queries {
+    fn running(&self) -> MutexGuard<'_, HashMap<u64, Weak<Traces>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A query that is known as long as this.
+struct Running {
+    queries: Arc<Queries>,
+    id: u64,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.queries.running().remove(&self.id);
+    }
+}
+
+/// An answer that has begun.
+struct Begun {
+    schema: SchemaRef,
+    first: Option<RecordBatch>,
+    rest: SendableRecordBatchStream,
+    database: Arc<Database>,
+    executors: BTreeMap<u64, Url>,
+    running: Running,
+}
+
+impl Scheduler {
+    /// Plans the statement, and waits for its first rows. Starts again if an executor is lost before.
+    async fn begin(&self, question: &Question) -> Result<Begun> {
+        if question.version != VERSION {
+            bail!("the scheduler has version {VERSION}, the client {}", question.version);
+        }
+        let mut attempt = 1;
+        loop {
+            let executors = self.executors.joined().clone();
+            match self.attempt(question, executors.clone()).await {
+                Ok(begun) => return Ok(begun),
+                Err(error) if error.is::<Interrupted>() => {
+                    let lost = self.executors.lost(&executors, &error.to_string()).await;
+                    if lost.is_empty() {
+                        return Err(error);
+                    }
+                    if attempt == ATTEMPTS {
+                        bail!(
+                            "lost an executor {ATTEMPTS} times, at last {}; run the query again",
+                            named(&lost)
+                        );
+                    }
+                    attempt += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn attempt(&self, question: &Question, executors: BTreeMap<u64, Url>) -> Result<Begun> {
+        let id = self.queries.next.fetch_add(1, Ordering::Relaxed);
+        let scheduler = self.clone();
+        let options = Options {
+            cluster: Some(Arc::new(move |builder| scheduler.extend(id, builder))),
+            ..self.options.clone()
+        };
+        let inputs = inputs::expand(&question.traces)?;
+        let database = Arc::new(Database::open(inputs, &self.files, &options).await?);
+        self.queries.running().insert(id, Arc::downgrade(database.traces()));
+        let running = Running { queries: self.queries.clone(), id };
+        for (name, text) in &question.views {
+            database.add_views(text).await.with_context(|| name.clone())?;
+        }
+        let statement = database::parsed(&question.sql)?.into_iter().nth(question.statement);
+        let statement =
+            database.plan(statement.context("there is no such statement")?, &question.sql).await?;
+        let mut rest = database.run(statement, &question.sql).await?;
+        let first = rest.next().await.transpose();
+        let first =
+            first.map_err(|error| Interrupted(format!("{:#}", database.explained(&error, &question.sql))))?;
+        Ok(Begun { schema: rest.schema(), first, rest, database, executors, running })
+    }
+
+    /// Adds to a session what plans for the executors.
+    fn extend(&self, query: u64, mut builder: SessionStateBuilder) -> SessionStateBuilder {
+        let headers = HeaderMap::from_iter([(
+            tonic::codegen::http::HeaderName::from_static(QUERY),
+            HeaderValue::from(query),
+        )]);
+        // Only names that the engine uses itself are refused.
+        let _ = builder.set_distributed_passthrough_headers(headers);
+        builder
+            .with_distributed_worker_resolver(Resolver(self.executors.clone()))
+            .with_distributed_channel_resolver(self.channels.clone())
+            .with_distributed_user_codec_arc(self.codec.clone())
+            .with_distributed_desired_task_count_handler(task_count)
+            .with_distributed_scale_up_leaf_node_handler(divide)
+            .with_distributed_planner()
+    }
+
+    /// Returns an answer as messages: rows, and then the damage that was found.
+    fn answer(self, begun: Begun, sql: String) -> impl Stream<Item = Result<FlightData, Status>> {
+        let Begun { schema, first, rest, database, executors, running } = begun;
+        let explains = database.clone();
+        let rows = stream::iter(first.map(Ok)).chain(rest).then(move |batch| {
+            let (scheduler, database, executors, sql) =
+                (self.clone(), explains.clone(), executors.clone(), sql.clone());
+            async move {
+                let error = match batch {
+                    Ok(batch) => return Ok(batch),
+                    Err(error) => error,
+                };
+                let text = format!("{:#}", database.explained(&error, &sql));
+                let lost = scheduler.executors.lost(&executors, &text).await;
+                Err(FlightError::Tonic(Box::new(status(&match lost.is_empty() {
+                    true => text,
+                    false => format!(
+                        "lost the executor {} after a part of the answer; run the query again",
+                        named(&lost)
+                    ),
+                }))))
+            }
+        });
+        let messages = FlightDataEncoderBuilder::new()
+            .with_schema(schema)
+            .with_dictionary_handling(DictionaryHandling::Resend)
+            .build(rows)
+            .map_err(|error| match error {
+                FlightError::Tonic(status) => *status,
+                other => status(&other.to_string()),
+            });
+        // Nothing follows an error.
+        let mut is_whole = true;
+        let end = stream::once(async move {
+            let end = End { damage: database.damage() };
+            drop(running);
+            let bytes = messages::encode(&end).map_err(|error| status(&format!("{error:#}")))?;
+            Ok(FlightData { app_metadata: bytes.into(), ..FlightData::default() })
+        });
+        messages.chain(end).take_while(move |message| {
+            let was_whole = is_whole;
+            is_whole = message.is_ok();
+            std::future::ready(was_whole)
+        })
+    }
+}
+
+/// An error of a query that runs.
+#[derive(Debug)]
+struct Interrupted(String);
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+fn named(urls: &[Url]) -> String {
+    urls.iter().map(Url::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns an error as a client shows it.
+fn status(text: &str) -> Status {
+    let end = text.floor_char_boundary(MAX_MESSAGE);
+    Status::aborted(text.get(..end).unwrap_or_default())
+}
+
+/// Asks for as many tasks as a scan has pieces; there are never more than executors.
+fn task_count(
+    event: DesiredTaskCountEvent<'_>,
+) -> Option<Result<DesiredTaskCountEventResponse, DataFusionError>> {
+    fn pieces<R: Reading>(event: DesiredTaskCountEvent<'_>) -> Option<usize> {
+        Some(event.plan.downcast_ref::<Scan<R>>()?.pieces().count())
+    }
+    let pieces = pieces::<EventReading>(event)
+        .or_else(|| pieces::<RowReading>(event))
+        .or_else(|| pieces::<DamageReading>(event))?;
+    Some(Ok(DesiredTaskCountEventResponse::desired(pieces.max(1))))
+}
+
+/// Divides the pieces of a scan among tasks.
+fn divide(event: ScaleUpLeafNodeEvent<'_>) -> Option<Result<ScaleUpLeafNodeEventResponse, DataFusionError>> {
+    fn parts<R: Reading>(
+        event: ScaleUpLeafNodeEvent<'_>,
+    ) -> Option<Result<DistributedLeafExec, DataFusionError>> {
+        let scan = event.plan.downcast_ref::<Scan<R>>()?;
+        let parts = scan.split(event.task_count).into_iter().map(|part| Arc::new(part) as _);
+        Some(DistributedLeafExec::try_new(event.plan.clone(), parts))
+    }
+    let leaf = parts::<EventReading>(event)
+        .or_else(|| parts::<RowReading>(event))
+        .or_else(|| parts::<DamageReading>(event))?;
+    Some(leaf.map(|leaf| ScaleUpLeafNodeEventResponse::new(Arc::new(leaf))))
+}
+
+type Answer<T> = BoxStream<'static, Result<T, Status>>;
+
+#[async_trait]
+impl FlightService for Scheduler {
+    type HandshakeStream = Answer<HandshakeResponse>;
+    type ListFlightsStream = Answer<FlightInfo>;
+    type DoGetStream = Answer<FlightData>;
+    type DoPutStream = Answer<PutResult>;
+    type DoExchangeStream = Answer<FlightData>;
+    type DoActionStream = Answer<ActionResult>;
+    type ListActionsStream = Answer<ActionType>;
+
+    async fn do_get(&self, request: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
+        let question: Question =
+            messages::decode(&request.into_inner().ticket).map_err(|error| status(&format!("{error:#}")))?;
+        let begun = self.begin(&question).await.map_err(|error| status(&format!("{error:#}")))?;
+        Ok(Response::new(self.clone().answer(begun, question.sql).boxed()))
+    }
+
+    async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
+        let Action { r#type, body } = request.into_inner();
+        let answer = self.act(&r#type, &body).await.map_err(|error| status(&format!("{error:#}")))?;
+        Ok(Response::new(answer))
+    }
+
+    async fn handshake(
+        &self,
+        _: Request<Streaming<HandshakeRequest>>,
+    ) -> Result<Response<Self::HandshakeStream>, Status> {
+        Err(unknown())
+    }
+
+    async fn list_flights(&self, _: Request<Criteria>) -> Result<Response<Self::ListFlightsStream>, Status> {
+        Err(unknown())
+    }
+
+    async fn get_flight_info(&self, _: Request<FlightDescriptor>) -> Result<Response<FlightInfo>, Status> {
+        Err(unknown())
+    }
+
+    async fn poll_flight_info(&self, _: Request<FlightDescriptor>) -> Result<Response<PollInfo>, Status> {
+        Err(unknown())
+    }
+
+    async fn get_schema(&self, _: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
+        Err(unknown())
+    }
+
+    async fn do_put(&self, _: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
+        Err(unknown())
+    }
+
+    async fn do_exchange(
+        &self,
+        _: Request<Streaming<FlightData>>,
+    ) -> Result<Response<Self::DoExchangeStream>, Status> {
+        Err(unknown())
+    }
+
+    async fn list_actions(&self, _: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {
+        Err(unknown())
+    }
+}
+
+fn unknown() -> Status {
+    Status::unimplemented("the scheduler answers queries only")
+}
+
+impl Scheduler {
+    async fn act(&self, action: &str, body: &[u8]) -> Result<Answer<ActionResult>> {
+        match action {
+            JOIN => self.join(messages::decode(body)?),
+            DAMAGE => {
+                let Damage { path, count } = messages::decode(body)?;
+                if let Some(file) = self.files.known(&path) {
+                    file.add_damage(count);
+                }
+                Ok(once(Vec::new()))
+            }
+            TRACES => {
+                let id: u64 = messages::decode(body)?;
+                let traces = self.queries.running().get(&id).and_then(Weak::upgrade);
+                let traces = traces.context("the query has ended")?;
+                let found = tokio::task::spawn_blocking(move || encode_traces(&traces)).await;
+                Ok(once(found.context("a thread failed")??))
+            }
+            other => bail!("there is no action '{other}'"),
+        }
+    }
+
+    /// Counts an executor in, as long as it reads the answer.
+    fn join(&self, joining: Joining) -> Result<Answer<ActionResult>> {
+        if joining.version != VERSION {
+            bail!("the scheduler has version {VERSION}, the executor {}", joining.version);
+        }
+        let url = Url::parse(&joining.url).with_context(|| joining.url.clone())?;
+        let id = self.executors.next.fetch_add(1, Ordering::Relaxed);
+        print(&format!("{url} has joined"));
+        self.executors.joined().insert(id, url);
+        let joined = Joined { executors: self.executors.clone(), id };
+        Ok(once(Vec::new()).chain(Forever(joined)).boxed())
+    }
+}
+
+fn once(body: Vec<u8>) -> Answer<ActionResult> {
+    stream::once(async move { Ok(ActionResult { body: body.into() }) }).boxed()
+}
+
+/// A stream without items, which keeps something.
+struct Forever<T>(T);
+
+impl<T> Stream for Forever<T> {
+    type Item = Result<ActionResult, Status>;
+
+    fn poll_next(
+        self: Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        std::task::Poll::Pending
+    }
+}

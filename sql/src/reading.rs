@@ -1,0 +1,225 @@
+//! Reading events for a query: parts of traces, decided on headers, decoded only as far as columns need it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::error::ArrowError;
+use etw_analysis::KindKey;
+use etw_consumer::ProcessTable;
+use etw_event::{FileTime, Record};
+use etw_export::columns::EventColumns;
+use etw_schema::{Event, EventSchema, Located};
+use serde::{Deserialize, Serialize};
+
+use crate::columns::{Header, Names, Rows, Wanted};
+use crate::condition::{Accepted, Condition};
+use crate::scan::{Reading, Run};
+use crate::source::{Part, Source};
+
+/// Number of events that are not wanted, after which a reader looks whether the query has ended.
+const CHECKED_EVERY: usize = 1 << 16;
+
+/// A part of a trace, and the kind of events that is wanted of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Piece {
+    pub(crate) source: Source,
+    pub(crate) kind: Option<Arc<KindKey>>,
+    pub(crate) part: Part,
+}
+
+/// What is read of events.
+#[derive(Debug)]
+pub(crate) struct EventReading {
+    pub(crate) wanted: Vec<Wanted>,
+    pub(crate) fields: EventColumns,
+    pub(crate) conditions: Conditions,
+}
+
+/// Conditions on headers, all of which hold.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Conditions(Vec<(Header, Accepted)>);
+
+impl Conditions {
+    /// Returns those of these conditions that are on headers.
+    pub(crate) fn new(conditions: impl IntoIterator<Item = Condition>) -> Conditions {
+        let on_header =
+            |condition: Condition| Some((Header::of_name(&condition.column)?, condition.accepted));
+        Conditions(conditions.into_iter().filter_map(on_header).collect())
+    }
+
+    /// Returns the range of time outside of which no event meets the conditions.
+    pub(crate) fn times(&self) -> (Option<FileTime>, Option<FileTime>) {
+        let (mut from, mut to) = (None, None);
+        for (header, accepted) in &self.0 {
+            let (Header::Time, Accepted::Numbers(ranges)) = (header, accepted) else { continue };
+            let (first, last) = (ranges.first(), ranges.last());
+            // Without a range, no time is accepted.
+            let least = first.map_or(i128::MAX, |(low, _)| *low);
+            let greatest = last.map_or(i128::MIN, |(_, high)| *high);
+            from = from.max(file_time(least));
+            if let Some(end) = file_time(greatest) {
+                let end = FileTime(end.0.saturating_add(1));
+                to = Some(to.map_or(end, |to: FileTime| to.min(end)));
+            }
+        }
+        (from, to)
+    }
+
+    fn accept_header(&self, record: &Record<'_>, processes: &ProcessTable) -> bool {
+        self.0.iter().all(|(header, accepted)| match header {
+            Header::Provider | Header::Event => true,
+            Header::Process => processes.name_of(record).is_some_and(|name| accepted.has_text(name)),
+            header => header.number(record).is_some_and(|number| accepted.has_number(number)),
+        })
+    }
+
+    fn accept_names(&self, provider: &str, event: &str) -> bool {
+        self.0.iter().all(|(header, accepted)| match header {
+            Header::Provider => accepted.has_text(provider),
+            Header::Event => accepted.has_text(event),
+            _ => true,
+        })
+    }
+
+    fn need_names(&self) -> bool {
+        self.0.iter().any(|(header, _)| matches!(header, Header::Provider | Header::Event))
+    }
+}
+
+/// Whether a table decides a condition on a column exactly.
+pub(crate) fn decides(condition: &Condition) -> bool {
+    use Header::*;
+    match (Header::of_name(&condition.column), &condition.accepted) {
+        (Some(Provider | Event | Process), Accepted::Texts(_)) => true,
+        (Some(Provider | Event | Process | Activity | RelatedActivity | Payload | Trace) | None, _) => false,
+        (Some(_), accepted) => matches!(accepted, Accepted::Numbers(_)),
+    }
+}
+
+/// Returns the last time that is not later than one in nanoseconds since 1970; `None` if every time is.
+fn file_time(nanos: i128) -> Option<FileTime> {
+    let ticks = nanos.div_euclid(100) + i128::from(FileTime::UNIX_EPOCH.0);
+    match i64::try_from(ticks) {
+        Ok(ticks) => Some(FileTime(ticks)),
+        Err(_) if nanos > 0 => Some(FileTime(i64::MAX)),
+        Err(_) => None,
+    }
+}
+
+impl Reading for EventReading {
+    type Piece = Piece;
+    const NAME: &'static str = "EventScan";
+
+    fn source(piece: &Piece) -> &Source {
+        &piece.source
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let decided: Vec<&str> = self.conditions.0.iter().map(|(header, _)| header.name()).collect();
+        if !decided.is_empty() {
+            write!(f, ", decided=[{}]", decided.join(", "))?;
+        }
+        Ok(())
+    }
+
+    fn read(&self, piece: &Piece, run: &mut Run) -> anyhow::Result<()> {
+        let EventReading { wanted, fields, conditions } = self;
+        let Piece { source, kind, part } = piece;
+        run.counter("buffers_in_range").add(part.buffers);
+        run.counter("buffers_skipped").add(part.skipped);
+        let scanned = source.scanned()?;
+        let processes = &scanned.processes;
+        let mut trace = scanned.range(part.from, part.to);
+        let (mut resolver, mut located) = (scanned.resolver.clone(), Located::new());
+        let mut kind = kind.as_deref().map(KindMatch::new);
+        let needs_names = conditions.need_names()
+            || wanted.contains(&Wanted::Header(Header::Provider))
+            || wanted.contains(&Wanted::Header(Header::Event));
+        let needs_schema = needs_names
+            || kind.as_ref().is_some_and(|kind| !kind.key.is_told_by_header())
+            || wanted.iter().any(|wanted| match wanted {
+                Wanted::Header(header) => header.needs_schema(),
+                Wanted::Field(_) => true,
+            });
+        let mut names = Names::default();
+        let mut rows = Rows::new(run.schema.clone(), wanted, fields, &source.name);
+        let (mut left, mut skipped, mut failed) = (run.left(), 0_usize, None);
+        let mut send = |batch: Result<RecordBatch, ArrowError>, run: &mut Run| match batch {
+            Ok(batch) if run.send(&batch) => ControlFlow::Continue(()),
+            Ok(_) => ControlFlow::Break(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        };
+        trace.for_each_record(|record| {
+            if kind.as_ref().is_some_and(|kind| !kind.key.may_have(record))
+                || !conditions.accept_header(record, processes)
+            {
+                skipped += 1;
+                return match skipped.is_multiple_of(CHECKED_EVERY) && run.has_ended() {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                };
+            }
+            if left == 0 {
+                return ControlFlow::Break(());
+            }
+            if needs_schema {
+                let event = resolver.decode(record, &mut located);
+                if kind.as_mut().is_some_and(|kind| !kind.has(&event)) {
+                    return ControlFlow::Continue(());
+                }
+                let codes = needs_names
+                    .then(|| names.of(&event, |provider, event| conditions.accept_names(provider, event)));
+                if codes.is_some_and(|codes| !codes.is_wanted) {
+                    return ControlFlow::Continue(());
+                }
+                rows.put(record, Some(&event), (&mut names, codes), processes);
+            } else {
+                rows.put(record, None, (&mut names, None), processes);
+            }
+            left -= 1;
+            match rows.len() >= run.batch_rows || left == 0 {
+                true => send(rows.take(&mut names), run),
+                false => ControlFlow::Continue(()),
+            }
+        })?;
+        if rows.len() > 0 {
+            // When the query has ended, nobody takes the rest.
+            let _ = send(rows.take(&mut names), run);
+        }
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        let statistics = trace.statistics();
+        run.counter("events_read").add(statistics.records as usize);
+        run.counter("events_decided_by_header").add(skipped);
+        source.add_damage(statistics.damage_count)
+    }
+}
+
+/// Which events are of a kind. The names of each schema are compared once.
+struct KindMatch<'k> {
+    key: &'k KindKey,
+    by_schema: HashMap<usize, (Arc<EventSchema>, bool)>,
+}
+
+impl<'k> KindMatch<'k> {
+    fn new(key: &'k KindKey) -> KindMatch<'k> {
+        KindMatch { key, by_schema: HashMap::new() }
+    }
+
+    fn has(&mut self, event: &Event<'_>) -> bool {
+        if self.key.is_told_by_header() {
+            return true;
+        }
+        let Some(schema) = event.schema() else { return self.key.has(event) };
+        let key = self.key;
+        let address = Arc::as_ptr(schema) as usize;
+        self.by_schema.entry(address).or_insert_with(|| (schema.clone(), key.has(event))).1
+    }
+}

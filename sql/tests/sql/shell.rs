@@ -1,0 +1,97 @@
+//! The shell, in a terminal of its own.
+
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use crate::{Fixture, LIMIT};
+
+/// A shell in a pseudo terminal, which the program `script` makes.
+struct Shell {
+    child: std::process::Child,
+    output: std::sync::mpsc::Receiver<Vec<u8>>,
+    seen: String,
+}
+
+impl Shell {
+    fn start(fixture: &Fixture) -> Option<Shell> {
+        let program = format!("'{}' trace.etl", env!("CARGO_BIN_EXE_etw-sql"));
+        let mut command = Command::new("script");
+        command.args(["-q", "-e", "-c", &program, "/dev/null"]).current_dir(fixture.directory.path());
+        command.env("XDG_STATE_HOME", fixture.directory.path()).env("TERM", "dumb");
+        let Ok(mut child) = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() else {
+            eprintln!("skipped: there is no program `script`");
+            return None;
+        };
+        let (send, output) = channel();
+        let mut out = child.stdout.take().unwrap();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(len @ 1..) = out.read(&mut bytes) {
+                if send.send(bytes[..len].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        Some(Shell { child, output, seen: String::new() })
+    }
+
+    fn put(&mut self, text: &str) {
+        self.child.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Waits until the shell has shown a text, and forgets what came before it.
+    fn shows(&mut self, wanted: &str) {
+        let start = Instant::now();
+        loop {
+            if let Some((_, rest)) = self.seen.split_once(wanted) {
+                self.seen = rest.to_owned();
+                return;
+            }
+            assert!(start.elapsed() < LIMIT, "no '{wanted}' in {}", self.seen);
+            if let Ok(bytes) = self.output.recv_timeout(Duration::from_millis(100)) {
+                self.seen.push_str(&String::from_utf8_lossy(&bytes));
+            }
+        }
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        // It has ended if the test has succeeded.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_shell_answers_statements_and_survives_ctrl_c() {
+    let fixture = Fixture::new();
+    let Some(mut shell) = Shell::start(&fixture) else { return };
+    shell.shows("lists the tables");
+    shell.put("select 6 * 7 as answer;\r");
+    shell.shows("42");
+    shell.put("\\f csv\r");
+    shell.put("select count(*) as n from events where id = 1;\r");
+    shell.shows("40000");
+    shell.put("select wrong;\r");
+    shell.shows("No field named wrong");
+    // A query that takes hours.
+    shell.put("select count(*) from processes a, events b, events c, events d where a.row + b.id + c.id + d.id = 3;\r");
+    std::thread::sleep(Duration::from_secs(2));
+    shell.put("\u{3}");
+    shell.shows("interrupted");
+    shell.put("select 40 + 3 as answer;\r");
+    shell.shows("43");
+    shell.put("\\d damage\r");
+    shell.shows("Place in the file");
+    shell.put("\\q\r");
+    let start = Instant::now();
+    while shell.child.try_wait().unwrap().is_none() {
+        assert!(start.elapsed() < LIMIT, "the shell does not end: {}", shell.seen);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let history = std::fs::read_to_string(fixture.path("openetw/sql_history")).unwrap();
+    assert!(history.contains("select 6 * 7 as answer;"), "{history}");
+}
