@@ -235,7 +235,8 @@ fn threads(wanted: Option<NonZeroUsize>) -> usize {
 /// Starts the threads that run queries.
 fn runtime(wanted: Option<NonZeroUsize>) -> Result<Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder.worker_threads(threads(wanted)).enable_all();
+    // One more than compute at a time, so that connections are served.
+    builder.worker_threads(threads(wanted) + 1).enable_all();
     // Plans of long expressions are deep.
     builder.thread_stack_size(STACK_BYTES).build().context("cannot start threads")
 }

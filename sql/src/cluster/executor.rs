@@ -15,7 +15,6 @@ use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
 use datafusion_distributed::{
     ChannelResolver, DistributedExt, Worker, WorkerChannel, WorkerQueryContext, WorkerSessionBuilder,
 };
-use tokio::runtime::Handle;
 use tonic::{Code, Status};
 use url::Url;
 
@@ -106,14 +105,13 @@ struct Scheduler {
     access: Access,
     url: String,
     address: String,
-    handle: Handle,
 }
 
 impl Scheduler {
     fn new(access: Access, address: &str) -> Scheduler {
         let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
         let url = access.url(host, port.parse().unwrap_or(0));
-        Scheduler { access, url, address: address.to_owned(), handle: Handle::current() }
+        Scheduler { access, url, address: address.to_owned() }
     }
 
     /// Joins the scheduler, and joins it again whenever the connection is lost.
@@ -177,8 +175,12 @@ impl Scheduler {
             let answer = client.do_action(action).await?.into_inner().message().await?;
             anyhow::Ok(answer.context("no answer")?.body.to_vec())
         };
-        tokio::task::block_in_place(|| self.handle.block_on(ask))
-            .with_context(|| format!("the scheduler at {}", self.address))
+        // On a thread with a runtime of its own, as all threads of this one may wait for the answer.
+        let answered = std::thread::scope(|scope| {
+            let run = || tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(ask);
+            scope.spawn(run).join().unwrap_or_else(|_| Err(anyhow!("a thread failed")))
+        });
+        answered.with_context(|| format!("the scheduler at {}", self.address))
     }
 
     fn damage(&self, path: &Path, count: u64) -> Result<()> {

@@ -23,8 +23,10 @@ const VARIABLE: &str = "OPENETW_CLUSTER_TOKEN";
 /// Fewest characters of a token.
 const MIN_TOKEN: usize = 16;
 const CONNECT: Duration = Duration::from_secs(5);
-/// A connection whose other side does not answer for so long is closed.
-const ALIVE: Duration = Duration::from_secs(10);
+/// Time between looks whether the other side of a connection is there.
+const ALIVE: Duration = Duration::from_secs(20);
+/// A connection whose other side does not answer for so long is closed; a process that only computes answers late.
+const GONE: Duration = Duration::from_secs(120);
 
 /// The token and the TLS files of a process in a cluster.
 #[derive(Debug, Clone, Args)]
@@ -116,7 +118,7 @@ impl Access {
     /// Fails if the TLS files are wrong.
     pub(crate) fn server(&self) -> Result<Server<Stack<InterceptorLayer<Check>, NoLayer>>> {
         let mut server =
-            Server::builder().http2_keepalive_interval(Some(ALIVE)).http2_keepalive_timeout(Some(ALIVE));
+            Server::builder().http2_keepalive_interval(Some(ALIVE)).http2_keepalive_timeout(Some(GONE));
         if let Some(identity) = &self.identity {
             let tls = ServerTlsConfig::new().identity(identity.clone());
             server = server.tls_config(tls).context("--tls-cert, --tls-key")?;
@@ -144,7 +146,7 @@ impl Access {
             .connect_timeout(CONNECT)
             .tcp_nodelay(true)
             .http2_keep_alive_interval(ALIVE)
-            .keep_alive_timeout(ALIVE)
+            .keep_alive_timeout(GONE)
             .keep_alive_while_idle(true);
         match &self.authority {
             Some(authority) => {

@@ -19,7 +19,7 @@ impl Shell {
         let program = format!("'{}' trace.etl", env!("CARGO_BIN_EXE_etw-sql"));
         let mut command = Command::new("script");
         command.args(["-q", "-e", "-c", &program, "/dev/null"]).current_dir(fixture.directory.path());
-        command.env("XDG_STATE_HOME", fixture.directory.path()).env("TERM", "dumb");
+        command.env("XDG_STATE_HOME", fixture.directory.path()).env("TERM", "xterm");
         let Ok(mut child) = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() else {
             eprintln!("skipped: there is no program `script`");
             return None;
@@ -39,6 +39,15 @@ impl Shell {
 
     fn put(&mut self, text: &str) {
         self.child.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Types a line as soon as the shell takes one; what is typed before is thrown away by the terminal.
+    fn line(&mut self, text: &str) {
+        // The start of a line, when the shell turns bracketed pastes on.
+        self.shows("[?2004h");
+        std::thread::sleep(Duration::from_millis(200));
+        self.put(text);
+        self.put("\r");
     }
 
     /// Waits until the shell has shown a text, and forgets what came before it.
@@ -70,23 +79,23 @@ fn a_shell_answers_statements_and_survives_ctrl_c() {
     let fixture = Fixture::new();
     let Some(mut shell) = Shell::start(&fixture) else { return };
     shell.shows("lists the tables");
-    shell.put("select 6 * 7 as answer;\r");
+    shell.line("select 6 * 7 as answer;");
     shell.shows("42");
-    shell.put("\\f csv\r");
-    shell.put("select count(*) as n from events where id = 1;\r");
+    shell.line("\\f csv");
+    shell.line("select count(*) as n from events where id = 1;");
     shell.shows("40000");
-    shell.put("select wrong;\r");
+    shell.line("select wrong;");
     shell.shows("No field named wrong");
     // A query that takes hours.
-    shell.put("select count(*) from processes a, events b, events c, events d where a.row + b.id + c.id + d.id = 3;\r");
+    shell.line("select count(*) from processes a, events b, events c, events d where a.row + b.id + c.id + d.id = 3;");
     std::thread::sleep(Duration::from_secs(2));
     shell.put("\u{3}");
     shell.shows("interrupted");
-    shell.put("select 40 + 3 as answer;\r");
+    shell.line("select 40 + 3 as answer;");
     shell.shows("43");
-    shell.put("\\d damage\r");
+    shell.line("\\d damage");
     shell.shows("Place in the file");
-    shell.put("\\q\r");
+    shell.line("\\q");
     let start = Instant::now();
     while shell.child.try_wait().unwrap().is_none() {
         assert!(start.elapsed() < LIMIT, "the shell does not end: {}", shell.seen);
