@@ -187,7 +187,7 @@ fn write_nested(
                 return Err(io::Error::other("the trace has changed"));
             };
             let event = record.event();
-            if !of_events.has(&event) {
+            if !of_events.key().has(&event) {
                 continue;
             }
             let (Some(schema), Ok(properties)) = (event.schema(), event.properties.as_ref()) else {
