@@ -16,6 +16,8 @@ use crate::source::Source;
 /// Names of tables that are neither tables with rows nor of a kind of events.
 const EVENTS: &str = "events";
 const DAMAGE: &str = "damage";
+/// The kernel's records of stacks, whose addresses are in the column `stack` of other events.
+pub(crate) const STACK_RECORDS: &str = "StackWalk/";
 
 /// The tables of some traces of a database.
 #[derive(Debug)]
@@ -47,10 +49,12 @@ impl TraceTables {
         }
     }
 
-    /// Returns the names of the kinds of events. A trace that cannot be read has none; queries of it report the error.
+    /// Returns the names of the kinds of events, without the records of stacks. A trace that cannot be read has none; queries
+    /// of it report the error.
     fn kinds(&self) -> Vec<String> {
-        let kinds = self.sources.iter().filter_map(|source| source.kinds().ok()).flatten();
-        kinds.map(|kind| kind.schema().name.to_string()).collect()
+        let kinds = self.sources.iter().filter_map(|source| source.kinds(false).ok()).flatten();
+        let names = kinds.map(|kind| kind.schema().name.to_string());
+        names.filter(|name| !name.starts_with(STACK_RECORDS)).collect()
     }
 }
 
