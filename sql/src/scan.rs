@@ -26,7 +26,7 @@ use etw_analysis::EventTable;
 use etw_consumer::ProcessTable;
 use etw_event::{FileTime, Record};
 use etw_export::columns::EventColumns;
-use etw_schema::{Event, EventSchema, Located};
+use etw_schema::{Event, EventSchema, Located, Resolver};
 
 use crate::columns::{Header, Names, Rows, Wanted};
 use crate::condition::{Accepted, Condition};
@@ -246,6 +246,7 @@ impl ExecutionPlan for EventScan {
             conditions: self.conditions.clone(),
             limit: self.limit.unwrap_or(usize::MAX),
             batch_rows: context.session_config().batch_size(),
+            is_ordered: self.wanted.contains(&Wanted::Header(Header::Time)),
             counts: Counts::new(&self.metrics, partition),
         };
         stream.spawn_blocking(move || {
@@ -287,70 +288,96 @@ struct Reader {
     conditions: Conditions,
     limit: usize,
     batch_rows: usize,
+    /// Whether the rows come in the order of time; without it, reading is faster.
+    is_ordered: bool,
     counts: Counts,
+}
+
+/// What reading changes.
+struct State<S> {
+    resolver: Resolver,
+    located: Located,
+    kind: Option<KindMatch>,
+    names: Names,
+    rows: Rows,
+    out: Out<S>,
+    /// Number of events that their headers decided.
+    skipped: usize,
 }
 
 impl Reader {
     /// Reads the piece, and passes batches to `send` until it returns false, or until `has_ended` returns true.
-    fn read(self, has_ended: impl Fn() -> bool, send: impl FnMut(RecordBatch) -> bool) -> Result<()> {
-        let Reader { schema, piece, wanted, fields, conditions, limit, batch_rows, counts } = self;
+    fn read(
+        self,
+        has_ended: impl Fn() -> bool + Sync,
+        send: impl FnMut(RecordBatch) -> bool + Send,
+    ) -> Result<()> {
+        let Reader { schema, piece, wanted, fields, conditions, limit, batch_rows, is_ordered, counts } =
+            self;
         let Piece { source, kind, part } = piece;
         counts.buffers_read.add(part.buffers);
         counts.buffers_skipped.add(part.skipped);
         let scanned = source.scanned().map_err(error::of_trace)?;
         let processes = &scanned.processes;
         let mut trace = scanned.range(part.from, part.to);
-        let (mut resolver, mut located) = (scanned.resolver.clone(), Located::new());
-        let mut kind = kind.map(KindMatch::new);
         let needs_names = conditions.need_names()
             || wanted.contains(&Wanted::Header(Header::Provider))
             || wanted.contains(&Wanted::Header(Header::Event));
         let needs_schema = needs_names
-            || kind.as_ref().is_some_and(|kind| !kind.table.is_told_by_header())
+            || kind.as_ref().is_some_and(|kind| !kind.is_told_by_header())
             || wanted.iter().any(|wanted| match wanted {
                 Wanted::Header(header) => header.needs_schema(),
                 Wanted::Field(_) => true,
             });
-        let mut names = Names::default();
-        let mut rows = Rows::new(schema, &wanted, &fields, &source.name);
-        let mut out = Out { send, left: limit, error: None, sent: 0 };
-        let mut skipped = 0_usize;
-        trace
-            .for_each_record(|record| {
-                if kind.as_ref().is_some_and(|kind| !kind.table.may_have(record))
-                    || !conditions.accept_header(record, processes)
-                {
-                    skipped += 1;
-                    return match skipped.is_multiple_of(CHECKED_EVERY) && has_ended() {
-                        true => ControlFlow::Break(()),
-                        false => ControlFlow::Continue(()),
-                    };
-                }
-                if out.left == 0 {
-                    return ControlFlow::Break(());
-                }
-                if needs_schema {
-                    let event = resolver.decode(record, &mut located);
-                    if kind.as_mut().is_some_and(|kind| !kind.has(&event)) {
-                        return ControlFlow::Continue(());
-                    }
-                    let codes = needs_names.then(|| {
-                        names.of(&event, |provider, event| conditions.accept_names(provider, event))
-                    });
-                    if codes.is_some_and(|codes| !codes.is_wanted) {
-                        return ControlFlow::Continue(());
-                    }
-                    rows.put(record, Some(&event), (&mut names, codes), processes);
-                } else {
-                    rows.put(record, None, (&mut names, None), processes);
-                }
-                out.left -= 1;
-                match rows.len() >= batch_rows || out.left == 0 {
-                    true => out.send(rows.take(&mut names)),
+        let mut state = State {
+            resolver: scanned.resolver.clone(),
+            located: Located::new(),
+            kind: kind.map(KindMatch::new),
+            names: Names::default(),
+            rows: Rows::new(schema, &wanted, &fields, &source.name),
+            out: Out { send, left: limit, error: None, sent: 0 },
+            skipped: 0,
+        };
+        let read = |state: &mut State<_>, record: &Record<'_>| {
+            let State { resolver, located, kind, names, rows, out, skipped } = state;
+            if kind.as_ref().is_some_and(|kind| !kind.table.may_have(record))
+                || !conditions.accept_header(record, processes)
+            {
+                *skipped += 1;
+                return match skipped.is_multiple_of(CHECKED_EVERY) && has_ended() {
+                    true => ControlFlow::Break(()),
                     false => ControlFlow::Continue(()),
+                };
+            }
+            if out.left == 0 {
+                return ControlFlow::Break(());
+            }
+            if needs_schema {
+                let event = resolver.decode(record, located);
+                if kind.as_mut().is_some_and(|kind| !kind.has(&event)) {
+                    return ControlFlow::Continue(());
                 }
-            })
-            .map_err(|error| error::of_trace(error.into()))?;
+                let codes = needs_names
+                    .then(|| names.of(&event, |provider, event| conditions.accept_names(provider, event)));
+                if codes.is_some_and(|codes| !codes.is_wanted) {
+                    return ControlFlow::Continue(());
+                }
+                rows.put(record, Some(&event), (names, codes), processes);
+            } else {
+                rows.put(record, None, (names, None), processes);
+            }
+            out.left -= 1;
+            match rows.len() >= batch_rows || out.left == 0 {
+                true => out.send(rows.take(names)),
+                false => ControlFlow::Continue(()),
+            }
+        };
+        match is_ordered {
+            true => trace.for_each_record(|record| read(&mut state, record)),
+            false => trace.for_each_record_unordered(std::slice::from_mut(&mut state), read),
+        }
+        .map_err(|error| error::of_trace(error.into()))?;
+        let State { mut names, mut rows, mut out, skipped, .. } = state;
         if rows.len() > 0 && out.error.is_none() {
             // When the query has ended, nobody takes the rest.
             let _ = out.send(rows.take(&mut names));
