@@ -16,6 +16,8 @@ use crate::source::Source;
 
 /// Name of the table of all events.
 const EVENTS: &str = "events";
+/// The kernel's records of stacks, whose addresses are in the column `stack` of other events.
+pub(crate) const STACK_RECORDS: &str = "StackWalk/";
 
 /// The tables of some traces of a database.
 #[derive(Debug)]
@@ -55,8 +57,9 @@ impl TraceTables {
     /// Returns the names of tables, with those of the kinds of events that `kinds` returns.
     fn names<'s>(&'s self, kinds: impl Fn(&'s Source) -> Option<&'s [EventTable]>) -> Vec<String> {
         let told = [EVENTS, damage::NAME].into_iter().chain(rows::names()).map(str::to_owned);
+        let kinds = self.sources.iter().filter_map(kinds).flatten();
         let kinds =
-            self.sources.iter().filter_map(kinds).flatten().map(|kind| kind.schema().name.to_string());
+            kinds.map(|kind| kind.schema().name.to_string()).filter(|name| !name.starts_with(STACK_RECORDS));
         let mut names: Vec<String> = told.chain(self.known().keys().cloned()).chain(kinds).collect();
         names.sort();
         names.dedup();
@@ -68,7 +71,7 @@ impl TraceTables {
 impl SchemaProvider for TraceTables {
     fn table_names(&self) -> Vec<String> {
         // A trace that cannot be read has no kinds of events; queries of it report the error.
-        self.names(|source| source.kinds().ok())
+        self.names(|source| source.kinds(false).ok())
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {

@@ -12,6 +12,7 @@ use datafusion::physical_plan::empty::EmptyExec;
 use etw_analysis::{EventTable, KindKey};
 use etw_export::columns::EventColumns;
 
+use crate::catalog::STACK_RECORDS;
 use crate::columns::{Header, OF_EVENTS, OF_KINDS, Wanted};
 use crate::condition::Condition;
 use crate::error;
@@ -43,8 +44,10 @@ impl EventsTable {
     /// Fails if a trace cannot be read.
     pub(crate) fn of_kind(sources: &[Source], name: &str) -> anyhow::Result<Option<EventsTable>> {
         let mut found: Vec<(&Source, &EventTable)> = Vec::new();
+        let stacks =
+            name.get(..STACK_RECORDS.len()).is_some_and(|start| start.eq_ignore_ascii_case(STACK_RECORDS));
         for source in sources {
-            if let Some(kind) = find(source.kinds()?, name) {
+            if let Some(kind) = find(source.kinds(stacks)?, name) {
                 found.push((source, kind));
             }
         }

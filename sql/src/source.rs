@@ -1,7 +1,7 @@
 //! One trace: its records, its kinds of events and its tables with rows, each read when it is first needed.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -68,7 +68,8 @@ pub(crate) struct TraceFile {
     identity: Option<Identity>,
     options: Arc<OpenOptions>,
     scanned: Once<Scanned>,
-    kinds: Once<Vec<EventTable>>,
+    /// Those in the index, and all.
+    kinds: [Once<Vec<EventTable>>; 2],
     index: Once<Arc<TraceIndex>>,
     /// Number of damaged places that reading has found.
     damage: AtomicU64,
@@ -85,6 +86,8 @@ pub(crate) type Once<T> = OnceLock<Result<T, String>>;
 pub(crate) struct Scanned {
     trace: Trace,
     overview: Arc<Overview>,
+    /// The index, if there was one.
+    index: Option<TraceIndex>,
     /// The clock, if the trace is a single file whose records are in the order of time.
     clock: Option<Clock>,
     pub(crate) resolver: Resolver,
@@ -151,18 +154,30 @@ impl Source {
 
     /// Returns the kinds of events that the trace has.
     ///
+    /// The index knows them, but for the records of stacks (`StackWalk`); with `stacks`, the trace is read for those.
+    ///
     /// # Errors
     ///
     /// Fails if the trace cannot be read.
-    pub(crate) fn kinds(&self) -> Result<&[EventTable]> {
-        let kinds = once(&self.file.kinds, || self.scanned()?.kinds())?;
+    pub(crate) fn kinds(&self, stacks: bool) -> Result<&[EventTable]> {
+        let scanned = self.scanned()?;
+        let [of_index, all] = &self.file.kinds;
+        // A damaged index tells no periods.
+        let periods =
+            scanned.index.as_ref().filter(|_| !stacks).and_then(|index| index.periods_of_kinds().ok());
+        let kinds = match periods {
+            Some(periods) => once(of_index, || scanned.kinds_in(&periods))?,
+            None => once(all, || scanned.kinds())?,
+        };
         Ok(kinds)
     }
 
-    /// Returns the kinds of events if they are known, or if the trace is so small that finding them takes no time.
+    /// Returns the kinds of events if they are known, or if finding them takes no time: the trace has an index or is small.
     pub(crate) fn near_kinds(&self) -> Option<&[EventTable]> {
         let is_small = self.file.identity.is_some_and(|identity| identity.bytes <= SMALL_BYTES);
-        (is_small || self.file.kinds.get().is_some()).then(|| self.kinds().ok()).flatten()
+        let is_known = self.file.kinds.iter().any(|kinds| kinds.get().is_some());
+        let has_index = || self.scanned().is_ok_and(|scanned| scanned.index.is_some());
+        (is_small || is_known || has_index()).then(|| self.kinds(false).ok()).flatten()
     }
 
     /// Returns the tables with rows: those of the index if there is one, or else made now.
@@ -213,8 +228,9 @@ impl TraceFile {
 
     fn scan(&self) -> Result<Scanned> {
         let builder = etw_app::input::builder(&self.files)?.schemas(&self.options.schemas);
-        let (mut trace, overview) = match etw_app::index::overview(&self.files, &self.options.index) {
-            Some(overview) => (builder.overview(&overview).open()?, overview),
+        let index = etw_app::index::open_for_times(&self.files, &self.options.index);
+        let (mut trace, overview) = match &index {
+            Some(index) => (builder.overview(index.overview()).open()?, index.overview().clone()),
             None => {
                 let mut trace = builder.open()?;
                 let overview = Arc::new(trace.overview()?);
@@ -228,7 +244,7 @@ impl TraceFile {
             [input] if overview.is_in_order() => EtlFile::open(input.bytes()).ok().map(|file| file.clock()),
             _ => None,
         };
-        Ok(Scanned { trace, overview, clock, resolver, processes })
+        Ok(Scanned { trace, overview, index, clock, resolver, processes })
     }
 }
 
@@ -274,7 +290,7 @@ impl Files {
             identity,
             options: self.options.clone(),
             scanned: Once::new(),
-            kinds: Once::new(),
+            kinds: [Once::new(), Once::new()],
             index: Once::new(),
             damage: AtomicU64::new(0),
             on_damage: self.on_damage.clone(),
@@ -372,6 +388,19 @@ impl Scanned {
                 Part { from, to, buffers: read, skipped: all.len() - read }
             })
             .collect()
+    }
+
+    /// Finds the kinds of the events in some periods.
+    fn kinds_in(&self, periods: &[RangeInclusive<FileTime>]) -> Result<Vec<EventTable>> {
+        let mut kinds = EventKinds::default();
+        let (mut resolver, mut located) = (self.resolver.clone(), Located::new());
+        for period in periods {
+            let end = FileTime(period.end().0.saturating_add(1));
+            self.range(Some(*period.start()), Some(end)).for_each_record(|record| {
+                kinds.add(&resolver.decode(record, &mut located));
+            })?;
+        }
+        Ok(kinds.tables())
     }
 
     /// Finds the kinds of events, without an order and on several threads.

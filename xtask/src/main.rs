@@ -76,7 +76,7 @@ enum Chore {
     #[cfg(target_os = "linux")]
     Wine(wine::Options),
     /// Build `etw-sql`, run its tests, and compare its answers with those of DuckDB.
-    Sql,
+    Sql(sql::Options),
     /// Write docs/tables.md from the declarations of the tables.
     Tables,
     /// Write or check docs/wpa-tables.md: which tables and columns of published profiles of Windows Performance Analyzer
@@ -120,7 +120,7 @@ fn main() -> ExitCode {
         Chore::Python(options) => python::run(&options),
         #[cfg(target_os = "linux")]
         Chore::Wine(options) => wine::run(&options),
-        Chore::Sql => sql::check(),
+        Chore::Sql(options) => sql::run(&options),
         Chore::Tables => tables::write(),
         #[cfg(target_os = "linux")]
         Chore::WpaTables(options) => wpa_tables::run(&options),

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use clap::Args;
+use etw_testkit::data::TraceFile;
 use etw_testkit::problems::Problem;
 use openetw::Trace;
 use openetw::tables::EventKinds;
@@ -27,8 +29,21 @@ const KINDS: [&str; 4] = ["Thread/CSwitch", "DiskIo/Read", "Process/DCStart", "I
 /// Least number of queries that have rows on one of the traces.
 const ANSWERED: usize = 50;
 
-/// Runs the checks and tests, and compares with DuckDB if it is installed.
+/// Options of `sql`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Compare the answers on all real traces, instead of those with many kinds of tables.
+    #[arg(long)]
+    all: bool,
+}
+
+/// Runs the checks and tests, and compares with DuckDB if it is installed, on few traces.
 pub(crate) fn check() -> Result<()> {
+    run(&Options { all: false })
+}
+
+/// Runs the checks and tests, and compares with DuckDB if it is installed.
+pub(crate) fn run(options: &Options) -> Result<()> {
     shell::run(&mut cargo_in_sql(&["fmt", "--check"]))?;
     // With the target directory and the profile of the workspace, packages of the same versions and features are compiled
     // once.
@@ -40,7 +55,7 @@ pub(crate) fn check() -> Result<()> {
             eprintln!("skipped the comparison with DuckDB: {missing}");
             Ok(())
         }
-        None => compare(),
+        None => compare(options.all),
     }
 }
 
@@ -52,8 +67,8 @@ fn cargo_in_sql(arguments: &[&str]) -> Command {
 }
 
 /// Compares the answers to the queries of `sql/tests/queries.sql`.
-fn compare() -> Result<()> {
-    let Some(data) = etw_testkit::data::data_dir() else {
+fn compare(all: bool) -> Result<()> {
+    let Some(real) = etw_testkit::data::traces() else {
         eprintln!("skipped the comparison with DuckDB: no real traces");
         return Ok(());
     };
@@ -61,12 +76,13 @@ fn compare() -> Result<()> {
     let directory = target_dir().join("peers/queries");
     fs::create_dir_all(&directory)?;
     let mut traces: Vec<(&str, PathBuf)> = Vec::new();
+    let chosen = |trace: &&TraceFile| all || TRACES.contains(&&*trace.name);
     for (name, problem) in Problem::ALL {
         let file = directory.join(format!("{name}.etl"));
         fs::write(&file, problem.bytes()?)?;
         traces.push((name, file));
     }
-    traces.extend(TRACES.iter().map(|name| (*name, data.join("etl").join(name))));
+    traces.extend(real.iter().filter(chosen).map(|trace| (&*trace.name, trace.path.clone())));
     for (number, (name, trace)) in traces.iter().enumerate() {
         let folder = directory.join(number.to_string());
         export(trace, &folder).with_context(|| (*name).to_owned())?;

@@ -123,6 +123,11 @@ pub fn open(place: &IndexPlace) -> Option<TraceIndex> {
 /// Returns what the index knows of the traces' buffers, for reading ranges of time; `None` without one. Warns about an
 /// index that does not serve.
 pub fn overview(files: &[PathBuf], options: &IndexOptions) -> Option<Arc<Overview>> {
+    Some(open_for_times(files, options)?.overview().clone())
+}
+
+/// Opens an index whose names of functions do not matter; `None` without one. Warns about an index that does not serve.
+pub fn open_for_times(files: &[PathBuf], options: &IndexOptions) -> Option<TraceIndex> {
     let place = place(files, options, &SymbolOptions::default())?;
     let mut notes = Vec::new();
     let found = place.open_for_times(&mut notes);
@@ -131,7 +136,7 @@ pub fn overview(files: &[PathBuf], options: &IndexOptions) -> Option<Arc<Overvie
             .iter()
             .for_each(|note| warn(note, "the whole trace is read; `etw index` makes the index again"));
     }
-    Some(found?.overview().clone())
+    found
 }
 
 /// Makes tables: in an index if the traces are large and a place is given, otherwise in memory.

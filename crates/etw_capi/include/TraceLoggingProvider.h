@@ -22,21 +22,21 @@ extern "C++" {
 #define TLG_STATUS HRESULT
 
 /*
- * A provider, defined by TRACELOGGING_DEFINE_PROVIDER. Do not use its fields.
+ * A provider, defined by TRACELOGGING_DEFINE_PROVIDER.
  *
  * Without a GUID (`TRACELOGGING_DEFINE_PROVIDER(MyProvider, "MyCompany.MyProvider", );`) it is derived from the name.
+ *
+ * Programs that write descriptions of their own with EventWriteTransfer may read RegHandle and ProviderMetadataPtr. The
+ * other fields are the library's; it changes them.
  */
 struct _tlgProvider_t {
-  /* The lowest level that no session wants; 0 without sessions. The library changes it. */
-  UINT32 gate;
+  /* The lowest level that no session wants; 0 without sessions. */
+  UINT32 LevelPlus1;
   UINT32 reserved;
-  REGHANDLE handle;
+  REGHANDLE RegHandle;
   const void *provider;
-  const char *name;
-  struct {
-    UINT32 isSet;
-    GUID guid;
-  } group;
+  /* Size in bytes, name, and traits, as EventSetInformation takes them. */
+  const UINT16 *ProviderMetadataPtr;
   GUID guid;
 };
 typedef struct _tlgProvider_t *TraceLoggingHProvider;
@@ -133,19 +133,36 @@ openetw_tl_send(const struct _tlgProvider_t *provider, const struct openetw_tl_e
 
 /* Defines a provider: (handle, "Name", (GUID as 11 numbers), options). */
 #define TRACELOGGING_DEFINE_PROVIDER(handleVariable, providerName, providerId, ...)                                    \
+  OPENETW_TL_METADATA_(handleVariable, providerName, __VA_ARGS__);                                                     \
   EXTERN_C struct _tlgProvider_t handleVariable[1];                                                                    \
-  struct _tlgProvider_t handleVariable[1] = {OPENETW_TL_PROVIDER_(providerName, providerId, __VA_ARGS__)}
+  struct _tlgProvider_t handleVariable[1] = {OPENETW_TL_PROVIDER_(handleVariable, providerId)}
 
 /* Defines a provider to be used by its address. */
 #define TRACELOGGING_DEFINE_PROVIDER_STORAGE(storageVariable, providerName, providerId, ...)                           \
-  static struct _tlgProvider_t storageVariable = OPENETW_TL_PROVIDER_(providerName, providerId, __VA_ARGS__)
+  OPENETW_TL_METADATA_(storageVariable, providerName, __VA_ARGS__);                                                    \
+  static struct _tlgProvider_t storageVariable = OPENETW_TL_PROVIDER_(storageVariable, providerId)
 
 /* Members of a group are enabled together. */
 #define TraceLoggingOptionGroup(l, w1, w2, b1, b2, b3, b4, b5, b6, b7, b8)                                             \
   1, OPENETW_TL_GUID_(l, w1, w2, b1, b2, b3, b4, b5, b6, b7, b8)
 
-#define OPENETW_TL_PROVIDER_(providerName, providerId, ...)                                                            \
-  { 0, 0, 0, NULL, providerName, {__VA_ARGS__}, OPENETW_TL_GUID_ providerId }
+#define OPENETW_TL_PROVIDER_(variable, providerId)                                                                     \
+  { 0, 0, 0, NULL, &variable##OpenEtwMetadata.size, OPENETW_TL_GUID_ providerId }
+/* The group is a trait: its size, its type and the GUID. Without one, the size of the whole ends before it. */
+#define OPENETW_TL_METADATA_(variable, providerName, ...)                                                              \
+  static const struct {                                                                                                \
+    UINT16 size;                                                                                                       \
+    struct __attribute__((packed)) {                                                                                   \
+      char name[sizeof(providerName)];                                                                                 \
+      UINT16 traitSize;                                                                                                \
+      UINT8 traitType;                                                                                                 \
+      GUID group;                                                                                                      \
+    } rest;                                                                                                            \
+  } variable##OpenEtwMetadata = {                                                                                      \
+      (UINT16)(2 + sizeof(providerName) + 19 * (OPENETW_TL_FIRST_(__VA_ARGS__, ) + 0)),                                \
+      {providerName, 19, 1, OPENETW_TL_REST_(__VA_ARGS__, )}}
+#define OPENETW_TL_FIRST_(first, ...) first
+#define OPENETW_TL_REST_(first, ...) __VA_ARGS__
 #define OPENETW_TL_GUID_(l, w1, w2, b1, b2, b3, b4, b5, b6, b7, b8)                                                    \
   { l, w1, w2, { b1, b2, b3, b4, b5, b6, b7, b8 } }
 /* Stands for an absent GUID, since only a name with parentheses is the macro. */
@@ -167,7 +184,7 @@ static inline __attribute__((unused)) GUID OpenEtwTraceLoggingProviderId(const s
 
 /* Whether a session may want an event of this level; one load and one branch. */
 #define OPENETW_TL_IS_OPEN_(provider, level)                                                                           \
-  __builtin_expect(__atomic_load_n(&(provider)->gate, __ATOMIC_RELAXED) > (UINT32)(level), 0)
+  __builtin_expect(__atomic_load_n(&(provider)->LevelPlus1, __ATOMIC_RELAXED) > (UINT32)(level), 0)
 
 /* Whether a session wants events of a level (0: any) and keywords (0: any). */
 #define TraceLoggingProviderEnabled(handle, level, keyword) OpenEtwTraceLoggingEnabled((handle), (level), (keyword))

@@ -50,7 +50,13 @@ const PICTURES: &[Picture] = &[
          await new Promise((done) => setTimeout(done, 500)); \
          document.querySelectorAll('.presets details').forEach((one, at) => (one.open = at < 2));",
     ),
-    Picture("viewer-sql", 0, "table=\"disk\"&tab=\"sql\"&theme=\"light\"", ""),
+    Picture(
+        "viewer-sql",
+        0,
+        "table=\"disk\"&tab=\"sql\"&theme=\"light\"",
+        "const run = document.querySelector('.sql .run'); run.click(); \
+         do { await new Promise((done) => setTimeout(done, 200)); } while (run.disabled);",
+    ),
     Picture(
         "viewer-gc",
         0,
@@ -208,7 +214,7 @@ fn take(browser: &mut Browser, viewer: &Viewer, picture: &Picture, length: i64, 
     browser.open(&format!("http://{}/#{}", viewer.address(), escape(&state)));
     wait(
         browser,
-        "!!document.querySelector('.virtual td, .flame canvas, .message, .sql pre, .providers, .explorerpage, main')",
+        "!!document.querySelector('.virtual td, .flame canvas, .message, .sql textarea, .providers, .explorerpage, main')",
     );
     settle(browser);
     if !script.is_empty() {

@@ -11,6 +11,8 @@ mod kernel;
 #[cfg(target_os = "linux")]
 mod large_pdb;
 #[cfg(target_os = "linux")]
+mod memory;
+#[cfg(target_os = "linux")]
 mod part;
 mod peer;
 mod relog;

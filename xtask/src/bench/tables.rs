@@ -2,14 +2,15 @@
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use etw_testkit::traces::{self, Kind, Recipe};
 use openetw::tables::{Aggregate, IndexPlace, Pivot, TraceIndex};
 
+use super::memory::peak_mib;
 use super::row::Row;
 use super::{Effort, Peer, median, packaged_etw, python};
 use crate::process::{HOUR, Process};
@@ -40,7 +41,8 @@ pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
         ("report", &["report"][..]),
         ("report of a table with an index", &["report", "--table", "events", "--group-by", "kind"][..]),
     ] {
-        let peak = peak_mib(&etw, arguments, &file)?;
+        let mut command = Command::new(&etw);
+        let peak = peak_mib(command.args(arguments).arg(&file))?;
         rows.push(Row::new(format!("{what}: peak memory without mapped files"), peak, "MiB"));
     }
     Ok(rows)
@@ -164,27 +166,6 @@ fn ranges(effort: &Effort, etw: &Path, file: &Path) -> Result<Vec<Row>> {
     }
     let row = Row::new("dump of 1 % of the time: first event", median(&mut with), "ms");
     Ok(vec![Row { peer: Some(("without an index", median(&mut without))), ..row }])
-}
-
-/// Returns the greatest memory of a run of `etw` besides mapped files, by looking every few milliseconds.
-fn peak_mib(etw: &Path, arguments: &[&str], file: &Path) -> Result<f64> {
-    let mut command = Command::new(etw);
-    command.args(arguments).arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().context("cannot start etw")?;
-    let status_file = PathBuf::from(format!("/proc/{}/status", child.id()));
-    let mut peak = 0.0_f64;
-    loop {
-        let text = fs::read_to_string(&status_file).unwrap_or_default();
-        let kib: Option<f64> = text
-            .lines()
-            .find_map(|line| line.strip_prefix("RssAnon:")?.trim().split(' ').next()?.parse().ok());
-        peak = peak.max(kib.unwrap_or(0.0) / 1024.0);
-        if let Some(status) = child.try_wait()? {
-            ensure!(status.success(), "etw {} failed: {status}", arguments.join(" "));
-            return Ok(peak);
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 fn run(etw: &Path, arguments: &[&str], file: &Path) -> Result<()> {

@@ -4,11 +4,11 @@ mod identity;
 mod place;
 
 use std::fmt;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use etw_columns::{ColumnsError, Index, IndexWriter, Value};
+use etw_columns::{ColumnsError, Index, IndexWriter, Value, Values};
 use etw_consumer::{Overview, Trace, TraceError};
 use etw_event::FileTime;
 use etw_symbols::Symbolizer;
@@ -208,6 +208,45 @@ impl TraceIndex {
             _ => None,
         });
         last.max()
+    }
+
+    /// Returns periods that have an event of each kind in the table of kinds, which are all but the records of stacks.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the index is damaged.
+    pub fn periods_of_kinds(&self) -> Result<Vec<RangeInclusive<FileTime>>, ColumnsError> {
+        let missing = |code| ColumnsError::NoEntry { what: "column of events", code };
+        let events = self.index.table("events").ok_or_else(|| missing(0))?;
+        let column =
+            |name: &str, code| events.column(events.schema().column(name).ok_or_else(|| missing(code))?);
+        let (times, kinds) = (column("time", 1)?, column("kind", 2)?);
+        let (mut time_values, mut kind_values) = (Values::<i64>::default(), Values::<u32>::default());
+        let (mut periods, mut known) = (Vec::new(), 0);
+        for chunk in 0..events.chunks() {
+            // Kinds are numbered in the order in which they appear.
+            let greatest = kinds.statistics(chunk).map(|statistics| statistics.max);
+            if matches!(greatest, Some(Value::Code(kind)) if kind < known) {
+                continue;
+            }
+            times.read(chunk, &mut time_values)?;
+            kinds.read(chunk, &mut kind_values)?;
+            let mut period: Option<RangeInclusive<FileTime>> = None;
+            for row in 0..events.chunk_rows(chunk) {
+                let (Some(kind), Some(time)) = (kind_values.get(row), time_values.get(row)) else { continue };
+                if kind < known {
+                    continue;
+                }
+                known = kind + 1;
+                let time = FileTime(time);
+                period = Some(match period {
+                    Some(period) => time.min(*period.start())..=time.max(*period.end()),
+                    None => time..=time,
+                });
+            }
+            periods.extend(period);
+        }
+        Ok(periods)
     }
 
     /// Returns what is known of the traces' buffers.

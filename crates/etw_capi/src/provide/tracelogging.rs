@@ -3,7 +3,7 @@
 // UNSAFETY: uses the structures that the macros define.
 #![expect(unsafe_code)]
 
-use std::ffi::{c_char, c_void};
+use std::ffi::{CStr, c_void};
 use std::sync::atomic::AtomicU32;
 
 use etw_event::{Guid, Keyword, Level};
@@ -27,9 +27,8 @@ pub struct TraceLoggingProvider {
     reserved: u32,
     handle: u64,
     provider: *const Provider,
-    name: *const c_char,
-    group_is_set: u32,
-    group: GUID,
+    /// Size, name and traits, which are constant.
+    metadata: *const u16,
     guid: GUID,
 }
 
@@ -55,8 +54,7 @@ pub unsafe extern "C" fn openetw_tl_register(
     // SAFETY: the pointer is to a provider that the macros define.
     unsafe {
         openetw_tl_unregister(provider);
-        let name = Width::Narrow.read((*provider).name.cast()).unwrap_or_default();
-        let group = ((*provider).group_is_set != 0).then(|| guid::from(&(*provider).group));
+        let (name, group) = (name_of(provider), group_of(provider));
         let id = id_of(provider);
         // The provider is static, or its owner unregisters it before it goes.
         let gate: &'static AtomicU32 = &(*provider).gate;
@@ -233,9 +231,38 @@ unsafe fn id_of(provider: *const TraceLoggingProvider) -> Guid {
         if !id.is_zero() {
             return id;
         }
-        Guid::from_provider_name(&Width::Narrow.read((*provider).name.cast()).unwrap_or_default())
+        Guid::from_provider_name(&name_of(provider))
     }
 }
+
+/// # Safety
+///
+/// The pointer is to a provider that the macros define.
+unsafe fn name_of(provider: *const TraceLoggingProvider) -> String {
+    // SAFETY: the name follows the size, and ends with a zero.
+    unsafe { Width::Narrow.read((*provider).metadata.add(1).cast()).unwrap_or_default() }
+}
+
+/// Returns the group, which is the only trait.
+///
+/// # Safety
+///
+/// The pointer is to a provider that the macros define.
+unsafe fn group_of(provider: *const TraceLoggingProvider) -> Option<Guid> {
+    // SAFETY: the metadata has as many bytes as it says; a group is at its end.
+    unsafe {
+        let metadata = (*provider).metadata;
+        let size = usize::from(metadata.read());
+        let named = size_of::<u16>() + CStr::from_ptr(metadata.add(1).cast()).count_bytes() + 1;
+        (size == named + GROUP_BYTES).then(|| {
+            let group = metadata.byte_add(size - size_of::<GUID>()).cast::<GUID>();
+            guid::from(&group.read_unaligned())
+        })
+    }
+}
+
+/// Bytes of the trait of a group: a size, a type, and the GUID.
+const GROUP_BYTES: usize = 2 + 1 + size_of::<GUID>();
 
 const E_INVALIDARG: i32 = 0x8007_0057_u32 as i32;
 const E_OUTOFMEMORY: i32 = 0x8007_000E_u32 as i32;

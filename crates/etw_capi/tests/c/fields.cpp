@@ -95,6 +95,21 @@ int main(int argc, char **argv) {
     TraceLoggingWriteTaggedIfStarted(activity, "Started", TraceLoggingLevel(4));
     TraceLoggingWriteStop(activity, "Start");
   }
+  // As programs do that build descriptions themselves: the name, and a field of 4 bytes.
+  const EVENT_DESCRIPTOR descriptor = {0, 0, 11, 4, 0, 0, 0};
+  const struct __attribute__((packed)) {
+    UINT16 size;
+    char tagsAndNames[sizeof "\0ByHand\0value"];
+    UINT8 type;
+  } description = {sizeof description, "\0ByHand\0value", TlgInUINT32};
+  const UINT32 value = 7;
+  EVENT_DATA_DESCRIPTOR data[3];
+  EventDataDescCreate(&data[0], g_provider->ProviderMetadataPtr, *g_provider->ProviderMetadataPtr);
+  data[0].Type = EVENT_DATA_DESCRIPTOR_TYPE_PROVIDER_METADATA;
+  EventDataDescCreate(&data[1], &description, sizeof description);
+  data[1].Type = EVENT_DATA_DESCRIPTOR_TYPE_EVENT_METADATA;
+  EventDataDescCreate(&data[2], &value, sizeof value);
+  EXPECT(EventWriteTransfer(g_provider->RegHandle, &descriptor, nullptr, nullptr, 3, data), ERROR_SUCCESS);
   TraceLoggingUnregister(g_provider);
   EXPECT(StopTraceA(handle, nullptr, &session.properties), ERROR_SUCCESS);
 

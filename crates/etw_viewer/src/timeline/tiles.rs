@@ -14,11 +14,13 @@ use crate::tables::{Fields, table};
 /// Number of buckets of a tile.
 pub(crate) const BUCKETS: usize = 512;
 /// The level whose tiles the base has.
-const BASE_LEVEL: u32 = 4;
+const BASE_LEVEL: u32 = 5;
 /// Maximum number of deeper tiles that are kept.
 const MAX_TILES: usize = 64;
 /// Maximum level: a bucket of a trace of a year has less than one unit of 100 ns there.
 const MAX_LEVEL: u32 = 40;
+/// Values from which on a look-up hashes them.
+const MAX_DENSE: usize = 1 << 20;
 
 /// The lanes of a trace and their tiles.
 #[derive(Debug, Default)]
@@ -155,6 +157,8 @@ struct Lookup<'m, T> {
     path: Vec<usize>,
     is_code: bool,
     reading: Reading<'m, u64>,
+    /// By small values, which most are.
+    dense: Vec<Option<T>>,
     known: HashMap<Option<u64>, T>,
 }
 
@@ -164,12 +168,23 @@ impl<'m, T: Copy> Lookup<'m, T> {
         let column = *field.path.first().context("a path has columns")?;
         let reading = Reading::new(fields.table, column)?;
         let is_code = reading.reader.column().column_type.is_code();
-        Ok(Lookup { table: fields.table, path: field.path, is_code, reading, known: HashMap::new() })
+        let (table, path) = (fields.table, field.path);
+        Ok(Lookup { table, path, is_code, reading, dense: Vec::new(), known: HashMap::new() })
     }
 
     /// Returns what a row leads to.
+    #[inline]
     fn get(&mut self, row: usize, found: impl Fn(Value) -> T) -> Result<T> {
         let first = self.reading.values.get(row);
+        match first.and_then(|word| self.dense.get(usize::try_from(word).ok()?).copied().flatten()) {
+            Some(known) => Ok(known),
+            None => self.find(first, found),
+        }
+    }
+
+    /// Returns what a value leads to, and keeps it.
+    #[inline(never)]
+    fn find(&mut self, first: Option<u64>, found: impl Fn(Value) -> T) -> Result<T> {
         if let Some(known) = self.known.get(&first) {
             return Ok(*known);
         }
@@ -190,7 +205,17 @@ impl<'m, T: Copy> Lookup<'m, T> {
             Some(word) => Value::Integer(word.into()),
         };
         let result = found(value);
-        self.known.insert(first, result);
+        match first.and_then(|word| usize::try_from(word).ok()).filter(|word| *word < MAX_DENSE) {
+            Some(word) => {
+                if self.dense.len() <= word {
+                    self.dense.resize(word + 1, None);
+                }
+                self.dense[word] = Some(result);
+            }
+            None => {
+                self.known.insert(first, result);
+            }
+        }
         Ok(result)
     }
 }
@@ -426,6 +451,10 @@ struct Counter {
     from: i64,
     to: i64,
     buckets: usize,
+    /// Starts of the buckets, and the end of the last.
+    starts: Vec<i64>,
+    /// Buckets per unit of time.
+    scale: f64,
     /// Parts of buckets, in nanoseconds, and amounts at points.
     weights: Vec<f64>,
     /// Changes of the sum of spans that cover whole buckets, at the first of these and after the last.
@@ -435,10 +464,15 @@ struct Counter {
 
 impl Counter {
     fn new(from: i64, to: i64, buckets: usize, lanes: usize) -> Counter {
+        let to = to.max(from.saturating_add(1));
+        let length = i128::from(to) - i128::from(from);
+        let start_of = |bucket: usize| from.wrapping_add((length * bucket as i128 / buckets as i128) as i64);
         Counter {
             from,
-            to: to.max(from.saturating_add(1)),
+            to,
             buckets,
+            starts: (0..=buckets).map(start_of).collect(),
+            scale: buckets as f64 / length as f64,
             weights: vec![0.0; buckets * lanes],
             changes: vec![0.0; (buckets + 1) * lanes],
             counts: vec![0; buckets * lanes],
@@ -447,17 +481,20 @@ impl Counter {
 
     /// Returns the start of a bucket.
     fn start_of(&self, bucket: usize) -> i64 {
-        let length = i128::from(self.to) - i128::from(self.from);
-        self.from + (length * bucket as i128 / self.buckets as i128) as i64
+        self.starts[bucket]
     }
 
     /// Returns the bucket of a time that is in the range.
+    #[inline]
     fn bucket_of(&self, time: i64) -> usize {
-        let length = i128::from(self.to) - i128::from(self.from);
-        let offset = i128::from(time) - i128::from(self.from);
-        let mut bucket = ((offset * self.buckets as i128 / length) as usize).min(self.buckets - 1);
-        // Starts of buckets are rounded down.
-        while bucket + 1 < self.buckets && self.start_of(bucket + 1) <= time {
+        // The distance is positive, but may be greater than an `i64` can be.
+        let distance = time.wrapping_sub(self.from) as u64;
+        let mut bucket = ((distance as f64 * self.scale) as usize).min(self.buckets - 1);
+        // The quotient may be a little off. Empty buckets end where they start.
+        while self.starts[bucket] > time {
+            bucket -= 1;
+        }
+        while self.starts[bucket + 1] <= time && bucket + 1 < self.buckets {
             bucket += 1;
         }
         bucket
@@ -566,8 +603,8 @@ mod tests {
         let all = BUCKETS << BASE_LEVEL;
         let base = Sums { weights: vec![1.0; all * 2], counts: (0..all as u32 * 2).collect() };
         let top = sum_up(&base, 2, 0, 0);
-        assert_eq!((top.weights[0], top.weights.len()), (16.0, BUCKETS * 2));
-        let parts = (0..16).map(|index| sum_up(&base, 2, BASE_LEVEL, index));
+        assert_eq!((top.weights[0], top.weights.len()), (f64::from(1 << BASE_LEVEL), BUCKETS * 2));
+        let parts = (0..1 << BASE_LEVEL).map(|index| sum_up(&base, 2, BASE_LEVEL, index));
         let sum: u64 = parts.flat_map(|part| part.counts).map(u64::from).sum();
         assert_eq!(sum, top.counts.iter().copied().map(u64::from).sum::<u64>());
     }

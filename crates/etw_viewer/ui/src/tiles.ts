@@ -122,7 +122,7 @@ export function visible(run: string, group: LaneGroup, name: string, range: Rang
   return found.filter((one, at) => found.findIndex((other) => other.level === one.level && other.index === one.index) === at);
 }
 
-/** Calls `each` for every visible bucket of a lane. */
+/** Calls `each` for every visible bucket of a lane. All calls get the same object, which the next one changes. */
 export function buckets(parts: Part[], lane: number | null, range: Range, each: (bucket: Bucket) => void, source: Source = OWN): void {
   if (lane === null) return;
   for (const { tile, level, index } of parts) {
@@ -130,8 +130,12 @@ export function buckets(parts: Part[], lane: number | null, range: Range, each: 
     const start = index * width * BUCKETS;
     const first = Math.max(0, Math.floor((range[0] - start) / width));
     const last = Math.min(BUCKETS - 1, Math.ceil((range[1] - start) / width));
+    const bucket: Bucket = { from: 0, to: 0, weights: tile.weights, counts: tile.counts, place: 0, width };
     for (let at = first; at <= last; at += 1) {
-      each({ from: start + at * width, to: start + (at + 1) * width, ...tile, place: lane * BUCKETS + at, width });
+      bucket.from = start + at * width;
+      bucket.to = start + (at + 1) * width;
+      bucket.place = lane * BUCKETS + at;
+      each(bucket);
     }
   }
 }

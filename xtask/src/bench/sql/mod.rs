@@ -11,10 +11,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use etw_testkit::reference;
-use etw_testkit::traces::START;
+use etw_testkit::traces::{self, Kind, Recipe, START};
 use openetw::etl::{EtlWriter, WriterOptions};
 use openetw::{Clock, ClockType, Ticks};
 
+use super::memory::peak_mib;
 use super::row::Row;
 use super::{Effort, Peer, median, packaged_etw, python, stacks};
 use crate::process::{HOUR, Process};
@@ -23,20 +24,25 @@ use crate::shell::{self, cargo, output, root, target_dir};
 /// The traces have this many times the events of other suites.
 const SCANNED: u64 = 20;
 const SAMPLED: u64 = 10;
+/// About 8 GB.
+const LARGE: u64 = 75;
 /// DuckDB reads this part of the events as JSON.
 const JSON_PART: u64 = 20;
 /// Processes in the trace; a filter keeps one of them.
 const PROCESSES: u64 = 100;
 const KIND: &str = "Microsoft-Windows-Kernel-File/Create";
+/// The tables of a trace.
+const TABLES: &str = "select table_name from information_schema.tables";
 
 /// Measures all on generated traces, which are removed afterwards.
 pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
     let bench = Bench { effort, etw: packaged_etw(effort)?, sql: program(effort)? };
     let directory = tempfile::Builder::new().prefix("openetw-sql-").tempdir_in(target_dir())?;
-    let times = if effort.is_smoke() { (1, 1) } else { (SCANNED, SAMPLED) };
+    let times = if effort.is_smoke() { (1, 1, 1) } else { (SCANNED, SAMPLED, LARGE) };
     let mut rows = bench.scans(directory.path(), effort.events * times.0)?;
     rows.extend(bench.samples(directory.path(), effort.events * times.1)?);
     rows.extend(bench.clusters(directory.path(), effort.events * times.0)?);
+    rows.push(bench.memory(directory.path(), effort.events * times.2)?);
     Ok(rows)
 }
 
@@ -106,6 +112,42 @@ impl Bench<'_> {
         let seconds = self.seconds(&file, query)?;
         let name = format!("group by stack over {:.1} M samples, with an index", events as f64 / 1e6);
         Ok(vec![Row::new(name, seconds, "s")])
+    }
+
+    /// Measures the memory of all queries that are compared with DuckDB, on one large trace, and returns the greatest.
+    fn memory(&self, directory: &Path, events: u64) -> Result<Row> {
+        let file = directory.join("large.etl");
+        traces::write(BufWriter::new(File::create(&file)?), &Recipe::new(Kind::Recording, events))?;
+        run(&self.etw, &["index", "--force", text(&file)?])?;
+        let gigabytes = fs::metadata(&file)?.len() as f64 / 1e9;
+        let queries = fs::read_to_string(root().join("sql/tests/queries.sql"))?;
+        let known = output(Command::new(&self.sql).args([text(&file)?, TABLES, "--format", "csv"]))?;
+        let (mut peak, mut count) = ((0.0, String::new()), 0);
+        // The comment at the start has no number.
+        for query in queries.split("\n-- ").filter(|part| part.starts_with(|one: char| one.is_ascii_digit()))
+        {
+            let (title, query) = query.split_once('\n').context("a query without a text")?;
+            // Kinds of events of other traces.
+            if query
+                .split('"')
+                .any(|name| name.contains('/') && !known.lines().any(|line| line.contains(name)))
+            {
+                continue;
+            }
+            let start = Instant::now();
+            let mib = peak_mib(Command::new(&self.sql).args([text(&file)?, query]))?;
+            eprintln!("query {title}: {mib:.0} MiB, {:.1} s", start.elapsed().as_secs_f64());
+            count += 1;
+            if mib > peak.0 {
+                peak = (mib, title.to_owned());
+            }
+        }
+        fs::remove_file(&file)?;
+        let name = format!(
+            "{count} queries on a trace of {gigabytes:.1} GB: greatest memory without mapped files, of query {}",
+            peak.1
+        );
+        Ok(Row::new(name, peak.0, "MiB"))
     }
 
     /// Returns the seconds of a query, with the start of the program.
