@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::place::{Host, Place, build};
+use super::place::{Host, Place, build, find};
 use crate::shell::{cargo, output, output_within, root, target_dir};
 
 /// Time limit of an example or test; the examples run for twenty seconds.
@@ -101,24 +101,6 @@ fn one(host: &Host<'_>, programs: &Path, program: &Program) -> Result<()> {
         ensure!(printed.contains(wanted), "no '{wanted}' in:\n{printed}");
     }
     Ok(())
-}
-
-/// Returns the newest program with this name.
-fn find(directory: &Path, name: &str) -> Result<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let is_it = stem == name || stem.rsplit_once('-').is_some_and(|(before, _)| before == name);
-        if is_it && path.extension().is_some_and(|extension| extension == "exe") {
-            found.push((fs::metadata(&path)?.modified()?, path));
-        }
-    }
-    found.sort();
-    match found.pop() {
-        Some((_, path)) => Ok(path),
-        None => bail!("no {name} in {}", directory.display()),
-    }
 }
 
 /// Copies the published sources, with the versions of what they depend on, and returns their directory.

@@ -1,10 +1,14 @@
 //! Builds programs for Windows and runs them under Wine, where they use OpenETW.
 
+mod c;
 mod cases;
+mod command;
+mod examples;
 mod ferrisetw;
 mod fields;
 mod kills;
 mod place;
+mod unit;
 
 use std::process::Command;
 use std::time::Instant;
@@ -46,6 +50,12 @@ const CASES: &[Case] = &[
     ("fields", |place, _| fields::compare(place)),
     ("rate", |place, _| cases::rate(place)),
     ("disabled", |place, _| cases::disabled(place)),
+    ("c", |place, _| c::run(place)),
+    ("command", |place, _| command::control(place)),
+    ("tools", |place, _| command::tools(place)),
+    ("decoding", |place, _| command::decode(place)),
+    ("examples", |place, _| examples::compare(place)),
+    ("windows-tests", |place, _| unit::run(place)),
     ("kills", |place, options| kills::run(place, options.rounds)),
     ("ferrisetw", |place, _| ferrisetw::run(place)),
     ("removal", |place, _| cases::removal(place)),

@@ -4,9 +4,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
 use super::TARGET;
 use crate::process::{MINUTES_2, Process};
@@ -17,9 +18,36 @@ pub(super) struct Place {
     pub(super) prefix: PathBuf,
     /// The program `etw`.
     pub(super) etw: PathBuf,
-    /// The programs for Windows.
+    /// What is built of this workspace for Linux and for Windows.
+    pub(super) linux: PathBuf,
+    pub(super) windows: PathBuf,
+    /// The programs of `bindings/wine`.
     pub(super) programs: PathBuf,
 }
+
+/// What of this workspace is built for Windows, by one command: `etw` without the formats that take long to compile, the
+/// examples that run on both systems, and the tests of Windows' backend.
+const OWN: &[&str] = &[
+    "--package",
+    "etw_cli",
+    "--package",
+    "openetw",
+    "--no-default-features",
+    "--bin",
+    "etw",
+    "--example",
+    "seven_steps",
+    "--example",
+    "real_time",
+    "--example",
+    "read_file",
+    "--example",
+    "write_events",
+    "--example",
+    "demo_provider",
+    "--test",
+    "windows",
+];
 
 /// A directory with a host of sessions, for one case.
 pub(super) struct Host<'a> {
@@ -33,25 +61,37 @@ impl Place {
     pub(super) fn new() -> Result<Place> {
         let base = std::path::absolute(target_dir().join("wine"))?;
         fs::create_dir_all(&base)?;
-        shell::run(&mut cargo(["build", "--quiet", "--workspace", "--all-targets"]))?;
-        let etw = std::path::absolute(target_dir().join("debug/etw"))?;
-        let programs = build(&base, &root().join("bindings/wine/Cargo.toml"), &["--bins"])?;
+        timed("build for Linux", || {
+            shell::run(&mut cargo(["build", "--quiet", "--workspace", "--all-targets"]))
+        })?;
+        timed("build of this workspace for Windows", || {
+            shell::run(cargo(["build", "--quiet", "--target", TARGET]).args(OWN).env_remove("RUSTFLAGS"))
+        })?;
+        let programs = timed("build of other programs for Windows", || {
+            build(&base, &root().join("bindings/wine/Cargo.toml"), &["--bins"])
+        })?;
+        let target = std::path::absolute(target_dir())?;
+        let (linux, windows) = (target.join("debug"), target.join(TARGET).join("debug"));
         let prefix = base.join("prefix");
+        timed("prefix with OpenETW", || Place::install(&prefix, &linux.join("etw")))?;
+        Ok(Place { prefix, etw: linux.join("etw"), linux, windows, programs })
+    }
+
+    /// Makes the prefix if there is none, and installs OpenETW in it.
+    fn install(prefix: &Path, etw: &Path) -> Result<()> {
         if !prefix.join("system.reg").exists() {
             let mut boot = Command::new("wineboot");
             // Neither .NET nor HTML is offered for installation.
             boot.arg("-i")
-                .env("WINEPREFIX", &prefix)
+                .env("WINEPREFIX", prefix)
                 .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
                 .env("WINEDEBUG", "-all");
             output_within(&mut boot, MINUTES_2)?;
             // Wine's server writes the registry when it ends, some seconds after its last program.
             let mut server = Command::new("wineserver");
-            output_within(server.arg("-w").env("WINEPREFIX", &prefix), MINUTES_2)?;
+            output_within(server.arg("-w").env("WINEPREFIX", prefix), MINUTES_2)?;
         }
-        let place = Place { prefix, etw, programs };
-        output(Command::new(&place.etw).args(["wine", "install"]).arg(&place.prefix))?;
-        Ok(place)
+        output(Command::new(etw).args(["wine", "install"]).arg(prefix)).map(|_| ())
     }
 
     /// Returns a command that runs a program for Windows.
@@ -117,6 +157,29 @@ impl Host<'_> {
         output_within(&mut self.client(arguments), MINUTES_2)
     }
 
+    /// Returns a command of `etw.exe`.
+    pub(super) fn etw_exe(&self, arguments: &[&str]) -> Command {
+        self.program(&self.place.windows.join("etw.exe"), arguments)
+    }
+
+    /// Runs a command of `etw.exe`, and returns what it printed.
+    pub(super) fn run_etw_exe(&self, arguments: &[&str]) -> Result<String> {
+        output_within(&mut self.etw_exe(arguments), MINUTES_2)
+    }
+
+    /// Waits until there is a session that something reads.
+    pub(super) fn wait_for_consumer(&self, session: &str) -> Result<()> {
+        for _ in 0..500 {
+            // It fails until the session has been started.
+            let status = self.run_etw(&["session", "query", session, "--format", "json"]).unwrap_or_default();
+            if json_lines(&status)?.iter().any(|one| one["Consumers"].as_u64() > Some(0)) {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        bail!("nothing reads the session '{session}'");
+    }
+
     /// Returns the path of a file in the directory of the case.
     pub(super) fn path(&self, name: &str) -> String {
         self.directory.path().join(name).display().to_string()
@@ -124,13 +187,53 @@ impl Host<'_> {
 
     /// Returns the name that Windows programs have for the directory of the case.
     pub(super) fn windows_directory(&self) -> String {
-        format!("Z:{}", self.directory.path().display()).replace('/', "\\")
+        windows_name(self.directory.path())
+    }
+
+    /// Returns the name that Windows programs have for a file in the directory of the case.
+    pub(super) fn windows_path(&self, name: &str) -> String {
+        windows_name(&self.directory.path().join(name))
     }
 
     /// Returns the events in a file, as JSON.
-    pub(super) fn events(&self, file: &str) -> Result<Vec<serde_json::Value>> {
-        let printed = self.run_etw(&["dump", "--format", "json", &self.path(file)])?;
-        printed.lines().map(|line| serde_json::from_str(line).context("not JSON")).collect()
+    pub(super) fn events(&self, file: &str) -> Result<Vec<Value>> {
+        json_lines(&self.run_etw(&["dump", "--format", "json", &self.path(file)])?)
+    }
+}
+
+/// Parses each line.
+pub(super) fn json_lines(text: &str) -> Result<Vec<Value>> {
+    text.lines().map(|line| serde_json::from_str(line).with_context(|| format!("not JSON: {line}"))).collect()
+}
+
+/// Returns the name that Windows programs have for a file.
+pub(super) fn windows_name(path: &Path) -> String {
+    format!("Z:{}", path.display()).replace('/', "\\")
+}
+
+/// Prints how long `work` takes.
+pub(super) fn timed<R>(what: &str, work: impl FnOnce() -> Result<R>) -> Result<R> {
+    let start = Instant::now();
+    let done = work()?;
+    eprintln!("{:>7.1} s  {what}", start.elapsed().as_secs_f64());
+    Ok(done)
+}
+
+/// Returns the newest program with this name, before a number that Cargo may have added.
+pub(super) fn find(directory: &Path, name: &str) -> Result<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let is_it = stem == name || stem.rsplit_once('-').is_some_and(|(before, _)| before == name);
+        if is_it && path.extension().is_some_and(|extension| extension == "exe") {
+            found.push((fs::metadata(&path)?.modified()?, path));
+        }
+    }
+    found.sort();
+    match found.pop() {
+        Some((_, path)) => Ok(path),
+        None => bail!("no {name} in {}", directory.display()),
     }
 }
 

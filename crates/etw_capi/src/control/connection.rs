@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use etw_controller::{Controller, ControllerError, ErrorKind, SessionStatus};
+use etw_controller::{Controller, ControllerError, ErrorKind, LogFileMode, SessionStatus};
 use openetw::session::{Runtime, RuntimeError};
 
 use crate::error::{
@@ -20,6 +20,10 @@ use crate::guest::{Guest, guest};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 static RUNTIME: Mutex<Option<Runtime>> = Mutex::new(None);
+/// The host of the process's private sessions, made with the first one.
+static PRIVATE: Mutex<Option<Runtime>> = Mutex::new(None);
+/// In handles of private sessions; those of others are lower.
+const PRIVATE_HANDLE: u64 = 1 << 32;
 
 /// Whether a host is started in this process if none runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +58,23 @@ pub(super) fn connected<R>(
 enum Failure {
     Controller(ControllerError),
     Runtime(RuntimeError),
+}
+
+/// Calls `work` with the host of the process's private sessions.
+///
+/// # Errors
+///
+/// Fails with an error code, those of `work` among them.
+fn connected_privately<R>(
+    hosting: Hosting,
+    work: impl FnOnce(&mut Controller) -> Result<R, ControllerError>,
+) -> Result<R, u32> {
+    let mut own = PRIVATE.lock().unwrap_or_else(PoisonError::into_inner);
+    if own.is_none() && hosting == Hosting::IfNeeded {
+        *own = Some(Runtime::private().map_err(|error| Failure::Runtime(error).code())?);
+    }
+    let own = own.as_mut().ok_or(ERROR_WMI_INSTANCE_NOT_FOUND)?;
+    work(own.controller()).map_err(|error| code_of(&error))
 }
 
 fn try_work<R>(
@@ -119,21 +140,63 @@ fn code_of(error: &ControllerError) -> u32 {
     }
 }
 
-/// Returns the name of a session: the name given, or that of the session with this handle.
-///
-/// # Errors
-///
-/// Fails with an error code if there is no such session.
-pub(super) fn session_name(handle: u64, name: Option<String>) -> Result<String, u32> {
-    if let Some(name) = name.filter(|name| !name.is_empty()) {
-        return Ok(name);
-    }
-    let sessions = connected(Hosting::Never, Controller::list)?;
-    let found = sessions.into_iter().find(|status| handle_of(status) == handle);
-    found.map(|status| status.properties.logger_name).ok_or(ERROR_WMI_INSTANCE_NOT_FOUND)
+/// A session that a caller names.
+#[derive(Debug)]
+pub(super) struct Session {
+    name: String,
+    is_private: bool,
 }
 
-/// Returns the handle of a session: its number, which is never 0.
+impl Session {
+    /// Returns a session to start: one of this process (`EVENT_TRACE_PRIVATE_IN_PROC`), or one for all.
+    pub(super) fn new(name: &str, mode: LogFileMode) -> Session {
+        Session { name: name.to_owned(), is_private: mode.contains(LogFileMode::PRIVATE_IN_PROC) }
+    }
+
+    /// Finds a session: the one with the name given, or else with this handle. A private session of that name is found
+    /// if the handle or the mode says that it is one.
+    ///
+    /// # Errors
+    ///
+    /// Fails with an error code if there is no such session.
+    pub(super) fn find(handle: u64, name: Option<String>, mode: LogFileMode) -> Result<Session, u32> {
+        let is_private = handle & PRIVATE_HANDLE != 0 || mode.contains(LogFileMode::PRIVATE_IN_PROC);
+        let session = Session { name: name.unwrap_or_default(), is_private };
+        if !session.name.is_empty() {
+            return Ok(session);
+        }
+        let sessions = session.ask(Hosting::Never, |controller, _| controller.list())?;
+        let found = sessions.into_iter().find(|status| handle_of(status) == handle);
+        let name = found.map(|status| status.properties.logger_name).ok_or(ERROR_WMI_INSTANCE_NOT_FOUND)?;
+        Ok(Session { name, is_private })
+    }
+
+    /// Finds the session with this handle.
+    ///
+    /// # Errors
+    ///
+    /// Fails with an error code if there is none.
+    pub(super) fn of_handle(handle: u64) -> Result<Session, u32> {
+        Session::find(handle, None, LogFileMode::empty())
+    }
+
+    /// Calls `work` with the connection to the session's host, and its name.
+    ///
+    /// # Errors
+    ///
+    /// Fails with an error code, those of `work` among them.
+    pub(super) fn ask<R>(
+        &self,
+        hosting: Hosting,
+        mut work: impl FnMut(&mut Controller, &str) -> Result<R, ControllerError>,
+    ) -> Result<R, u32> {
+        let work = |controller: &mut Controller| work(controller, &self.name);
+        if self.is_private { connected_privately(hosting, work) } else { connected(hosting, work) }
+    }
+}
+
+/// Returns the handle of a session: its number, which is never 0, and whether it is private.
 pub(super) fn handle_of(status: &SessionStatus) -> u64 {
-    u64::from(status.logger_id) + 1
+    let is_private = status.properties.log_file_mode.contains(LogFileMode::PRIVATE_IN_PROC);
+    u64::from(status.logger_id) + 1 + if is_private { PRIVATE_HANDLE } else { 0 }
 }

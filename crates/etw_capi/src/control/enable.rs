@@ -3,7 +3,7 @@
 // UNSAFETY: reads what callers point to.
 #![expect(unsafe_code)]
 
-use etw_controller::{Controller, EnableBuilder, EnableProperties, Filter, ProviderKey, ProviderSpec};
+use etw_controller::{EnableBuilder, EnableProperties, Filter, ProviderKey, ProviderSpec};
 use etw_event::{Guid, Keyword, Level};
 use windows_sys::Win32::System::Diagnostics::Etw::{
     ENABLE_TRACE_PARAMETERS, EVENT_CONTROL_CODE_CAPTURE_STATE, EVENT_CONTROL_CODE_DISABLE_PROVIDER,
@@ -15,7 +15,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 };
 use windows_sys::core::GUID;
 
-use super::connection::{Hosting, connected, session_name};
+use super::connection::{Hosting, Session};
 use super::sessions::code;
 use crate::error::{ERROR_INVALID_PARAMETER, ERROR_NOT_SUPPORTED};
 use crate::guest::process_of;
@@ -168,15 +168,15 @@ unsafe fn enable(
 ) -> Result<(), u32> {
     let provider = provider.ok_or(ERROR_INVALID_PARAMETER)?;
     let Settings { level, any, all, property, source } = settings;
-    let name = session_name(session, None)?;
+    let session = Session::of_handle(session)?;
     match control_code {
         EVENT_CONTROL_CODE_DISABLE_PROVIDER => {
-            connected(Hosting::Never, |controller| controller.disable(&name, provider))?;
+            session.ask(Hosting::Never, |controller, name| controller.disable(name, provider))?;
             catch_up(&provider, || true);
             Ok(())
         }
-        EVENT_CONTROL_CODE_CAPTURE_STATE => connected(Hosting::Never, |controller| {
-            controller.capture_state(&name, provider, Level(level), Keyword(any))
+        EVENT_CONTROL_CODE_CAPTURE_STATE => session.ask(Hosting::Never, |controller, name| {
+            controller.capture_state(name, provider, Level(level), Keyword(any))
         }),
         EVENT_CONTROL_CODE_ENABLE_PROVIDER => {
             let mut spec = ProviderSpec {
@@ -194,12 +194,13 @@ unsafe fn enable(
                 let read = unsafe { filters_of(filter, width)? };
                 enable = read.into_iter().fold(enable, EnableBuilder::filter);
             }
-            connected(Hosting::Never, |controller| controller.enable(&name, &enable))?;
+            session.ask(Hosting::Never, |controller, name| controller.enable(name, &enable))?;
             // A program that enables its own provider writes events next.
             let pid = std::process::id();
             catch_up(&provider, || {
-                let known = connected(Hosting::Never, Controller::providers).unwrap_or_default();
+                let known = session.ask(Hosting::Never, |controller, _| controller.providers());
                 known
+                    .unwrap_or_default()
                     .iter()
                     .any(|one| (one.guid == provider || one.group == provider) && one.pids.contains(&pid))
             });

@@ -12,7 +12,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
     TraceSystemTraceEnableFlagsInfo,
 };
 
-use super::connection::{Hosting, connected, session_name};
+use super::connection::{Hosting, Session};
 use super::sessions::code;
 use crate::error::{ERROR_BAD_LENGTH, ERROR_INVALID_PARAMETER, ERROR_NOT_FOUND, ERROR_NOT_SUPPORTED};
 
@@ -39,8 +39,8 @@ pub unsafe extern "C" fn TraceSetInformation(
     // SAFETY: the caller promises `size` readable bytes.
     let bytes = unsafe { std::slice::from_raw_parts(information.cast::<u8>(), size as usize) };
     code(update_of(class, bytes).and_then(|update| {
-        let name = session_name(session, None)?;
-        connected(Hosting::Never, |controller| controller.update(&name, update.clone())).map(|_| ())
+        let session = Session::of_handle(session)?;
+        session.ask(Hosting::Never, |controller, name| controller.update(name, update.clone())).map(|_| ())
     }))
 }
 
@@ -59,8 +59,8 @@ pub unsafe extern "C" fn TraceQueryInformation(
     }
     let found = match session {
         0 => of_system(class),
-        _ => session_name(session, None)
-            .and_then(|name| connected(Hosting::Never, |controller| controller.query(&name)))
+        _ => Session::of_handle(session)
+            .and_then(|session| session.ask(Hosting::Never, |controller, name| controller.query(name)))
             .and_then(|status| of_session(class, &status)),
     };
     code(found.and_then(|bytes| {

@@ -81,6 +81,11 @@ impl Place {
         self.text(self.get().LogFileNameOffset).filter(|name| !name.is_empty())
     }
 
+    /// Returns the mode.
+    pub(super) fn mode(&self) -> LogFileMode {
+        LogFileMode(self.get().LogFileMode)
+    }
+
     /// Returns the properties of a session to start.
     ///
     /// # Errors

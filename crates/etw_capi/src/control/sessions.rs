@@ -11,7 +11,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
     EVENT_TRACE_CONTROL_QUERY, EVENT_TRACE_CONTROL_STOP, EVENT_TRACE_CONTROL_UPDATE, EVENT_TRACE_PROPERTIES,
 };
 
-use super::connection::{Hosting, connected, handle_of, session_name};
+use super::connection::{Hosting, Session, connected, handle_of};
 use super::properties::Place;
 use crate::error::{ERROR_INVALID_PARAMETER, ERROR_MORE_DATA, ERROR_SUCCESS};
 use crate::wide::Width;
@@ -66,7 +66,8 @@ of_every_width! {
     FlushTraceW FlushTraceW32 FlushTraceA, EVENT_TRACE_CONTROL_FLUSH;
 }
 
-/// Starts a session. If no host runs, this process hosts the session, which then ends with it.
+/// Starts a session. If no host runs, this process hosts the session, which then ends with it, as private sessions
+/// (`EVENT_TRACE_PRIVATE_IN_PROC`) always do.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn StartTraceW(
     handle: *mut u64,
@@ -189,7 +190,8 @@ unsafe fn start(
         return Err(ERROR_INVALID_PARAMETER);
     }
     let wanted = place.to_start(&name)?;
-    let status = connected(Hosting::IfNeeded, |controller| controller.start(wanted.clone(), false))?;
+    let status = Session::new(&name, wanted.log_file_mode)
+        .ask(Hosting::IfNeeded, |controller, _| controller.start(wanted.clone(), false))?;
     // SAFETY: the caller's promise.
     unsafe { handle.write_unaligned(handle_of(&status)) };
     // The session runs, whether its names fit or not.
@@ -213,14 +215,14 @@ unsafe fn control(
         if control_code > EVENT_TRACE_CONTROL_CONVERT_TO_REALTIME {
             return Err(ERROR_INVALID_PARAMETER);
         }
-        let name = session_name(handle, name)?;
-        place.put(&ask(control_code, &name, &place)?)
+        let session = Session::find(handle, name, place.mode())?;
+        place.put(&ask(control_code, &session, &place)?)
     });
     code(controlled)
 }
 
-fn ask(control_code: u32, name: &str, place: &Place) -> Result<SessionStatus, u32> {
-    connected(Hosting::Never, |controller| match control_code {
+fn ask(control_code: u32, session: &Session, place: &Place) -> Result<SessionStatus, u32> {
+    session.ask(Hosting::Never, |controller, name| match control_code {
         EVENT_TRACE_CONTROL_QUERY => controller.query(name),
         EVENT_TRACE_CONTROL_STOP => controller.stop(name),
         EVENT_TRACE_CONTROL_UPDATE => controller.update(name, place.to_update()),

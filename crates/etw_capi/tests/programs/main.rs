@@ -17,6 +17,7 @@ mod manifest;
 mod memory;
 mod messages;
 mod payload;
+mod private;
 mod relog;
 mod roundtrip;
 mod support;
