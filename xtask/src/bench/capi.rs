@@ -5,9 +5,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use super::packaged::PROFILE;
 use super::write::lttng::{Kind, Measured, Mode};
 use super::write::ours::{self, Form};
-use super::{Effort, PROFILE, Row, median};
+use super::{Effort, Row, median};
 use crate::shell::{cargo, root, run, target_dir};
 
 /// Measures both in turns.

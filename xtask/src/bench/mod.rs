@@ -12,6 +12,7 @@ mod kernel;
 mod large_pdb;
 #[cfg(target_os = "linux")]
 mod memory;
+mod packaged;
 #[cfg(target_os = "linux")]
 mod part;
 mod peer;
@@ -35,14 +36,12 @@ mod viewer;
 #[cfg(target_os = "linux")]
 mod write;
 
-#[cfg(target_os = "linux")]
-use std::path::PathBuf;
-
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 use crate::shell::{self, cargo};
 use effort::{Effort, median};
+use packaged::PROFILE;
 #[cfg(target_os = "linux")]
 pub(crate) use part::Part;
 pub(crate) use peer::{Peer, python};
@@ -157,25 +156,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         row::print_table(&rows)
     }
     Ok(())
-}
-
-/// The profile that packages are built in.
-const PROFILE: &str = "packaged";
-
-/// Returns a build of `etw` as packages have it, or the one beside this program if the bench only has to run.
-#[cfg(target_os = "linux")]
-fn packaged_etw(effort: &Effort) -> Result<PathBuf> {
-    packaged(effort, "etw_cli", "etw")
-}
-
-/// Returns a build of a program as packages have it, or the one beside this program if the bench only has to run.
-#[cfg(target_os = "linux")]
-fn packaged(effort: &Effort, package: &str, program: &str) -> Result<PathBuf> {
-    if effort.is_smoke() {
-        return Ok(std::env::current_exe()?.with_file_name(program));
-    }
-    shell::run(&mut cargo(["build", "--profile", PROFILE, "--package", package, "--bin", program]))?;
-    Ok(shell::target_dir().join(PROFILE).join(program))
 }
 
 /// Seconds to keep a session busy in a smoke run.

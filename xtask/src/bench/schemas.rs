@@ -9,8 +9,9 @@ use anyhow::{Context, Result};
 use etw_schema_windows::Pack;
 use etw_testkit::traces::{self, Kind, Recipe};
 
+use super::packaged::packaged_etw;
 use super::row::Row;
-use super::{Effort, median, packaged_etw};
+use super::{Effort, median};
 use crate::process::{MINUTES_15, Process};
 use crate::schemas::pack_path;
 

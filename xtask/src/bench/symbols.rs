@@ -17,8 +17,9 @@ use openetw::{
     Trace, classes,
 };
 
+use super::packaged::packaged_etw;
 use super::row::Row;
-use super::{Effort, large_pdb, median, packaged_etw, stacks};
+use super::{Effort, large_pdb, median, stacks};
 use crate::process::{MINUTES_15, Process};
 use crate::shell::root;
 

@@ -11,8 +11,9 @@ use etw_testkit::traces::{self, Kind, Recipe};
 use openetw::tables::{Aggregate, IndexPlace, Pivot, TraceIndex};
 
 use super::memory::peak_mib;
+use super::packaged::packaged_etw;
 use super::row::Row;
-use super::{Effort, Peer, median, packaged_etw, python};
+use super::{Effort, Peer, median, python};
 use crate::process::{HOUR, Process};
 use crate::shell::{output, root};
 

@@ -11,8 +11,9 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use etw_testkit::traces::{self, Kind, Recipe};
 
+use super::packaged::packaged_etw;
 use super::row::Row;
-use super::{Effort, median, packaged_etw};
+use super::{Effort, median};
 use crate::process::{MINUTES_15, Process};
 
 /// Inputs have this many times the events of other suites, so that starting up does not count.

@@ -12,8 +12,9 @@ use etw_testkit::browser::Browser;
 use etw_testkit::data;
 use etw_testkit::traces::{self, Kind, Recipe};
 
+use super::packaged::packaged;
 use super::row::Row;
-use super::{Effort, memory, packaged};
+use super::{Effort, memory};
 use crate::process::{MINUTES_15, Process};
 
 /// The trace has this many times the events of other suites: about 10 GB.

@@ -16,8 +16,9 @@ use openetw::etl::{EtlWriter, WriterOptions};
 use openetw::{Clock, ClockType, Ticks};
 
 use super::memory::peak_mib;
+use super::packaged::packaged_etw;
 use super::row::Row;
-use super::{Effort, Peer, median, packaged_etw, python, stacks};
+use super::{Effort, Peer, median, python, stacks};
 use crate::process::{HOUR, Process};
 use crate::shell::{self, cargo, output, root, target_dir};
 
