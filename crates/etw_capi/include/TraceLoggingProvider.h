@@ -133,13 +133,13 @@ openetw_tl_send(const struct _tlgProvider_t *provider, const struct openetw_tl_e
 
 /* Defines a provider: (handle, "Name", (GUID as 11 numbers), options). */
 #define TRACELOGGING_DEFINE_PROVIDER(handleVariable, providerName, providerId, ...)                                    \
-  OPENETW_TL_METADATA_(handleVariable, providerName, __VA_ARGS__);                                                     \
+  OPENETW_TL_METADATA_(handleVariable, providerName, __VA_ARGS__)                                                      \
   EXTERN_C struct _tlgProvider_t handleVariable[1];                                                                    \
   struct _tlgProvider_t handleVariable[1] = {OPENETW_TL_PROVIDER_(handleVariable, providerId)}
 
 /* Defines a provider to be used by its address. */
 #define TRACELOGGING_DEFINE_PROVIDER_STORAGE(storageVariable, providerName, providerId, ...)                           \
-  OPENETW_TL_METADATA_(storageVariable, providerName, __VA_ARGS__);                                                    \
+  OPENETW_TL_METADATA_(storageVariable, providerName, __VA_ARGS__)                                                     \
   static struct _tlgProvider_t storageVariable = OPENETW_TL_PROVIDER_(storageVariable, providerId)
 
 /* Members of a group are enabled together. */
@@ -148,8 +148,9 @@ openetw_tl_send(const struct _tlgProvider_t *provider, const struct openetw_tl_e
 
 #define OPENETW_TL_PROVIDER_(variable, providerId)                                                                     \
   { 0, 0, 0, NULL, &variable##OpenEtwMetadata.size, OPENETW_TL_GUID_ providerId }
-/* The group is a trait: its size, its type and the GUID. Without one, the size of the whole ends before it. */
+/* The group is a trait: its size, its type and the GUID. Without one, it is zero, and the metadata ends before it. */
 #define OPENETW_TL_METADATA_(variable, providerName, ...)                                                              \
+  _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wmissing-field-initializers\"")                    \
   static const struct {                                                                                                \
     UINT16 size;                                                                                                       \
     struct __attribute__((packed)) {                                                                                   \
@@ -160,7 +161,8 @@ openetw_tl_send(const struct _tlgProvider_t *provider, const struct openetw_tl_e
     } rest;                                                                                                            \
   } variable##OpenEtwMetadata = {                                                                                      \
       (UINT16)(2 + sizeof(providerName) + 19 * (OPENETW_TL_FIRST_(__VA_ARGS__, ) + 0)),                                \
-      {providerName, 19, 1, OPENETW_TL_REST_(__VA_ARGS__, )}}
+      {providerName, 19, 1, OPENETW_TL_REST_(__VA_ARGS__, )}};                                                         \
+  _Pragma("GCC diagnostic pop")
 #define OPENETW_TL_FIRST_(first, ...) first
 #define OPENETW_TL_REST_(first, ...) __VA_ARGS__
 #define OPENETW_TL_GUID_(l, w1, w2, b1, b2, b3, b4, b5, b6, b7, b8)                                                    \
