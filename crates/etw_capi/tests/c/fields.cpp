@@ -99,9 +99,9 @@ int main(int argc, char **argv) {
   const EVENT_DESCRIPTOR descriptor = {0, 0, 11, 4, 0, 0, 0};
   const struct __attribute__((packed)) {
     UINT16 size;
-    char tagsAndNames[sizeof "\0ByHand\0value"];
+    char tagsAndNames[sizeof "\0ByHand\0number"];
     UINT8 type;
-  } description = {sizeof description, "\0ByHand\0value", TlgInUINT32};
+  } description = {sizeof description, "\0ByHand\0number", TlgInUINT32};
   const UINT32 value = 7;
   EVENT_DATA_DESCRIPTOR data[3];
   EventDataDescCreate(&data[0], g_provider->ProviderMetadataPtr, *g_provider->ProviderMetadataPtr);

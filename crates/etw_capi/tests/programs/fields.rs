@@ -33,7 +33,7 @@ Start level=5 keyword=0 opcode=1 of-function=0
 Started level=4 keyword=0 opcode=0 of-function=0
 Start level=5 keyword=0 opcode=2 of-function=0
 ByHand level=4 keyword=0 opcode=0 of-function=0
-  value=7
+  number=7
 ";
 
 #[test]
