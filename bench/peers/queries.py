@@ -3,7 +3,8 @@
 usage: queries.py ETW_SQL TRACE FOLDER QUERIES
 
 FOLDER has the tables that `etw export` wrote, `TABLE.parquet` and `CLASS/TYPE.parquet`. A query is left out if a table
-that it names was not exported, as the trace has none.
+that it names was not exported, as the trace has none, or if the trace has another version of the event without a field that
+it names.
 
 Prints an object with the number of `queries`, that of `rows` in the answers of DuckDB, those queries that had `some` rows,
 and the list of `differences`.
@@ -70,6 +71,15 @@ def is_same(one, other):
     return one == other
 
 
+def binds(connection, sql):
+    """Whether all columns are there."""
+    try:
+        connection.execute(f"explain {sql}")
+    except duckdb.BinderException:
+        return False
+    return True
+
+
 def main():
     program, trace, folder, queries = sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4])
     connection = duckdb.connect(config={"threads": 2})
@@ -86,7 +96,7 @@ def main():
         known.add(name)
     connection.execute(EVENTS)
     known.add("events")
-    asked = [query for query in read(queries) if tables(query[2]) <= known]
+    asked = [query for query in read(queries) if tables(query[2]) <= known and binds(connection, query[2])]
     script = "\n".join(sql for *_, sql in asked)
     command = [program, trace, "-f", "-", "--format", "arrow", "--no-index"]
     run = subprocess.run(command, input=script.encode(), capture_output=True, timeout=600)
