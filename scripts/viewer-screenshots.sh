@@ -15,4 +15,6 @@ OPENETW_RUNTIME_DIR=$(mktemp -d)
 export OPENETW_RUNTIME_DIR
 trap 'rm -rf "$OPENETW_RUNTIME_DIR"' EXIT
 cargo build --quiet --package etw_viewer --example live_events
+# The page runs statements with the program beside its server: cargo xtask sql
+ln -sf ../etw-sql "${CARGO_TARGET_DIR:-target}/debug/examples/etw-sql"
 cargo run --quiet --package etw_viewer --example screenshots -- docs/images "$trace" "$gpu" "$profile"
