@@ -105,7 +105,7 @@ impl Client {
         Ok((schema, first.chain(rest).chain(end.filter_map(std::future::ready)).boxed()))
     }
 
-    /// Returns the damaged places that the last answers were read around, by trace.
+    /// Returns the number of damaged places that the last queries found, by trace.
     pub(crate) fn damage(&self) -> Vec<(String, u64)> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner).damage.clone()
     }

@@ -25,7 +25,7 @@ const MIN_TOKEN: usize = 16;
 const CONNECT: Duration = Duration::from_secs(5);
 /// Time between looks whether the other side of a connection is there.
 const ALIVE: Duration = Duration::from_secs(20);
-/// A connection whose other side does not answer for so long is closed; a process that only computes answers late.
+/// A connection is closed if the other side does not respond for this long; a process that is busy responds late.
 const GONE: Duration = Duration::from_secs(120);
 
 /// The token and the TLS files of a process in a cluster.

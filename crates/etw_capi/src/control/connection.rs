@@ -175,7 +175,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Fails with an error code if there is none.
+    /// Returns an error code if there is no such session.
     pub(super) fn of_handle(handle: u64) -> Result<Session, u32> {
         Session::find(handle, None, LogFileMode::empty())
     }

@@ -87,7 +87,8 @@ impl EventColumns {
             .collect()
     }
 
-    /// Returns the columns that [`EventColumns::parts`] described, or `None` if a type is none of events.
+    /// Returns the columns that [`EventColumns::parts`] described, or `None` if a type is not one
+    /// that fields of events have.
     pub fn from_parts(parts: &[(Field, bool)], reserved: &[impl AsRef<str>]) -> Option<EventColumns> {
         let columns = parts.iter().map(|(field, is_name)| {
             let kind = Kind::of_data_type(field.data_type())?;
