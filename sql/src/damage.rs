@@ -78,6 +78,11 @@ impl Reading for DamageReading {
         piece
     }
 
+    fn rows(_: &Source) -> usize {
+        // Most traces have none.
+        1
+    }
+
     fn describe(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         Ok(())
     }

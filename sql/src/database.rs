@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use datafusion::arrow::datatypes::{DataType, FieldRef};
@@ -11,13 +12,15 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, TableReference};
 use datafusion::execution::context::{SQLOptions, SessionConfig, SessionContext};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryLimit};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use datafusion::execution::{SessionStateBuilder, TaskContext};
+use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion::sql::parser::{DFParser, Statement as SqlStatement};
+use futures::{StreamExt, stream};
 
 use crate::bases::Traces;
 use crate::catalog::{TraceTables, similar};
@@ -26,6 +29,8 @@ use crate::source::{Files, Source};
 use crate::stacks::StackNames;
 use crate::{error, functions, views};
 
+/// Longest time for which a query that is started again waits until the memory of its first run is free.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
 const CATALOG: &str = "etw";
 /// The schema with the tables of all traces.
 const ALL: &str = "traces";
@@ -131,6 +136,11 @@ impl Database {
             .with_information_schema(true)
             .with_create_default_catalog_and_schema(false)
             .with_default_catalog_and_schema(CATALOG, ALL);
+        if let MemoryLimit::Finite(bytes) = options.runtime.memory_pool.memory_limit() {
+            // What each sort keeps for merging its files. The default is too much for several sorts in little memory.
+            let kept = &mut config.options_mut().execution.sort_spill_reservation_bytes;
+            *kept = (*kept).min(bytes / (16 * options.threads));
+        }
         let parser = &mut config.options_mut().sql_parser;
         // Names of fields have capitals; nobody is to quote them.
         parser.enable_ident_normalization = false;
@@ -210,16 +220,43 @@ impl Database {
     }
 
     async fn stream(&self, statement: Statement) -> Result<SendableRecordBatchStream, DataFusionError> {
-        let (state, plan) = self.context.execute_logical_plan(statement.plan).await?.into_parts();
-        let physical = match self.is_in_cluster && is_recursive(&plan)? {
+        let (mut state, plan) = self.context.execute_logical_plan(statement.plan).await?.into_parts();
+        let before = state.runtime_env().memory_pool.reserved();
+        let mut rows = self.started(&state, &plan).await?;
+        let first = match rows.next().await {
+            // Joins by hash keep one side in memory. Those of sorted rows use temporary files, as sorting does.
+            Some(Err(error)) if is_exhausted(&error) => {
+                drop(rows);
+                // Its tasks end a moment later, and what they hold counts until then.
+                let start = Instant::now();
+                while state.runtime_env().memory_pool.reserved() > before && start.elapsed() < LONGEST_WAIT {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                state.config_mut().options_mut().optimizer.prefer_hash_join = false;
+                rows = self.started(&state, &plan).await?;
+                None
+            }
+            first => first,
+        };
+        let schema = rows.schema();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream::iter(first).chain(rows))))
+    }
+
+    /// Starts a planned query.
+    async fn started(
+        &self,
+        state: &SessionState,
+        plan: &LogicalPlan,
+    ) -> Result<SendableRecordBatchStream, DataFusionError> {
+        let physical = match self.is_in_cluster && is_recursive(plan)? {
             // The steps of a recursion start the same plan again, which tasks elsewhere cannot do.
             true => {
-                let plan = state.optimize(&plan)?;
-                DefaultPhysicalPlanner::default().create_physical_plan(&plan, &state).await?
+                let plan = state.optimize(plan)?;
+                DefaultPhysicalPlanner::default().create_physical_plan(&plan, state).await?
             }
-            false => state.create_physical_plan(&plan).await?,
+            false => state.create_physical_plan(plan).await?,
         };
-        execute_stream(physical, Arc::new(TaskContext::from(&state)))
+        execute_stream(physical, Arc::new(TaskContext::from(state)))
     }
 
     /// Returns the error of a statement, with names like one that is unknown.
@@ -289,6 +326,11 @@ impl Database {
         let damaged = self.traces.sources.iter().map(|source| (source.name.clone(), source.damage()));
         damaged.filter(|(_, count)| *count > 0).collect()
     }
+}
+
+/// Whether a query needed more memory than it may use.
+fn is_exhausted(error: &DataFusionError) -> bool {
+    matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
 }
 
 /// Whether a plan, or a query inside of it, is recursive.

@@ -21,6 +21,9 @@ use crate::source::{Part, Source};
 /// Number of events that are not wanted, after which a reader looks whether the query has ended.
 const CHECKED_EVERY: usize = 1 << 16;
 
+/// Events that a buffer usually has: 64 KiB of some 250 bytes each.
+const ROWS_OF_A_BUFFER: usize = 256;
+
 /// A part of a trace, and the kind of events that is wanted of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Piece {
@@ -114,6 +117,10 @@ impl Reading for EventReading {
 
     fn source(piece: &Piece) -> &Source {
         &piece.source
+    }
+
+    fn rows(piece: &Piece) -> usize {
+        piece.part.buffers.saturating_mul(ROWS_OF_A_BUFFER)
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

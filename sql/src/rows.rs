@@ -283,6 +283,11 @@ impl Reading for RowReading {
         &piece.source
     }
 
+    fn rows(piece: &Piece) -> usize {
+        let all = usize::try_from(piece.rows).unwrap_or(usize::MAX);
+        piece.chunks.iter().map(|chunks| chunks.len() * Table::CHUNK_ROWS).sum::<usize>().min(all)
+    }
+
     fn describe(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         Ok(())
     }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, internal_err};
+use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::execution::TaskContext;
 use datafusion::physical_expr::expressions::col;
 use datafusion::physical_expr::{
@@ -16,6 +17,7 @@ use datafusion::physical_expr::{
 };
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
@@ -40,6 +42,9 @@ pub(crate) trait Reading: fmt::Debug + Any + Send + Sync {
 
     /// Returns the trace of a piece.
     fn source(piece: &Self::Piece) -> &Source;
+
+    /// Estimates the number of rows of a piece. Joins keep the side with fewer rows in memory.
+    fn rows(piece: &Self::Piece) -> usize;
 
     /// Writes what `EXPLAIN` shows besides the columns: `, key=value`.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
@@ -208,6 +213,21 @@ impl<R: Reading> ExecutionPlan for Scan<R> {
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         if children.is_empty() { Ok(self) } else { internal_err!("{} has no children", R::NAME) }
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let partitions = match args.partition() {
+            Some(partition) => self.partitions.get(partition..=partition).unwrap_or_default(),
+            None => &self.partitions,
+        };
+        let rows = partitions.iter().flatten().map(R::rows).sum();
+        // Not exact, so that no answer is made of it.
+        let rows = Precision::Inexact(self.limit.map_or(rows, |limit| limit.min(rows)));
+        Ok(Arc::new(Statistics::new_unknown(&self.schema).with_num_rows(rows)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

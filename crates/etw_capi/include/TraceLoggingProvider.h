@@ -64,6 +64,12 @@ struct openetw_tl_data {
 #define OPENETW_TL_VALUE 7u     /* pointer is the value, of 1 to 8 bytes; the others are zero */
 #define OPENETW_TL_CHARS32 8u   /* as UNITS32, after their number */
 
+#if __has_attribute(noplt)
+#define OPENETW_TL_NOPLT_ __attribute__((noplt))
+#else
+#define OPENETW_TL_NOPLT_
+#endif
+
 EXTERN_C_START
 HRESULT openetw_tl_register(struct _tlgProvider_t *provider, PENABLECALLBACK callback, PVOID context);
 void openetw_tl_unregister(struct _tlgProvider_t *provider);
@@ -73,21 +79,45 @@ void openetw_tl_provider_id(const struct _tlgProvider_t *provider, GUID *id);
 BOOLEAN openetw_tl_enabled(const struct _tlgProvider_t *provider, UCHAR level, ULONGLONG keyword);
 ULONG openetw_tl_write(const struct _tlgProvider_t *provider, const struct openetw_tl_event *event, LPCGUID activity,
                        LPCGUID related, UINT32 count, const struct openetw_tl_data *data);
-/* With a payload of `size` bytes; the rest of the last word is zero. */
+/* With a payload of `size` bytes; the rest of the last word is zero. Called without a jump through the linkage table. */
+OPENETW_TL_NOPLT_
 ULONG openetw_tl_write_words(const struct _tlgProvider_t *provider, const struct openetw_tl_event *event,
                              LPCGUID activity, LPCGUID related, UINT32 size, const UINT64 *words);
 EXTERN_C_END
 
-/*
- * Writes an event. Where the compiler knows that all parts are values, it packs them here, since their places are
- * constant; otherwise the library does.
- */
+/* Writes an event of 1 to 8 values. They are packed here, since the compiler knows their places. */
 #define OPENETW_TL_PACKED_ 8
 #if defined(__clang__)
 #define OPENETW_TL_UNROLL_ _Pragma("clang loop unroll(full)")
 #else
 #define OPENETW_TL_UNROLL_ _Pragma("GCC unroll 8")
 #endif
+static inline __attribute__((unused, always_inline)) ULONG
+openetw_tl_send_values(const struct _tlgProvider_t *provider, const struct openetw_tl_event *event, LPCGUID activity,
+                       LPCGUID related, UINT32 count, const struct openetw_tl_data *data) {
+  UINT64 words[OPENETW_TL_PACKED_], pending = 0;
+  UINT32 bits = 0, next = 0;
+  OPENETW_TL_UNROLL_
+  for (UINT32 at = 0; at < OPENETW_TL_PACKED_; at++) {
+    if (at < count) {
+      UINT64 value = data[at].pointer;
+      UINT32 filled = bits + 8 * data[at].size;
+      pending |= value << bits;
+      if (filled >= 64) {
+        words[next++] = pending;
+        pending = (value >> 1) >> (63 - bits);
+        filled -= 64;
+      }
+      bits = filled;
+    }
+  }
+  if (bits) {
+    words[next] = pending;
+  }
+  return openetw_tl_write_words(provider, event, activity, related, 8 * next + bits / 8, words);
+}
+
+/* Writes an event. Where the compiler sees that all parts are values, it packs them; otherwise the library does. */
 static inline __attribute__((unused, always_inline)) ULONG
 openetw_tl_send(const struct _tlgProvider_t *provider, const struct openetw_tl_event *event, LPCGUID activity,
                 LPCGUID related, UINT32 count, const struct openetw_tl_data *data) {
@@ -102,26 +132,7 @@ openetw_tl_send(const struct _tlgProvider_t *provider, const struct openetw_tl_e
       }
     }
     if (__builtin_constant_p(others) && others == 0 && __builtin_constant_p(size)) {
-      UINT64 words[OPENETW_TL_PACKED_], pending = 0;
-      UINT32 bits = 0, next = 0;
-      OPENETW_TL_UNROLL_
-      for (UINT32 at = 0; at < OPENETW_TL_PACKED_; at++) {
-        if (at < count) {
-          UINT64 value = data[at].pointer;
-          UINT32 filled = bits + 8 * data[at].size;
-          pending |= value << bits;
-          if (filled >= 64) {
-            words[next++] = pending;
-            pending = (value >> 1) >> (63 - bits);
-            filled -= 64;
-          }
-          bits = filled;
-        }
-      }
-      if (bits) {
-        words[next] = pending;
-      }
-      return openetw_tl_write_words(provider, event, activity, related, size, words);
+      return openetw_tl_send_values(provider, event, activity, related, count, data);
     }
   }
 #endif
@@ -885,17 +896,31 @@ namespace openetw_tl {
 template <class T> struct Plain {
   T value;
 };
-template <class T> inline struct openetw_tl_data data_of(Plain<T> const &plain) {
+template <class T>
+__attribute__((always_inline)) inline struct openetw_tl_data data_of(Plain<T> const &plain) {
   return openetw_tl_value(&plain.value, sizeof(T));
 }
-inline struct openetw_tl_data data_of(struct openetw_tl_data const &data) { return data; }
+__attribute__((always_inline)) inline struct openetw_tl_data data_of(struct openetw_tl_data const &data) {
+  return data;
+}
+
+/* Whether all parts are values of at most 8 bytes. The types tell it, also where the optimiser cannot. */
+template <class... Parts> struct AreValues : ::std::true_type {};
+template <class T, class... Rest>
+struct AreValues<Plain<T>, Rest...> : ::std::integral_constant<bool, sizeof(T) <= 8 && AreValues<Rest...>::value> {};
+template <class... Rest> struct AreValues<struct openetw_tl_data, Rest...> : ::std::false_type {};
 
 template <class... Parts>
 __attribute__((always_inline)) inline void
 write(struct _tlgProvider_t *provider, struct openetw_tl_event const *event, LPCGUID activity, LPCGUID related,
       Parts const &...parts) {
   struct openetw_tl_data const data[] = {data_of(parts)..., {0, 0, 0}};
-  openetw_tl_send(provider, event, activity, related, sizeof...(parts), data);
+  const size_t count = sizeof...(parts);
+  if (AreValues<Parts...>::value && count != 0 && count <= OPENETW_TL_PACKED_) {
+    openetw_tl_send_values(provider, event, activity, related, count, data);
+  } else {
+    openetw_tl_send(provider, event, activity, related, count, data);
+  }
 }
 
 /* The type of a value, for TraceLoggingValue. Types without one do not compile. */

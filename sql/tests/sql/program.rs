@@ -245,3 +245,17 @@ fn large_groups_use_temporary_files() {
     let output = fixture.run(&["trace.etl", query, "--memory", "32", "--format", "csv"]);
     assert_eq!(text_of(&output).lines().count(), 2);
 }
+
+#[test]
+fn joins_of_more_than_fits_into_memory_use_temporary_files() {
+    let fixture = Fixture::empty();
+    write_trace(&fixture.path("trace.etl"), 1_000_000);
+    // Some 30 MB on each side.
+    let query = format!(
+        "select count(*), max(one.time), max(other.time) from {KIND} one join {KIND} other on one.ProcessID = other.ProcessID"
+    );
+    let ask = |memory| text_of(&fixture.run(&["trace.etl", &query, "--memory", memory, "--format", "csv"]));
+    let answer = ask("16");
+    assert!(answer.contains("1000000,"), "{answer}");
+    assert_eq!(answer, ask("1024"));
+}

@@ -12,7 +12,7 @@ use crate::shell::text;
 
 /// Runs a program without its output, and returns its greatest memory in MiB, besides mapped files.
 pub(super) fn peak_mib(command: &mut Command) -> Result<f64> {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.stdin(Stdio::null()).stdout(Stdio::null());
     let mut process = Process::spawn(command, HOUR)?;
     let watch = watch(process.id());
     let status = process.wait()?;

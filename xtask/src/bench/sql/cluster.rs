@@ -1,4 +1,4 @@
-//! How much faster a query is with more executors, each of which has half a processor.
+//! How much faster a query is with more executors, each of which has half a processor, and what a cluster costs.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::{Bench, KIND, run, text, write_files};
 use crate::bench::median;
@@ -22,7 +22,7 @@ const PERIOD: u32 = 100_000;
 const TOKEN: &str = "a-token-for-one-bench-only";
 
 impl Bench<'_> {
-    /// Measures a sum over eight traces in clusters of different sizes.
+    /// Measures a sum over eight traces in one process, and in clusters of different sizes.
     pub(super) fn clusters(&self, directory: &Path, events: u64) -> Result<Vec<Row>> {
         let folder = directory.join("cluster");
         fs::create_dir(&folder)?;
@@ -32,35 +32,45 @@ impl Bench<'_> {
             run(&self.etw, &["index", "--force", text(&file)?])?;
         }
         let query = format!("select sum(CreateOptions) from \"{KIND}\"");
-        let mut rows = Vec::new();
-        for count in EXECUTORS {
-            let limits: Option<Vec<Limit>> = (0..count).map(|_| Limit::new(rows.len())).collect();
-            let Some(limits) = limits else {
-                eprintln!("skipped the clusters: control groups cannot be made");
-                return Ok(Vec::new());
-            };
-            let cluster = self.cluster(&limits)?;
-            let words = ["--cluster", &cluster.address, text(&folder)?, &query];
-            let mut seconds = Vec::new();
-            // The first answer finds the kinds of events, which the scheduler then knows.
-            for round in 0..=self.effort.rounds {
-                let start = Instant::now();
-                let mut command = Command::new(&self.sql);
-                command.args(words).env("OPENETW_CLUSTER_TOKEN", TOKEN).stdout(Stdio::null());
-                let status = Process::spawn(&mut command, HOUR)?.wait()?;
-                anyhow::ensure!(status.success(), "the cluster fails: {status}");
-                if round > 0 {
-                    seconds.push(start.elapsed().as_secs_f64());
-                }
-            }
-            let millions = events as f64 / 1e6;
+        let millions = events as f64 / 1e6;
+        let row = |who: &str, mut seconds: Vec<f64>| {
             let name = format!(
-                "sum of a field of {millions:.0} M events in {TRACES} traces, {count} executors of half a processor"
+                "sum of a field of {millions:.0} M events in {TRACES} traces, {who} of half a processor"
             );
-            rows.push(Row::new(name, millions / median(&mut seconds), "M events/s"));
+            Row::new(name, millions / median(&mut seconds), "M events/s")
+        };
+        let mut rows = Vec::new();
+        let Some(alone) = Limit::new(0) else {
+            eprintln!("skipped the clusters: control groups cannot be made");
+            return Ok(rows);
+        };
+        let words = ["--threads", "1", text(&folder)?, &query];
+        rows.push(row("one process", self.rounds(&words, Some(&alone))?));
+        for count in EXECUTORS {
+            let limits = (0..count).map(|_| Limit::new(count)).collect::<Option<Vec<Limit>>>();
+            let cluster = self.cluster(&limits.context("no more control groups")?)?;
+            let words = ["--cluster", &cluster.address, text(&folder)?, &query];
+            rows.push(row(&format!("{count} executors"), self.rounds(&words, None)?));
         }
         fs::remove_dir_all(&folder)?;
         Ok(rows)
+    }
+
+    /// Returns the seconds of each round of a query. One round before them is not counted: in it, the scheduler and the
+    /// executors open the traces, which they keep.
+    fn rounds(&self, words: &[&str], limit: Option<&Limit>) -> Result<Vec<f64>> {
+        let mut seconds = Vec::new();
+        for _ in 0..=self.effort.rounds {
+            let start = Instant::now();
+            let mut command = Command::new(&self.sql);
+            command.args(words).env("OPENETW_CLUSTER_TOKEN", TOKEN).stdout(Stdio::null());
+            let mut process = Process::spawn(&mut command, HOUR)?;
+            limit.map_or(Ok(()), |limit| limit.add(process.id()))?;
+            let status = process.wait()?;
+            ensure!(status.success(), "the query fails: {status}");
+            seconds.push(start.elapsed().as_secs_f64());
+        }
+        Ok(seconds.split_off(1))
     }
 
     fn cluster(&self, limits: &[Limit]) -> Result<Cluster> {

@@ -25,6 +25,8 @@ use crate::shell::{self, cargo, output, root, target_dir};
 /// The traces have this many times the events of other suites.
 const SCANNED: u64 = 20;
 const SAMPLED: u64 = 10;
+/// About 9 GB, so that a query takes seconds.
+const CLUSTERED: u64 = 80;
 /// About 8 GB.
 const LARGE: u64 = 75;
 /// DuckDB reads this part of the events as JSON.
@@ -39,11 +41,11 @@ const TABLES: &str = "select table_name from information_schema.tables";
 pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
     let bench = Bench { effort, etw: packaged_etw(effort)?, sql: program(effort)? };
     let directory = tempfile::Builder::new().prefix("openetw-sql-").tempdir_in(target_dir())?;
-    let times = if effort.is_smoke() { (1, 1, 1) } else { (SCANNED, SAMPLED, LARGE) };
-    let mut rows = bench.scans(directory.path(), effort.events * times.0)?;
-    rows.extend(bench.samples(directory.path(), effort.events * times.1)?);
-    rows.extend(bench.clusters(directory.path(), effort.events * times.0)?);
-    rows.push(bench.memory(directory.path(), effort.events * times.2)?);
+    let times = if effort.is_smoke() { [1; 4] } else { [SCANNED, SAMPLED, CLUSTERED, LARGE] };
+    let mut rows = bench.scans(directory.path(), effort.events * times[0])?;
+    rows.extend(bench.samples(directory.path(), effort.events * times[1])?);
+    rows.extend(bench.clusters(directory.path(), effort.events * times[2])?);
+    rows.push(bench.memory(directory.path(), effort.events * times[3])?);
     Ok(rows)
 }
 
