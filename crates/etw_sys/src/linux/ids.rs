@@ -3,34 +3,22 @@
 // UNSAFETY: registers a fork handler with the C library.
 #![expect(unsafe_code)]
 
-use std::cell::Cell;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 use std::{io, ptr};
 
-use super::clock;
-
-/// What every event has of its thread. It is one variable, since in a shared library each costs a call.
-struct OfThread {
-    /// Thread id in the low half and process id in the high half; 0 before the first call.
-    ids: Cell<u64>,
-    activity: Cell<[u64; 2]>,
-}
-
-thread_local! {
-    static OF_THREAD: OfThread = const { OfThread { ids: Cell::new(0), activity: Cell::new([0; 2]) } };
-}
+use super::{clock, of_thread};
 
 /// Returns the thread's activity; zeros before the first call of [`replace_activity`].
 #[inline(always)]
 pub fn activity() -> [u64; 2] {
-    OF_THREAD.with(|thread| thread.activity.get())
+    of_thread::with(|thread| thread.activity.get())
 }
 
 /// Sets the thread's activity and returns the previous one.
 pub fn replace_activity(activity: [u64; 2]) -> [u64; 2] {
-    OF_THREAD.with(|thread| thread.activity.replace(activity))
+    of_thread::with(|thread| thread.activity.replace(activity))
 }
 
 /// Returns a new activity id, unique on this machine: a random number of the process combined with a counter.
@@ -52,11 +40,11 @@ pub fn create_activity() -> [u64; 2] {
 
 #[inline(always)]
 fn ids() -> u64 {
-    OF_THREAD.with(|thread| thread.ids.get())
+    of_thread::with(|thread| thread.ids.get())
 }
 
 fn set_ids(ids: u64) {
-    OF_THREAD.with(|thread| thread.ids.set(ids));
+    of_thread::with(|thread| thread.ids.set(ids));
 }
 
 /// Returns the thread id in the low half and the process id in the high half, in the process's own PID namespace.

@@ -8,6 +8,7 @@ mod event_fd;
 pub mod ids;
 mod limits;
 mod mappings;
+mod of_thread;
 pub mod poll;
 mod shared;
 pub mod signals;
