@@ -151,7 +151,7 @@ need_cargo_tool() {
 # The independent readers that we compare with, in a Python environment below target/.
 need_peers() {
     peers=${CARGO_TARGET_DIR:-target}/peers/venv
-    has_peers() { "$peers/bin/python" -c 'import dissect.etl, etl.etl, Evtx.Evtx, pyarrow, perfetto, dpkt, duckdb' >/dev/null 2>&1; }
+    has_peers() { "$peers/bin/python" -c 'import dissect.etl, etl.etl, Evtx.Evtx, pyarrow, perfetto, dpkt, duckdb, moto.server' >/dev/null 2>&1; }
     if has_peers; then return; fi
     if ! python3 -c 'import venv, ensurepip' >/dev/null 2>&1; then apt_install python3 python3-venv; fi
     say "Installing the independent readers (bench/peers/requirements.txt) with pip into $peers"

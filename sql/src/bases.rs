@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use etw_analysis::row_tables;
 use serde::{Deserialize, Serialize};
 
-use crate::source::{Once, Source, once};
+use crate::source::{Once, Source, once, prepare};
 
 /// All traces of a database.
 #[derive(Debug, Default)]
@@ -47,6 +47,9 @@ pub(crate) struct Bases {
 impl Bases {
     /// Returns those of each trace. The first one's are 0, so one trace alone needs no other.
     fn of(sources: &[Source]) -> Result<Vec<Arc<Bases>>> {
+        if let Some((_, counted)) = sources.split_last() {
+            prepare(counted, |source| source.index().map(|_| ()));
+        }
         let mut bases = Bases::default();
         let mut all = Vec::with_capacity(sources.len());
         for source in sources {

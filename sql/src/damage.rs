@@ -88,7 +88,7 @@ impl Reading for DamageReading {
     }
 
     fn read(&self, source: &Source, run: &mut Run) -> anyhow::Result<()> {
-        let mut trace = source.scanned()?.range(None, None);
+        let mut trace = source.range(None, None)?;
         trace.for_each_record(|_| {})?;
         let statistics = trace.statistics();
         let (mut offsets, mut texts) = (Vec::new(), Vec::new());

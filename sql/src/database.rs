@@ -1,7 +1,7 @@
 //! A database: traces, their tables, views and functions, and what statements may do.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,8 @@ use futures::{StreamExt, stream};
 use crate::bases::Traces;
 use crate::catalog::{TraceTables, similar};
 use crate::inputs::Input;
-use crate::source::{Files, Source};
+use crate::opened::Files;
+use crate::source::{OpenOptions, Source};
 use crate::stacks::StackNames;
 use crate::{error, functions, views};
 
@@ -60,20 +61,20 @@ pub(crate) struct Limits {
     /// Directory of temporary files, instead of the system's.
     #[arg(long, value_name = "DIR")]
     temp_dir: Option<PathBuf>,
-    /// Limit of temporary files, and of one download, in MiB.
+    /// Limit of temporary files, and also of what is fetched from URLs, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 102_400, value_parser = clap::value_parser!(u64).range(1..))]
     disk: u64,
 }
 
 impl Limits {
-    /// Returns the directory of temporary files, if it is not the system's.
-    pub(crate) fn temp_dir(&self) -> Option<&Path> {
-        self.temp_dir.as_deref()
+    /// Returns the limit of temporary files.
+    fn disk_bytes(&self) -> u64 {
+        self.disk.saturating_mul(1 << 20)
     }
 
-    /// Returns the limit of temporary files.
-    pub(crate) fn disk_bytes(&self) -> u64 {
-        self.disk.saturating_mul(1 << 20)
+    /// Returns a table of traces that are opened, of which those at URLs keep to the limits.
+    pub(crate) fn files(&self, options: OpenOptions) -> Files {
+        Files::new(options, self.temp_dir.as_deref(), self.disk_bytes())
     }
 
     /// Returns the memory and the temporary files that all queries share.
@@ -102,6 +103,8 @@ pub(crate) struct Database {
     tables: Vec<(String, Arc<TraceTables>)>,
     allowed: SQLOptions,
     is_in_cluster: bool,
+    /// The files that were fetched are there as long as this.
+    _files: Arc<Files>,
 }
 
 /// A statement that was checked.
@@ -115,10 +118,11 @@ impl Database {
     /// # Errors
     ///
     /// Fails if a trace cannot be opened, or if two schemas have the same name.
-    pub(crate) async fn open(inputs: Vec<Input>, files: &Files, options: &Options) -> Result<Database> {
+    pub(crate) async fn open(inputs: Vec<Input>, files: &Arc<Files>, options: &Options) -> Result<Database> {
         let (mut sources, mut schemas) = (Vec::new(), BTreeMap::<String, Vec<Source>>::new());
-        for Input { path, name, shown } in inputs {
-            let mut source = Source::new(files.open(path)?, name.clone().or(shown), sources.len());
+        let paths: Vec<_> = inputs.iter().map(|input| input.path.clone()).collect();
+        for (file, Input { name, .. }) in files.open_all(&paths)?.into_iter().zip(inputs) {
+            let mut source = Source::new(file, name.clone(), sources.len());
             if options.cluster.is_some() {
                 source = source.pinned();
             }
@@ -170,7 +174,7 @@ impl Database {
             .with_allow_dml(options.allow_write)
             // In a cluster, a session ends with its statement.
             .with_allow_statements(!is_in_cluster);
-        let database = Database { context, traces, tables, allowed, is_in_cluster };
+        let database = Database { context, traces, tables, allowed, is_in_cluster, _files: files.clone() };
         database.add_views(views::BUILT_IN).await.context("the built-in views")?;
         Ok(database)
     }

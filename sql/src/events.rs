@@ -18,7 +18,7 @@ use crate::condition::Condition;
 use crate::error;
 use crate::reading::{Conditions, EventReading, Piece, decides};
 use crate::scan::Scan;
-use crate::source::Source;
+use crate::source::{PART_BYTES, Source, prepare};
 
 /// A table of events of some traces.
 #[derive(Debug)]
@@ -142,11 +142,12 @@ impl TableProvider for EventsTable {
         let each = threads.div_ceil(self.sources.len().max(1));
         let sources = self.sources.clone();
         let pieces = move || -> anyhow::Result<(Vec<Piece>, bool)> {
+            prepare(sources.iter().map(|(source, _)| source), |source| source.scanned().map(|_| ()));
             let (mut pieces, mut in_order) = (Vec::new(), true);
             for (source, kind) in sources {
                 let scanned = source.scanned()?;
                 in_order &= scanned.is_in_order();
-                for part in scanned.parts(from, to, each) {
+                for part in scanned.parts(from, to, each, PART_BYTES) {
                     pieces.push(Piece { source: source.clone(), kind: kind.clone(), part });
                 }
             }

@@ -1,23 +1,28 @@
-//! The traces of a command line: files, directories, patterns, and names for them.
+//! The traces of a command line: files, objects, directories, patterns, and names for them.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use etw_app::UsageError;
 
+use crate::opened::Files;
+use crate::remote::is_url;
+
 /// Extensions of traces in directories.
 const EXTENSIONS: [&str; 3] = ["etl", "nettrace", "netperf"];
 /// Extensions that may follow these; archives need no other.
 const PACKED: [&str; 2] = ["zst", "gz"];
 
+/// What names of traces in directories end with, as messages have it.
+const NAMES: &str = ".etl, .nettrace, .netperf, .zst, .gz, .zip";
+
 /// A trace, and the name that it was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Input {
+    /// A path or a URL.
     pub(crate) path: PathBuf,
     /// Name of the schema of its own.
     pub(crate) name: Option<String>,
-    /// What the column `trace` has if there is no such name, instead of the path.
-    pub(crate) shown: Option<String>,
 }
 
 /// Traces as words of a command line, each with its name.
@@ -56,15 +61,38 @@ pub(crate) fn split(words: &[String], has_script: bool) -> Result<(Words, Option
 ///
 /// # Errors
 ///
-/// Fails if there are none, or if a directory cannot be read.
-pub(crate) fn expand(words: &[(String, Option<String>)]) -> Result<Vec<Input>> {
+/// Fails if there are none, or if a directory or a bucket cannot be read.
+pub(crate) fn expand(words: &[(String, Option<String>)], files: &Files) -> Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for (word, name) in words {
-        let mut paths = expanded(word)?;
+        let mut paths = match is_url(word) {
+            true => objects(word, files)?,
+            false => expanded(word)?,
+        };
         paths.sort();
-        inputs.extend(paths.into_iter().map(|path| Input { path, name: name.clone(), shown: None }));
+        inputs.extend(paths.into_iter().map(|path| Input { path, name: name.clone() }));
     }
     Ok(inputs)
+}
+
+/// Returns the traces that a URL means.
+fn objects(word: &str, files: &Files) -> Result<Vec<PathBuf>> {
+    let name = word.rsplit('/').next().unwrap_or_default();
+    // In other URLs, `?` begins what is not the path.
+    let is_pattern = name.contains('*') || name.contains('?') && word.starts_with("s3://");
+    if !is_pattern && !word.ends_with('/') {
+        return Ok(vec![PathBuf::from(word)]);
+    }
+    let is_wanted = |found: &str| match is_pattern {
+        true => is_match(name.as_bytes(), found.as_bytes()),
+        false => is_name_of_trace(found),
+    };
+    let found = files.remote()?.list(word, is_wanted)?;
+    match found.is_empty() {
+        true if is_pattern => bail!("no object matches '{word}'"),
+        true => bail!("'{word}' has no traces ({NAMES})"),
+        false => Ok(found.into_iter().map(PathBuf::from).collect()),
+    }
 }
 
 /// Returns the traces that a word means.
@@ -73,7 +101,7 @@ fn expanded(word: &str) -> Result<Vec<PathBuf>> {
     if path.is_dir() {
         let found: Vec<PathBuf> = listed(path)?.into_iter().filter(|path| is_trace(path)).collect();
         if found.is_empty() {
-            bail!("'{word}' has no traces (.etl, .nettrace, .netperf, .zst, .gz, .zip)");
+            bail!("'{word}' has no traces ({NAMES})");
         }
         return Ok(found);
     }
@@ -101,13 +129,15 @@ fn listed(directory: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn is_trace(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_lowercase();
+    path.is_file() && path.file_name().and_then(|name| name.to_str()).is_some_and(is_name_of_trace)
+}
+
+/// Whether a file or an object is a trace, by its name.
+fn is_name_of_trace(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
     let (rest, last) = name.rsplit_once('.').unwrap_or_default();
     let inner = rest.rsplit_once('.').map_or("", |(_, inner)| inner);
-    path.is_file()
-        && (EXTENSIONS.contains(&last)
-            || last == "zip"
-            || PACKED.contains(&last) && EXTENSIONS.contains(&inner))
+    EXTENSIONS.contains(&last) || last == "zip" || PACKED.contains(&last) && EXTENSIONS.contains(&inner)
 }
 
 /// Whether a name matches a pattern, in which `*` stands for any bytes and `?` for one.
@@ -137,6 +167,11 @@ fn is_match(pattern: &[u8], name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::OpenOptions;
+
+    fn expand(words: &[(String, Option<String>)]) -> Result<Vec<Input>> {
+        super::expand(words, &Files::new(OpenOptions::default(), None, 1 << 20))
+    }
 
     #[test]
     fn patterns_match_names() {
@@ -158,8 +193,8 @@ mod tests {
         let (traces, query) = split(&words(&["a.etl", "as", "one", "b.etl", "select 1"]), false).unwrap();
         assert_eq!(query.as_deref(), Some("select 1"));
         let inputs = expand(&traces).unwrap();
-        assert_eq!(inputs[0], Input { path: "a.etl".into(), name: Some("one".into()), shown: None });
-        assert_eq!(inputs[1], Input { path: "b.etl".into(), name: None, shown: None });
+        assert_eq!(inputs[0], Input { path: "a.etl".into(), name: Some("one".into()) });
+        assert_eq!(inputs[1], Input { path: "b.etl".into(), name: None });
         assert_eq!(split(&words(&["a.etl"]), false).unwrap().1, None);
         assert!(split(&words(&["a.etl", "AS"]), false).is_err());
         assert!(expand(&[("/nowhere/*.etl".to_owned(), None)]).is_err());

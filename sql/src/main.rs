@@ -1,6 +1,6 @@
 //! `etw-sql`, which `etw sql` runs: SQL over event traces.
 //!
-//! - `inputs`, `remote`, `source`: the traces of the command line, and what is known of each.
+//! - `inputs`, `opened`, `source`: the traces of the command line, and what is known of each; `remote` fetches those at URLs.
 //! - `events`, `rows`, `damage`, `catalog`: the tables, and how they are found by name. `condition` is what of a query they
 //!   decide themselves; `scan` runs them in partitions; `reading` and `columns` read events for it.
 //! - `bases`, `stacks`, `functions`, `stack_functions`, `views`: what queries have besides tables.
@@ -19,8 +19,10 @@ mod database;
 mod engine;
 mod error;
 mod events;
+
 mod functions;
 mod inputs;
+mod opened;
 mod output;
 mod reading;
 mod remote;
@@ -36,6 +38,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -47,10 +50,8 @@ use tokio::runtime::Runtime;
 use cluster::{Client, Credentials, TraceArgs};
 use database::{Database, Limits};
 use engine::Engine;
-use inputs::{Input, Words};
+use inputs::Words;
 use output::{Answer, Format};
-use remote::Downloads;
-use source::Files;
 
 const EXAMPLES: &str = "Examples:
   etw sql trace.etl 'select provider, count(*) from events group by provider order by 2 desc'
@@ -154,10 +155,9 @@ fn answer(
     format: Format,
     runtime: &Runtime,
 ) -> Result<()> {
-    let downloads = Downloads::new(args.limits.temp_dir(), args.limits.disk_bytes())?;
     let engine = match &args.cluster {
         Some(address) => Engine::Cluster(runtime.block_on(connect(args, address, traces))?),
-        None => Engine::Here(runtime.block_on(open(args, &traces, &downloads))?),
+        None => Engine::Here(runtime.block_on(open(args, &traces))?),
     };
     let sql = match (query, &args.script) {
         (Some(query), _) => query,
@@ -179,25 +179,15 @@ fn answer(
 }
 
 /// Opens traces in this process.
-async fn open(args: &Args, traces: &Words, downloads: &Downloads) -> Result<Database> {
+async fn open(args: &Args, traces: &Words) -> Result<Database> {
     let options = database::Options {
         runtime: args.limits.runtime()?,
         threads: threads(args.threads),
         allow_write: args.allow_write,
         cluster: None,
     };
-    let files = Files::new(args.traces.options()?);
-    let mut inputs = Vec::new();
-    for trace in traces {
-        match remote::is_url(&trace.0) {
-            true => inputs.push(Input {
-                path: downloads.get(&trace.0)?,
-                name: trace.1.clone(),
-                shown: Some(trace.0.clone()),
-            }),
-            false => inputs.extend(inputs::expand(std::slice::from_ref(trace))?),
-        }
-    }
+    let files = Arc::new(args.limits.files(args.traces.options()?));
+    let inputs = inputs::expand(traces, &files)?;
     let database = Database::open(inputs, &files, &options).await?;
     for path in &args.views {
         database.add_views(&read_views(path)?).await.with_context(|| path.display().to_string())?;
@@ -211,10 +201,10 @@ async fn connect(args: &Args, address: &str, traces: Words) -> Result<Client> {
         let text = "options about symbols, schemas and the index belong to the scheduler and the executors";
         return Err(UsageError(text.to_owned()).into());
     }
-    if let Some((url, _)) = traces.iter().find(|(word, _)| remote::is_url(word)) {
-        return Err(UsageError(format!("{url}: a cluster reads files that its machines share")).into());
-    }
     let absolute = |(word, name): (String, Option<String>)| {
+        if remote::is_url(&word) {
+            return Ok((word, name));
+        }
         let path = std::path::absolute(&word).with_context(|| word.clone())?;
         Ok((path.to_str().with_context(|| format!("{} is not text", path.display()))?.to_owned(), name))
     };

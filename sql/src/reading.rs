@@ -138,7 +138,6 @@ impl Reading for EventReading {
         run.counter("buffers_skipped").add(part.skipped);
         let scanned = source.scanned()?;
         let processes = &scanned.processes;
-        let mut trace = scanned.range(part.from, part.to);
         let kind = kind.as_deref().map(KindMatch::new);
         let needs_names = conditions.need_names()
             || wanted.contains(&Wanted::Header(Header::Provider))
@@ -195,10 +194,23 @@ impl Reading for EventReading {
                 false => ControlFlow::Continue(()),
             }
         };
-        // Rows come in the order of time if that can be seen; without it, reading is faster.
-        match wanted.contains(&Wanted::Header(Header::Time)) {
-            true => trace.for_each_record(|record| read(&mut state, record))?,
-            false => trace.for_each_record_unordered(std::slice::from_mut(&mut state), read)?,
+        let mut events = 0;
+        let mut steps = source.steps(*part)?.into_iter().peekable();
+        while let Some(step) = steps.next() {
+            let mut trace = source.range(step.from, step.to)?;
+            if let Some(next) = steps.peek() {
+                source.fetch_ahead(*next);
+            }
+            // Rows come in the order of time if that can be seen; without it, reading is faster.
+            match wanted.contains(&Wanted::Header(Header::Time)) {
+                true => trace.for_each_record(|record| read(&mut state, record))?,
+                false => trace.for_each_record_unordered(std::slice::from_mut(&mut state), read)?,
+            }
+            events += trace.statistics().records as usize;
+            source.add_damage(trace.statistics())?;
+            if state.left == 0 || state.failed.is_some() || state.run.has_ended() {
+                break;
+            }
         }
         if state.rows.len() > 0 {
             // When the query has ended, nobody takes the rest.
@@ -208,10 +220,9 @@ impl Reading for EventReading {
         if let Some(error) = failed {
             return Err(error.into());
         }
-        let statistics = trace.statistics();
-        run.counter("events_read").add(statistics.records as usize);
+        run.counter("events_read").add(events);
         run.counter("events_decided_by_header").add(skipped);
-        source.add_damage(statistics.damage_count)
+        Ok(())
     }
 }
 

@@ -29,7 +29,7 @@ use crate::columns::{Header, dictionary, unix_nanos};
 use crate::condition::{Accepted, Condition};
 use crate::events::blocking;
 use crate::scan::{Reading, Run, Scan};
-use crate::source::Source;
+use crate::source::{Source, prepare};
 
 /// The table whose name the events of the traces have here.
 const EVENTS: &str = "events";
@@ -197,6 +197,7 @@ fn pieces(
 ) -> anyhow::Result<Vec<Piece>> {
     let mut pieces = Vec::new();
     let bases = traces.bases()?;
+    prepare(sources, |source| source.index().map(|_| ()));
     for source in sources {
         let bases = bases.get(source.number).cloned().unwrap_or_default();
         let Some(table) = source.index()?.index().table(&declared.name) else { continue };

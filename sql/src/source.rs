@@ -1,30 +1,33 @@
 //! One trace: its records, its kinds of events and its tables with rows, each read when it is first needed.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::HashSet;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use etw_analysis::{EventKinds, EventTable, TraceIndex};
 use etw_app::index::{IndexOptions, Tables};
 use etw_app::symbols::SymbolOptions;
-use etw_consumer::{BufferSummary, Input, Overview, ProcessTable, Schemas, Trace};
+use etw_consumer::{BufferSummary, Input, Overview, ProcessTable, Schemas, Statistics, Trace};
 use etw_etl::EtlFile;
 use etw_event::{Clock, FileTime, Guid, OwnedRecord};
 use etw_schema::{Located, Resolver};
 use serde::{Deserialize, Serialize};
 
+use crate::opened::at_once;
+use crate::remote::RemoteTrace;
+
 /// Bytes of records from which on a part of a trace is worth a thread.
-const PART_BYTES: u64 = 1 << 20;
+pub(crate) const PART_BYTES: u64 = 1 << 20;
+/// Bytes of records that are fetched before they are read, while those before them are read.
+const STEP_BYTES: u64 = 4 << 20;
 /// Kinds of events without a schema whose names are looked up.
 const MAX_UNDECODED: usize = 1 << 14;
 /// Size of a trace that is read at once.
 const SMALL_BYTES: u64 = 16 << 20;
-/// Number of files that stay open although no query reads them.
-const MAX_OPEN: usize = 64;
 
 /// How traces are opened.
 #[derive(Debug, Default)]
@@ -34,19 +37,27 @@ pub(crate) struct OpenOptions {
     pub(crate) index: IndexOptions,
 }
 
-/// What tells a file from what it was before: size and time of the last change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Identity {
-    bytes: u64,
-    modified_nanos: u128,
+/// What tells a file or an object from what it was before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Identity {
+    /// Size and time of the last change.
+    File { bytes: u64, modified_nanos: u128 },
+    /// Size, and the tag that its server gives.
+    Object { bytes: u64, tag: String },
 }
 
 impl Identity {
     /// Returns the identity of a file; `None` for standard input and pipes, which are read once.
-    fn of(path: &Path) -> Option<Identity> {
+    pub(crate) fn of(path: &Path) -> Option<Identity> {
         let metadata = std::fs::metadata(Input::file_of(path)).ok().filter(std::fs::Metadata::is_file)?;
         let modified = metadata.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-        Some(Identity { bytes: metadata.len(), modified_nanos: modified.as_nanos() })
+        Some(Identity::File { bytes: metadata.len(), modified_nanos: modified.as_nanos() })
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            Identity::File { bytes, .. } | Identity::Object { bytes, .. } => *bytes,
+        }
     }
 }
 
@@ -64,8 +75,13 @@ pub(crate) struct Source {
 
 /// The file of a trace, and what is known of it.
 pub(crate) struct TraceFile {
+    /// As it was named: a path or a URL.
+    path: PathBuf,
+    /// The file that is read.
     files: Vec<PathBuf>,
-    identity: Option<Identity>,
+    /// Fetches it, if it is at a URL.
+    pub(crate) remote: Option<RemoteTrace>,
+    pub(crate) identity: Option<Identity>,
     options: Arc<OpenOptions>,
     scanned: Once<Scanned>,
     /// Those in the index, and all.
@@ -73,11 +89,11 @@ pub(crate) struct TraceFile {
     index: Once<Arc<TraceIndex>>,
     /// Number of damaged places that reading has found.
     damage: AtomicU64,
-    on_damage: Option<Arc<OnDamage>>,
+    pub(crate) on_damage: Option<Arc<OnDamage>>,
 }
 
 /// Is told of damaged places when reading finds them.
-type OnDamage = dyn Fn(&Path, u64) -> Result<()> + Send + Sync;
+pub(crate) type OnDamage = dyn Fn(&Path, u64) -> Result<()> + Send + Sync;
 
 /// A value that is made once, or the text of the error.
 pub(crate) type Once<T> = OnceLock<Result<T, String>>;
@@ -114,7 +130,7 @@ impl std::fmt::Debug for TraceFile {
 impl Source {
     /// Names a file as a trace of a database.
     pub(crate) fn new(file: Arc<TraceFile>, name: Option<String>, number: usize) -> Source {
-        let name = name.unwrap_or_else(|| file.path().display().to_string());
+        let name = name.unwrap_or_else(|| file.shown());
         Source { name, number, file, is_pinned: false }
     }
 
@@ -123,24 +139,66 @@ impl Source {
         Source { is_pinned: true, ..self }
     }
 
+    /// Returns the path or the URL.
     pub(crate) fn path(&self) -> &Path {
-        self.file.path()
+        &self.file.path
     }
 
-    pub(crate) fn identity(&self) -> Option<Identity> {
-        self.file.identity
+    pub(crate) fn identity(&self) -> Option<&Identity> {
+        self.file.identity.as_ref()
     }
 
-    /// Checks that the file is still the one that was opened.
+    /// Checks that the file is still the one that was opened. What is fetched of an object is of one state always.
     ///
     /// # Errors
     ///
     /// Fails if it has changed and is pinned.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.is_pinned && Identity::of(self.path()) != self.file.identity {
-            bail!(changed(self.path()));
+        let file = &self.file;
+        if self.is_pinned && file.remote.is_none() && Identity::of(&file.path) != file.identity {
+            bail!(file.changed());
         }
         Ok(())
+    }
+
+    /// Returns the trace of a range of time, whose buffers are there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the trace cannot be read.
+    pub(crate) fn range(&self, from: Option<FileTime>, to: Option<FileTime>) -> Result<Trace> {
+        let trace = self.scanned()?.trace.range(from, to);
+        if let Some(remote) = &self.file.remote {
+            remote.fetch_for(&trace)?;
+        }
+        Ok(trace)
+    }
+
+    /// Divides a part into those that are read one after the other: one, unless the trace is fetched on the way.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the trace cannot be read.
+    pub(crate) fn steps(&self, part: Part) -> Result<Vec<Part>> {
+        match &self.file.remote {
+            Some(remote) if !remote.is_whole() => {
+                Ok(self.scanned()?.parts(part.from, part.to, usize::MAX, STEP_BYTES))
+            }
+            _ => Ok(vec![part]),
+        }
+    }
+
+    /// Begins to fetch a part that is read soon. Whoever reads it gets the error, if it fails.
+    pub(crate) fn fetch_ahead(&self, part: Part) {
+        let source = self.clone();
+        let fetch = move || drop(source.range(part.from, part.to));
+        // Without a thread, it is fetched when it is read.
+        drop(std::thread::Builder::new().name("ahead".into()).spawn(fetch));
+    }
+
+    /// Whether the trace is at a URL.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.file.remote.is_some()
     }
 
     /// Returns the trace, with its metadata scanned.
@@ -166,15 +224,15 @@ impl Source {
         let periods =
             scanned.index.as_ref().filter(|_| !stacks).and_then(|index| index.periods_of_kinds().ok());
         let kinds = match periods {
-            Some(periods) => once(of_index, || scanned.kinds_in(&periods))?,
-            None => once(all, || scanned.kinds())?,
+            Some(periods) => once(of_index, || self.kinds_in(&periods))?,
+            None => once(all, || self.all_kinds())?,
         };
         Ok(kinds)
     }
 
     /// Returns the kinds of events if they are known, or if finding them takes no time: the trace has an index or is small.
     pub(crate) fn near_kinds(&self) -> Option<&[EventTable]> {
-        let is_small = self.file.identity.is_some_and(|identity| identity.bytes <= SMALL_BYTES);
+        let is_small = self.identity().is_some_and(|identity| identity.bytes() <= SMALL_BYTES);
         let is_known = self.file.kinds.iter().any(|kinds| kinds.get().is_some());
         let has_index = || self.scanned().is_ok_and(|scanned| scanned.index.is_some());
         (is_small || is_known || has_index()).then(|| self.kinds(false).ok()).flatten()
@@ -188,7 +246,9 @@ impl Source {
     pub(crate) fn index(&self) -> Result<&Arc<TraceIndex>> {
         let file = &self.file;
         once(&file.index, || {
-            let tables = Tables::open(&file.files, &file.options.index, &file.options.symbols)?;
+            let fetch_all = || file.remote.as_ref().map_or(Ok(()), RemoteTrace::fetch_all);
+            let tables =
+                Tables::open_after(&file.files, file.index_options()?, &file.options.symbols, fetch_all)?;
             Ok(Arc::new(tables.index))
         })
     }
@@ -197,8 +257,12 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// Fails if it cannot be passed on to the one who reports it.
-    pub(crate) fn add_damage(&self, count: u64) -> Result<()> {
+    /// Fails if it cannot be passed on to the one who reports it, or if a buffer was read that was not fetched.
+    pub(crate) fn add_damage(&self, statistics: &Statistics) -> Result<()> {
+        if let Some(remote) = &self.file.remote {
+            remote.check(statistics)?;
+        }
+        let count = statistics.damage_count;
         let known = self.file.add_damage(count);
         match &self.file.on_damage {
             Some(tell) if count > known => tell(self.path(), count),
@@ -210,11 +274,114 @@ impl Source {
     pub(crate) fn damage(&self) -> u64 {
         self.file.damage.load(Ordering::Relaxed)
     }
+
+    /// Finds the kinds of the events in some periods.
+    fn kinds_in(&self, periods: &[RangeInclusive<FileTime>]) -> Result<Vec<EventTable>> {
+        let mut kinds = EventKinds::default();
+        let (mut resolver, mut located) = (self.scanned()?.resolver.clone(), Located::new());
+        for period in periods {
+            let end = FileTime(period.end().0.saturating_add(1));
+            let mut trace = self.range(Some(*period.start()), Some(end))?;
+            trace.for_each_record(|record| kinds.add(&resolver.decode(record, &mut located)))?;
+            self.add_damage(trace.statistics())?;
+        }
+        Ok(kinds.tables())
+    }
+
+    /// Finds the kinds of events, without an order and on several threads.
+    fn all_kinds(&self) -> Result<Vec<EventTable>> {
+        #[derive(Clone)]
+        struct Finder {
+            resolver: Resolver,
+            /// Addresses of schemas.
+            schemas: HashSet<usize>,
+            undecoded: HashSet<(Guid, u16, u8)>,
+            found: Vec<OwnedRecord>,
+        }
+        let finder = Finder {
+            resolver: self.scanned()?.resolver.clone(),
+            schemas: HashSet::new(),
+            undecoded: HashSet::new(),
+            found: Vec::new(),
+        };
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        let mut finders = vec![finder; threads];
+        self.range(None, None)?.for_each_record_unordered(&mut finders, |finder, record| {
+            let is_new = match finder.resolver.resolve(record) {
+                Ok(schema) => finder.schemas.insert(Arc::as_ptr(&schema.schema) as usize),
+                Err(_) => {
+                    let descriptor = record.descriptor();
+                    finder.undecoded.len() < MAX_UNDECODED
+                        && finder.undecoded.insert((record.provider_id(), descriptor.id, descriptor.opcode.0))
+                }
+            };
+            if is_new {
+                finder.found.push(record.into());
+            }
+        })?;
+        let mut kinds = EventKinds::default();
+        let (mut resolver, mut located) = (self.scanned()?.resolver.clone(), Located::new());
+        for record in finders.iter().flat_map(|finder| &finder.found) {
+            kinds.add(&resolver.decode(&record.record(), &mut located));
+        }
+        Ok(kinds.tables())
+    }
 }
 
 impl TraceFile {
-    fn path(&self) -> &Path {
-        self.files.first().map_or(Path::new(""), PathBuf::as_path)
+    /// Returns a file of which nothing is known yet. `here` is the file that is read for a path or a URL.
+    pub(crate) fn new(
+        path: PathBuf,
+        here: PathBuf,
+        identity: Option<Identity>,
+        remote: Option<RemoteTrace>,
+        options: &Arc<OpenOptions>,
+    ) -> TraceFile {
+        TraceFile {
+            path,
+            files: vec![here],
+            remote,
+            identity,
+            options: options.clone(),
+            scanned: Once::new(),
+            kinds: [Once::new(), Once::new()],
+            index: Once::new(),
+            damage: AtomicU64::new(0),
+            on_damage: None,
+        }
+    }
+
+    /// Whether the server of a trace at a URL still has the same state of it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server cannot be reached.
+    pub(crate) fn is_current(&self) -> Result<bool> {
+        self.remote.as_ref().map_or(Ok(true), RemoteTrace::is_current)
+    }
+
+    /// Whether something could not be read of it.
+    pub(crate) fn has_failed(&self) -> bool {
+        matches!(self.scanned.get(), Some(Err(_)))
+            || matches!(self.index.get(), Some(Err(_)))
+            || self.kinds.iter().any(|kinds| matches!(kinds.get(), Some(Err(_))))
+    }
+
+    /// Returns the path or the URL, as messages have it.
+    fn shown(&self) -> String {
+        self.remote.as_ref().map_or_else(|| self.path.display().to_string(), RemoteTrace::shown)
+    }
+
+    pub(crate) fn changed(&self) -> String {
+        format!("{} has changed since the query was planned; run the query again", self.shown())
+    }
+
+    /// Returns how the index is opened, which is fetched if the trace is at a URL.
+    fn index_options(&self) -> Result<&IndexOptions> {
+        match &self.remote {
+            Some(remote) => remote.index(&self.options.index),
+            None => Ok(&self.options.index),
+        }
     }
 
     /// Remembers a number of damaged places, and returns the one that was known.
@@ -227,11 +394,20 @@ impl TraceFile {
     }
 
     fn scan(&self) -> Result<Scanned> {
+        let index = etw_app::index::open_for_times(&self.files, self.index_options()?);
         let builder = etw_app::input::builder(&self.files)?.schemas(&self.options.schemas);
-        let index = etw_app::index::open_for_times(&self.files, &self.options.index);
         let (mut trace, overview) = match &index {
-            Some(index) => (builder.overview(index.overview()).open()?, index.overview().clone()),
+            Some(index) => {
+                let trace = builder.overview(index.overview()).open()?;
+                if let Some(remote) = &self.remote {
+                    remote.fetch_metadata(&trace)?;
+                }
+                (trace, index.overview().clone())
+            }
             None => {
+                if let Some(remote) = &self.remote {
+                    remote.fetch_all()?;
+                }
                 let mut trace = builder.open()?;
                 let overview = Arc::new(trace.overview()?);
                 trace.use_overview(&overview);
@@ -248,85 +424,13 @@ impl TraceFile {
     }
 }
 
-/// The files that a process has opened. The last ones stay open, with what is known of them.
-pub(crate) struct Files {
-    options: Arc<OpenOptions>,
-    on_damage: Option<Arc<OnDamage>>,
-    known: Mutex<Known>,
-}
-
-#[derive(Default)]
-struct Known {
-    by_path: HashMap<PathBuf, Weak<TraceFile>>,
-    /// The newest last.
-    recent: VecDeque<Arc<TraceFile>>,
-}
-
-impl Files {
-    pub(crate) fn new(options: OpenOptions) -> Files {
-        Files { options: Arc::new(options), on_damage: None, known: Mutex::default() }
-    }
-
-    /// Has damaged places told to someone else.
-    pub(crate) fn on_damage(self, tell: impl Fn(&Path, u64) -> Result<()> + Send + Sync + 'static) -> Files {
-        Files { on_damage: Some(Arc::new(tell)), ..self }
-    }
-
-    /// Opens a file, to see that it is a trace; it is read later.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the file cannot be read or is not a trace.
-    pub(crate) fn open(&self, path: PathBuf) -> Result<Arc<TraceFile>> {
-        let identity = Identity::of(&path);
-        let known = self.known(&path);
-        if let Some(known) = known.filter(|known| identity.is_some() && known.identity == identity) {
-            return Ok(known);
-        }
-        let files = vec![path.clone()];
-        etw_app::input::builder(&files)?.open()?;
-        let file = Arc::new(TraceFile {
-            files,
-            identity,
-            options: self.options.clone(),
-            scanned: Once::new(),
-            kinds: [Once::new(), Once::new()],
-            index: Once::new(),
-            damage: AtomicU64::new(0),
-            on_damage: self.on_damage.clone(),
-        });
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.by_path.retain(|_, file| file.strong_count() > 0);
-        known.by_path.insert(path, Arc::downgrade(&file));
-        known.recent.push_back(file.clone());
-        if known.recent.len() > MAX_OPEN {
-            known.recent.pop_front();
-        }
-        Ok(file)
-    }
-
-    /// Opens a file that must be the one that another process has opened.
-    ///
-    /// # Errors
-    ///
-    /// Fails as [`Files::open`] does, and if the file has changed.
-    pub(crate) fn open_as(&self, path: PathBuf, identity: Identity) -> Result<Arc<TraceFile>> {
-        let file = self.open(path)?;
-        match file.identity == Some(identity) {
-            true => Ok(file),
-            false => bail!(changed(file.path())),
-        }
-    }
-
-    /// Returns a file that is open.
-    pub(crate) fn known(&self, path: &Path) -> Option<Arc<TraceFile>> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.by_path.get(path).and_then(Weak::upgrade)
-    }
-}
-
-fn changed(path: &Path) -> String {
-    format!("{} has changed since the query was planned; run the query again", path.display())
+/// Prepares several traces at a time if they are at URLs. Whoever needs one gets the error, if that fails.
+pub(crate) fn prepare<'s>(
+    sources: impl IntoIterator<Item = &'s Source>,
+    work: impl Fn(&Source) -> Result<()> + Sync,
+) {
+    let remote: Vec<&Source> = sources.into_iter().filter(|source| source.is_remote()).collect();
+    at_once(&remote, true, |source| work(source));
 }
 
 /// Returns a value that is made once.
@@ -337,20 +441,21 @@ pub(crate) fn once<T>(cell: &Once<T>, make: impl FnOnce() -> Result<T>) -> Resul
 }
 
 impl Scanned {
-    /// Returns a trace of a range of time.
-    pub(crate) fn range(&self, from: Option<FileTime>, to: Option<FileTime>) -> Trace {
-        self.trace.range(from, to)
-    }
-
     /// Whether the records are in the order of time.
     pub(crate) fn is_in_order(&self) -> bool {
         self.clock.is_some()
     }
 
-    /// Divides a range of time into at most `count` parts of about the same size.
+    /// Divides a range of time into at most `count` parts of about the same size, of at least so many bytes of records.
     ///
     /// Each part stands alone: reading all of them delivers each record of the range once.
-    pub(crate) fn parts(&self, from: Option<FileTime>, to: Option<FileTime>, count: usize) -> Vec<Part> {
+    pub(crate) fn parts(
+        &self,
+        from: Option<FileTime>,
+        to: Option<FileTime>,
+        count: usize,
+        least_bytes: u64,
+    ) -> Vec<Part> {
         let Some(clock) = self.clock else {
             let buffers = self.overview.files.iter().flatten().map(Vec::len).sum();
             return vec![Part { from, to, buffers, skipped: 0 }];
@@ -367,7 +472,7 @@ impl Scanned {
         buffers.retain(|(times, _)| is_in(times, from, to));
         buffers.sort_unstable_by_key(|(times, _)| times.start);
         let total: u64 = buffers.iter().map(|(_, bytes)| bytes).sum();
-        let count = (count as u64).min(total / PART_BYTES).max(1);
+        let count = (count as u64).min(total / least_bytes).max(1);
         let mut ends: Vec<FileTime> = Vec::new();
         let mut sum = 0;
         for (times, bytes) in &buffers {
@@ -388,57 +493,5 @@ impl Scanned {
                 Part { from, to, buffers: read, skipped: all.len() - read }
             })
             .collect()
-    }
-
-    /// Finds the kinds of the events in some periods.
-    fn kinds_in(&self, periods: &[RangeInclusive<FileTime>]) -> Result<Vec<EventTable>> {
-        let mut kinds = EventKinds::default();
-        let (mut resolver, mut located) = (self.resolver.clone(), Located::new());
-        for period in periods {
-            let end = FileTime(period.end().0.saturating_add(1));
-            self.range(Some(*period.start()), Some(end)).for_each_record(|record| {
-                kinds.add(&resolver.decode(record, &mut located));
-            })?;
-        }
-        Ok(kinds.tables())
-    }
-
-    /// Finds the kinds of events, without an order and on several threads.
-    fn kinds(&self) -> Result<Vec<EventTable>> {
-        #[derive(Clone)]
-        struct Finder {
-            resolver: Resolver,
-            /// Addresses of schemas.
-            schemas: HashSet<usize>,
-            undecoded: HashSet<(Guid, u16, u8)>,
-            found: Vec<OwnedRecord>,
-        }
-        let finder = Finder {
-            resolver: self.resolver.clone(),
-            schemas: HashSet::new(),
-            undecoded: HashSet::new(),
-            found: Vec::new(),
-        };
-        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-        let mut finders = vec![finder; threads];
-        self.range(None, None).for_each_record_unordered(&mut finders, |finder, record| {
-            let is_new = match finder.resolver.resolve(record) {
-                Ok(schema) => finder.schemas.insert(Arc::as_ptr(&schema.schema) as usize),
-                Err(_) => {
-                    let descriptor = record.descriptor();
-                    finder.undecoded.len() < MAX_UNDECODED
-                        && finder.undecoded.insert((record.provider_id(), descriptor.id, descriptor.opcode.0))
-                }
-            };
-            if is_new {
-                finder.found.push(record.into());
-            }
-        })?;
-        let mut kinds = EventKinds::default();
-        let (mut resolver, mut located) = (self.resolver.clone(), Located::new());
-        for record in finders.iter().flat_map(|finder| &finder.found) {
-            kinds.add(&resolver.decode(&record.record(), &mut located));
-        }
-        Ok(kinds.tables())
     }
 }

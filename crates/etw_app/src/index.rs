@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use openetw::symbols::Symbolizer;
-use openetw::tables::{Index, IndexNote, IndexPlace, IndexProblem, TraceIndex, TraceIndexError};
+use openetw::tables::{FetchParts, Index, IndexNote, IndexPlace, IndexProblem, TraceIndex, TraceIndexError};
 use openetw::{FileTime, Overview, Trace};
 
 use crate::input::{builder, check_read, report_unreadable};
@@ -24,6 +24,8 @@ pub struct IndexOptions {
     pub disabled: bool,
     /// Directory of the index, instead of that of the trace.
     pub directory: Option<PathBuf>,
+    /// For a copy of a trace, whose time of change does not count: fetches parts of the index beside it.
+    pub of_copy: Option<FetchParts>,
 }
 
 /// The tables of traces, and the traces if they were read for them.
@@ -41,11 +43,26 @@ impl Tables {
     ///
     /// Fails if no trace can be read, or if the symbol options are wrong.
     pub fn open(files: &[PathBuf], options: &IndexOptions, symbols: &SymbolOptions) -> Result<Tables> {
+        Tables::open_after(files, options, symbols, || Ok(()))
+    }
+
+    /// As [`Tables::open`]; `before` is called before the traces are read, if there is no index that serves.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Tables::open`] does, and if `before` fails.
+    pub fn open_after(
+        files: &[PathBuf],
+        options: &IndexOptions,
+        symbols: &SymbolOptions,
+        before: impl FnOnce() -> Result<()>,
+    ) -> Result<Tables> {
         let symbolizer = symbols.symbolizer()?;
         let place = place(files, options, symbols);
         if let Some(index) = place.as_ref().and_then(open) {
             return Ok(Tables { index, trace: None });
         }
+        before()?;
         let mut trace = open_trace(files)?;
         let progress = progress_of(&trace);
         let index = make(&mut trace, place.as_ref(), &symbolizer, &mut |time| progress.reach(time))?;
@@ -107,7 +124,11 @@ pub fn place(files: &[PathBuf], options: &IndexOptions, symbols: &SymbolOptions)
         return None;
     }
     // Reading the trace reports the error.
-    IndexPlace::new(files, options.directory.as_deref(), &symbols.description()).ok()
+    let place = IndexPlace::new(files, options.directory.as_deref(), &symbols.description()).ok()?;
+    Some(match &options.of_copy {
+        Some(parts) => place.of_copy(parts),
+        None => place,
+    })
 }
 
 /// Opens an index that serves, and warns about those that do not.

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::io;
+use std::ops::Range;
 
 use crate::ColumnsError;
 use crate::encoding::{Block, CHUNK_ROWS};
@@ -163,8 +165,12 @@ pub(crate) fn header(offset: u64, directory: &[u8]) -> [u8; HEADER_LEN] {
     header
 }
 
-/// Reads the header and the directory of a file.
-pub(crate) fn open(file: &[u8]) -> Result<Directory, ColumnsError> {
+/// Reads the header and the directory of a file; `fetch` is called before with the place of each.
+pub(crate) fn open(
+    file: &[u8],
+    fetch: impl Fn(Range<u64>) -> io::Result<()>,
+) -> Result<Directory, ColumnsError> {
+    fetch(0..HEADER_LEN as u64)?;
     let found = file.len() as u64;
     let start = &file[..file.len().min(MAGIC.len())];
     if file.is_empty() || !MAGIC.starts_with(start) {
@@ -187,6 +193,7 @@ pub(crate) fn open(file: &[u8]) -> Result<Directory, ColumnsError> {
     if expected != found {
         return Err(ColumnsError::Cut { expected, found });
     }
+    fetch(offset..found)?;
     let range = usize::try_from(offset).unwrap_or(usize::MAX)..usize::try_from(found).unwrap_or(usize::MAX);
     match file.get(range) {
         Some(bytes) if bytes.len() as u64 == len && crc32fast::hash(bytes) == checksum => {

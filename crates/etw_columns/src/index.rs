@@ -12,6 +12,7 @@ use crate::ColumnsError;
 use crate::dictionary::{Guids, Stacks, Texts};
 use crate::encoding::{Block, CHUNK_ROWS};
 use crate::format::{self, DictionaryPlace, Directory, TableEntry};
+use crate::parts::FetchParts;
 use crate::schema::{Column, ColumnType, TableSchema};
 use crate::value::Value;
 
@@ -25,6 +26,8 @@ use crate::value::Value;
 #[derive(Debug)]
 pub struct Index {
     storage: Storage,
+    /// Fetches what is not in the file yet.
+    parts: Option<FetchParts>,
     directory: Directory,
     /// For each table, for each of its blocks, whether it has been verified.
     blocks: Vec<Vec<AtomicBool>>,
@@ -73,8 +76,20 @@ impl Index {
     /// As for [`open`](Index::open), but never [`Stale`](ColumnsError::Stale).
     pub fn open_any(path: &Path) -> Result<Index, ColumnsError> {
         let storage = Storage::Map(FileMap::new(&File::open(path)?)?);
-        let directory = format::open(&storage)?;
+        let directory = format::open(&storage, |_| Ok(()))?;
         Ok(Index::new(storage, directory))
+    }
+
+    /// As [`open_any`](Index::open_any), for a file of which only parts are there: each part is fetched before it is used for
+    /// the first time. A part that is missing all the same is damage, by its checksum.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open_any`](Index::open_any), and if a part cannot be fetched.
+    pub fn open_parts(path: &Path, parts: &FetchParts) -> Result<Index, ColumnsError> {
+        let storage = Storage::Map(FileMap::new(&File::open(path)?)?);
+        let directory = format::open(&storage, |place| parts.fetch(place))?;
+        Ok(Index { parts: Some(parts.clone()), ..Index::new(storage, directory) })
     }
 
     /// Returns whether a file starts as an index does, whatever the rest of it is.
@@ -95,7 +110,7 @@ impl Index {
     /// As for [`open`](Index::open).
     pub fn from_bytes(bytes: Vec<u8>, identity: &[u8]) -> Result<Index, ColumnsError> {
         let storage = Storage::Memory(bytes);
-        let directory = format::open(&storage)?;
+        let directory = format::open(&storage, |_| Ok(()))?;
         if directory.identity != identity {
             return Err(ColumnsError::Stale);
         }
@@ -108,6 +123,7 @@ impl Index {
         Index {
             blocks: directory.tables.iter().map(flags).collect(),
             dictionaries: Default::default(),
+            parts: None,
             storage,
             directory,
         }
@@ -195,6 +211,7 @@ impl Index {
         let damaged = |what| ColumnsError::Damaged { offset: place.offset, what };
         let dictionary = dictionary.ok_or(damaged("dictionary of another size"))?;
         if !self.dictionaries[number].load(Ordering::Relaxed) {
+            self.fetch(place.offset, place.len)?;
             if crc32fast::hash(self.part(place)) != place.checksum {
                 return Err(damaged("dictionary"));
             }
@@ -204,6 +221,14 @@ impl Index {
             self.dictionaries[number].store(true, Ordering::Relaxed);
         }
         Ok(dictionary)
+    }
+
+    /// Fetches a part that is used for the first time.
+    fn fetch(&self, offset: u64, len: u64) -> Result<(), ColumnsError> {
+        match &self.parts {
+            Some(parts) => Ok(parts.fetch(offset..offset.saturating_add(len))?),
+            None => Ok(()),
+        }
     }
 
     fn part(&self, place: &DictionaryPlace) -> &[u8] {
@@ -455,6 +480,7 @@ impl<'i> ColumnReader<'i> {
         let damaged = |what| ColumnsError::Damaged { offset: block.offset, what };
         let bytes = index.bytes(block.offset, block.len(rows)).ok_or(damaged("chunk"))?;
         if !verified.load(Ordering::Relaxed) {
+            index.fetch(block.offset, bytes.len() as u64)?;
             if crc32fast::hash(bytes) != block.checksum {
                 return Err(damaged("chunk"));
             }

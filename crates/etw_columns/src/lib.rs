@@ -94,6 +94,7 @@ mod encoding;
 mod error;
 mod format;
 mod index;
+mod parts;
 mod pivot;
 mod schema;
 mod value;
@@ -102,6 +103,7 @@ mod writer;
 pub use dictionary::{Guids, StackNode, Stacks, Texts};
 pub use error::ColumnsError;
 pub use index::{ChunkStatistics, ColumnReader, Element, Index, Table, Values};
+pub use parts::FetchParts;
 pub use pivot::{
     Aggregate, Comparison, Filter, Group, Order, OrderBy, Pivot, PivotResult, TextPattern, TextPosition,
 };

@@ -5,12 +5,15 @@
 mod common;
 
 use std::borrow::Cow;
+use std::io::{Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use common::{COLUMNS, Model, same, schema};
 use etw_columns::{
-    Aggregate, Column, ColumnType, ColumnsError, Filter, Index, IndexWriter, Pivot, Role, Table, TableSchema,
-    TextPattern, TextPosition, Unit, Value, Values,
+    Aggregate, Column, ColumnType, ColumnsError, FetchParts, Filter, Index, IndexWriter, Pivot, Role, Table,
+    TableSchema, TextPattern, TextPosition, Unit, Value, Values,
 };
 use etw_event::{FileTime, Guid};
 
@@ -256,6 +259,48 @@ fn damage_is_an_error() {
     assert!(matches!(open(&vec![0; 4096]), Err(ColumnsError::NotAnIndex)));
     assert!(matches!(Index::open(&path, b"another source"), Err(ColumnsError::Stale)));
     assert!(matches!(Index::open(&folder.path().join("none"), b""), Err(ColumnsError::Io(_))));
+}
+
+#[test]
+fn parts_are_fetched_before_they_are_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.index");
+    write_small(&path);
+    let good = std::fs::read(&path).unwrap();
+    let expected = dump(&Index::open(&path, IDENTITY).unwrap()).unwrap();
+    let part = folder.path().join("part.index");
+    let fetched = Arc::new(Mutex::new(Vec::<Range<u64>>::new()));
+    let parts = |is_there: fn(&Range<u64>) -> bool| {
+        std::fs::write(&part, vec![0; good.len()]).unwrap();
+        fetched.lock().unwrap().clear();
+        let (good, part, fetched) = (good.clone(), part.clone(), fetched.clone());
+        FetchParts::new(move |place: Range<u64>| {
+            let bytes = &good[place.start as usize..place.end as usize];
+            let mut file = std::fs::OpenOptions::new().write(true).open(&part)?;
+            file.seek(SeekFrom::Start(place.start))?;
+            if is_there(&place) {
+                file.write_all(bytes)?;
+            }
+            fetched.lock().unwrap().push(place);
+            Ok(())
+        })
+    };
+    let index = Index::open_parts(&part, &parts(|_| true)).unwrap();
+    assert_eq!(fetched.lock().unwrap().len(), 2, "the header and the directory");
+    // One column is one block more.
+    let column = index.tables().next().unwrap().column(1).unwrap();
+    column.read::<u64>(0, &mut Values::default()).unwrap();
+    column.read::<u64>(0, &mut Values::default()).unwrap();
+    assert_eq!(fetched.lock().unwrap().len(), 3);
+    assert_eq!(dump(&index).unwrap(), expected);
+    // What does not come is damage.
+    let nothing = Index::open_parts(&part, &parts(|_| false));
+    assert!(matches!(nothing, Err(ColumnsError::NotAnIndex)), "{nothing:?}");
+    let opened = Index::open_parts(&part, &parts(|place| place.start == 0)).map(|_| ());
+    assert!(matches!(opened, Err(ColumnsError::Damaged { .. })), "{opened:?}");
+    let failing = FetchParts::new(|_| Err(std::io::Error::other("no connection")));
+    let opened = Index::open_parts(&part, &failing).map(|_| ());
+    assert!(opened.is_err_and(|error| error.to_string().contains("no connection")));
 }
 
 /// Damaged parts whose checksums are right, as an attacker would write them.

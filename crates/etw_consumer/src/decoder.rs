@@ -10,7 +10,7 @@ use etw_schema::{CompiledSchema, Located, Resolver, Undecoded};
 
 use crate::ProcessTable;
 use crate::one_clock;
-use crate::overview::{self, About, Collected, Known, Overview};
+use crate::overview::{self, About, BufferSummary, Collected, Known, Overview};
 use crate::processes::{FoundProcesses, Machines, PROCESS_EVENT_IDS, ProcessSearch, is_about_process};
 use crate::unordered::{self, Met};
 
@@ -196,11 +196,7 @@ impl Decoder {
         let mut states: Vec<Found> = (0..threads).map(|_| Found::default()).collect();
         let buffers = files.iter().zip(0..).flat_map(|(file, source)| {
             let known = overview::of_file(&self.overview, source as usize);
-            let needs_names = names.is_none();
-            overview::buffers(file, known, move |buffer| {
-                buffer.has_schemas || needs_names && buffer.has_processes
-            })
-            .map(move |buffer| (file, source, buffer))
+            overview::buffers(file, known, self.scanned_buffers()).map(move |buffer| (file, source, buffer))
         });
         unordered::for_each_of(&files, buffers, &mut states, |found, _, met| {
             if let Met::Record(record, place) = met {
@@ -216,6 +212,13 @@ impl Decoder {
             self.processes.know(&names);
             self.scanned = true;
         }
+    }
+
+    /// Returns which buffers the metadata scan reads, of those that are known: none if the scan is done.
+    pub(crate) fn scanned_buffers(&self) -> impl Fn(&BufferSummary) -> bool + Send + Copy + use<> {
+        let is_done = self.scanned;
+        let needs_names = self.overview.as_ref().is_none_or(|overview| overview.process_names.is_none());
+        move |buffer| !is_done && (buffer.has_schemas || needs_names && buffer.has_processes)
     }
 
     /// Scans the trace as [`Decoder::scan`] does, and returns what it says of the buffers.

@@ -139,7 +139,7 @@ fn run(mut args: Args) -> Result<()> {
         page_state = state_of(open);
     }
     let symbols = SymbolOptions { paths: args.symbols, debug_directories: args.debug_directory };
-    let index = IndexOptions { disabled: args.no_index, directory: args.index_dir };
+    let index = IndexOptions { disabled: args.no_index, directory: args.index_dir, of_copy: None };
     let password = args.password_file.as_deref().map(read_password).transpose()?;
     if args.insecure_listen.is_some_and(|address| !address.is_loopback()) {
         output::warn(

@@ -402,8 +402,9 @@ pub mod tables {
     };
     pub use etw_columns::{
         Aggregate, ChunkStatistics, Column, ColumnReader, ColumnType, ColumnsError, Comparison, Element,
-        Filter, Group, Guids, Index, IndexWriter, Order, OrderBy, Pivot, PivotResult, Role, Row, StackNode,
-        Stacks, Table, TableId, TableSchema, TextPattern, TextPosition, Texts, Unit, Value, Values,
+        FetchParts, Filter, Group, Guids, Index, IndexWriter, Order, OrderBy, Pivot, PivotResult, Role, Row,
+        StackNode, Stacks, Table, TableId, TableSchema, TextPattern, TextPosition, Texts, Unit, Value,
+        Values,
     };
 }
 

@@ -20,10 +20,11 @@ use crate::columns::{Header, Wanted};
 use crate::damage::DamageReading;
 use crate::error;
 use crate::events;
+use crate::opened::{Files, at_once};
 use crate::reading::{self, Conditions, EventReading};
 use crate::rows::{self, RowColumn, RowReading};
 use crate::scan::{Reading, Scan};
-use crate::source::{Files, Identity, Part, Source};
+use crate::source::{Identity, Part, Source};
 use crate::stacks::FRAMES;
 
 /// The codec of a process.
@@ -37,7 +38,7 @@ impl std::fmt::Debug for Codec {
     }
 }
 
-/// A trace. Its number is its place among those of the message.
+/// A trace, by its path or URL. Its number is its place among those of the message.
 #[derive(Debug, Serialize, Deserialize)]
 struct Trace {
     path: PathBuf,
@@ -110,25 +111,28 @@ impl Listed {
             return Ok(known);
         }
         let Some(identity) = source.identity() else {
-            bail!("{}: a cluster reads files only", source.name);
+            bail!("{}: a cluster reads files, and objects whose server gives tags (ETag)", source.name);
         };
-        self.0.push(Trace { path: source.path().to_owned(), name: source.name.clone(), identity });
+        let (path, name) = (source.path().to_owned(), source.name.clone());
+        self.0.push(Trace { path, name, identity: identity.clone() });
         Ok(self.0.len() - 1)
     }
 }
 
 impl Codec {
-    fn open(&self, traces: Vec<Trace>) -> anyhow::Result<Vec<Source>> {
-        let open = |(number, trace): (usize, Trace)| {
-            let file = self.files.open_as(trace.path, trace.identity)?;
-            Ok(Source::new(file, Some(trace.name), number).pinned())
+    fn open(&self, traces: &[Trace]) -> anyhow::Result<Vec<Source>> {
+        let are_remote = traces.iter().any(|trace| matches!(trace.identity, Identity::Object { .. }));
+        let open = |trace: &Trace| self.files.open_as(trace.path.clone(), &trace.identity);
+        let opened = at_once(traces, are_remote, open).into_iter().zip(traces).enumerate();
+        let named = |(number, (file, trace)): (usize, (anyhow::Result<_>, &Trace))| {
+            Ok(Source::new(file?, Some(trace.name.clone()), number).pinned())
         };
-        traces.into_iter().enumerate().map(open).collect()
+        opened.map(named).collect()
     }
 
     fn decode_scan(&self, bytes: &[u8]) -> anyhow::Result<Arc<dyn ExecutionPlan>> {
         let ScanMessage { table, schema, limit, partitions, is_ordered, traces, reading } = decode(bytes)?;
-        let (sources, schema) = (self.open(traces)?, Arc::new(schema));
+        let (sources, schema) = (self.open(&traces)?, Arc::new(schema));
         let source = |place: usize| sources.get(place).cloned().context("a piece has no trace");
         let shape = Shape { table, schema, limit, partitions, is_ordered };
         match reading {
@@ -179,7 +183,7 @@ impl Codec {
     /// Fails if one has changed.
     pub(super) fn decode_traces(&self, bytes: &[u8]) -> anyhow::Result<Traces> {
         let (traces, bases): (Vec<Trace>, Vec<Bases>) = decode(bytes)?;
-        Ok(Traces::with_bases(self.open(traces)?, bases.into_iter().map(Arc::new).collect()))
+        Ok(Traces::with_bases(self.open(&traces)?, bases.into_iter().map(Arc::new).collect()))
     }
 }
 

@@ -25,7 +25,6 @@ use super::scheduler::print;
 use super::security::Access;
 use crate::error;
 use crate::functions;
-use crate::source::Files;
 use crate::stacks::StackNames;
 
 /// Time between attempts to join the scheduler.
@@ -46,7 +45,10 @@ pub(super) async fn run(args: &ExecutorArgs) -> Result<()> {
     let url = access.url(&host, address.port());
     let scheduler = Scheduler::new(access.clone(), &args.scheduler);
     let tell = scheduler.clone();
-    let files = Files::new(args.process.traces.options()?)
+    let files = args
+        .process
+        .limits
+        .files(args.process.traces.options()?)
         .on_damage(move |path: &Path, count| tell.damage(path, count));
     let sessions = Sessions {
         scheduler: scheduler.clone(),

@@ -125,7 +125,7 @@ impl TraceArgs {
                 paths: self.symbols.clone(),
                 debug_directories: self.debug_directory.clone(),
             },
-            index: IndexOptions { disabled: self.no_index, directory: self.index_dir.clone() },
+            index: IndexOptions { disabled: self.no_index, directory: self.index_dir.clone(), of_copy: None },
         })
     }
 

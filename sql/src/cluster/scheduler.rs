@@ -39,10 +39,10 @@ use crate::bases::Traces;
 use crate::damage::DamageReading;
 use crate::database::{self, Database, Options};
 use crate::inputs;
+use crate::opened::Files;
 use crate::reading::EventReading;
 use crate::rows::RowReading;
 use crate::scan::{Reading, Scan};
-use crate::source::Files;
 
 /// How often a query starts again after an executor was lost, as long as it has no answer.
 const ATTEMPTS: usize = 3;
@@ -60,7 +60,7 @@ const MAX_MESSAGE: usize = 4 << 10;
 /// Fails if it cannot listen.
 pub(super) async fn run(args: &SchedulerArgs) -> Result<()> {
     let access = args.process.credentials.read()?;
-    let files = Arc::new(Files::new(args.process.traces.options()?));
+    let files = Arc::new(args.process.limits.files(args.process.traces.options()?));
     let threads = crate::threads(args.process.threads);
     let scheduler = Scheduler {
         options: Options {
@@ -225,7 +225,7 @@ impl Scheduler {
             cluster: Some(Arc::new(move |builder| scheduler.extend(id, builder))),
             ..self.options.clone()
         };
-        let inputs = inputs::expand(&question.traces)?;
+        let inputs = inputs::expand(&question.traces, &self.files)?;
         let database = Arc::new(Database::open(inputs, &self.files, &options).await?);
         self.queries.running().insert(id, Arc::downgrade(database.traces()));
         let running = Running { queries: self.queries.clone(), id };

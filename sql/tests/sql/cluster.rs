@@ -10,17 +10,17 @@ use crate::{Fixture, KIND, machine, text, text_of, wait, write_trace};
 const TOKEN: &str = "only-for-this-test-0123456789";
 /// Time in which a process says what it is to say.
 const SAID: Duration = Duration::from_secs(60);
-const TRACES: u32 = 60;
-const QUERIES: usize = 40;
+pub(crate) const TRACES: u32 = 60;
+pub(crate) const QUERIES: usize = 40;
 
 /// A process that is killed at the end of a test.
-struct Running {
-    child: Child,
+pub(crate) struct Running {
+    pub(crate) child: Child,
     lines: Receiver<String>,
 }
 
 impl Running {
-    fn start(mut command: Command) -> Running {
+    pub(crate) fn start(mut command: Command) -> Running {
         // Nobody reads what it would say on standard error.
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let (send, lines) = channel();
@@ -32,7 +32,7 @@ impl Running {
     }
 
     /// Waits for a line with a text.
-    fn said(&self, wanted: &str) -> String {
+    pub(crate) fn said(&self, wanted: &str) -> String {
         loop {
             let line = self.lines.recv_timeout(SAID);
             let line = line.unwrap_or_else(|error| panic!("no line with '{wanted}': {error}"));
@@ -43,12 +43,12 @@ impl Running {
     }
 
     /// Returns the address that it listens on.
-    fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         self.said("listening on ").rsplit_once(' ').unwrap().1.to_owned()
     }
 
     /// Kills it at once, as `kill -9` does.
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
@@ -62,14 +62,16 @@ impl Drop for Running {
     }
 }
 
-struct Cluster<'f> {
+pub(crate) struct Cluster<'f> {
     fixture: &'f Fixture,
-    scheduler: Running,
-    address: String,
-    executors: Vec<Running>,
+    pub(crate) scheduler: Running,
+    pub(crate) address: String,
+    pub(crate) executors: Vec<Running>,
+    options: Vec<String>,
+    variables: Vec<(String, String)>,
 }
 
-fn command(fixture: &Fixture, words: &[&str]) -> Command {
+pub(crate) fn command(fixture: &Fixture, words: &[&str]) -> Command {
     let mut command = fixture.program(&[&["cluster"], words].concat());
     command.env("OPENETW_CLUSTER_TOKEN", TOKEN);
     command
@@ -77,31 +79,50 @@ fn command(fixture: &Fixture, words: &[&str]) -> Command {
 
 impl<'f> Cluster<'f> {
     fn start(fixture: &'f Fixture, executors: usize) -> Cluster<'f> {
-        let scheduler = Running::start(command(fixture, &["scheduler", "--listen", "127.0.0.1:0"]));
+        Cluster::start_with(fixture, executors, &[], &[])
+    }
+
+    /// Starts the processes with more options and variables.
+    pub(crate) fn start_with(
+        fixture: &'f Fixture,
+        executors: usize,
+        options: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Cluster<'f> {
+        let words = [&["scheduler", "--listen", "127.0.0.1:0"], options].concat();
+        let mut scheduler = command(fixture, &words);
+        scheduler.envs(variables.iter().copied());
+        let scheduler = Running::start(scheduler);
         let address = scheduler.address();
-        let mut cluster = Cluster { fixture, scheduler, address, executors: Vec::new() };
+        let options = options.iter().map(|option| (*option).to_owned()).collect();
+        let variables =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let mut cluster = Cluster { fixture, scheduler, address, executors: Vec::new(), options, variables };
         (0..executors).for_each(|_| cluster.add());
         cluster
     }
 
-    fn add(&mut self) {
+    pub(crate) fn add(&mut self) {
         let words = ["executor", "--scheduler", &self.address, "--memory", "64", "--threads", "1"];
-        let executor = Running::start(command(self.fixture, &words));
+        let options: Vec<&str> = self.options.iter().map(String::as_str).collect();
+        let mut executor = command(self.fixture, &[&words, &options[..]].concat());
+        executor.envs(self.variables.iter().cloned());
+        let executor = Running::start(executor);
         executor.said("joined");
         self.executors.push(executor);
     }
 
-    fn ask(&self, words: &[&str]) -> Command {
+    pub(crate) fn ask(&self, words: &[&str]) -> Command {
         let mut command = self.fixture.program(&[&["--cluster", &self.address], words].concat());
         command.env("OPENETW_CLUSTER_TOKEN", TOKEN);
         command
     }
 
-    fn answer(&self, words: &[&str]) -> String {
+    pub(crate) fn answer(&self, words: &[&str]) -> String {
         text_of(&wait(self.ask(words).spawn().unwrap()))
     }
 
-    fn fail(&self, words: &[&str]) -> String {
+    pub(crate) fn fail(&self, words: &[&str]) -> String {
         let output = wait(self.ask(words).spawn().unwrap());
         assert_eq!(output.status.code(), Some(1), "{words:?}: {}", text(&output.stdout));
         text(&output.stderr)
@@ -109,7 +130,7 @@ impl<'f> Cluster<'f> {
 }
 
 /// Returns the first queries that DuckDB answers too (`cargo xtask sql`), and whether each orders its rows.
-fn queries() -> Vec<(String, bool)> {
+pub(crate) fn queries() -> Vec<(String, bool)> {
     let mut queries: Vec<(String, bool)> = Vec::new();
     for line in include_str!("../queries.sql").lines() {
         let number = line.strip_prefix("-- ").and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());
@@ -124,7 +145,7 @@ fn queries() -> Vec<(String, bool)> {
 }
 
 /// Returns the rows of an answer, sorted if their order does not count.
-fn rows(answer: &str, is_ordered: bool) -> Vec<&str> {
+pub(crate) fn rows(answer: &str, is_ordered: bool) -> Vec<&str> {
     let inner = answer.trim().trim_start_matches("[{").trim_end_matches("}]");
     let mut rows: Vec<&str> = inner.split("},{").collect();
     if !is_ordered {

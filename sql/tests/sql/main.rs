@@ -2,13 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
+mod bucket;
+mod changes;
 mod cluster;
 mod machine;
 mod packed;
 mod program;
 mod remote;
+mod server;
 mod shell;
 mod stacks;
+mod tls;
 
 use std::fs::File;
 use std::io::Write as _;

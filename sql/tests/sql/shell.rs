@@ -41,6 +41,15 @@ impl Shell {
         self.child.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
     }
 
+    /// Waits until the shell has ended.
+    fn ends(&mut self) {
+        let start = Instant::now();
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(start.elapsed() < LIMIT, "the shell does not end: {}", self.seen);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Types a line as soon as the shell takes one; what is typed before is thrown away by the terminal.
     fn line(&mut self, text: &str) {
         // The start of a line, when the shell turns bracketed pastes on.
@@ -96,11 +105,42 @@ fn a_shell_answers_statements_and_survives_ctrl_c() {
     shell.line("\\d damage");
     shell.shows("Place in the file");
     shell.line("\\q");
-    let start = Instant::now();
-    while shell.child.try_wait().unwrap().is_none() {
-        assert!(start.elapsed() < LIMIT, "the shell does not end: {}", shell.seen);
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    shell.ends();
     let history = std::fs::read_to_string(fixture.path("openetw/sql_history")).unwrap();
     assert!(history.contains("select 6 * 7 as answer;"), "{history}");
+}
+
+#[test]
+fn a_shell_completes_names_and_remembers_lines() {
+    let fixture = Fixture::new();
+    let Some(mut shell) = Shell::start(&fixture) else { return };
+    shell.shows("lists the tables");
+    shell.line("\\f csv");
+    // A table, a column, a function and a kind of events whose name needs quotes. The answers are not in what is typed.
+    shell.line("select 'x' || count(*) || 'y' as n from dama\t;");
+    shell.shows("x0y");
+    shell.line("select 'x' || count(related_act\t) || 'z' as n from events;");
+    shell.shows("x0z");
+    shell.line("select ntsta\t(0) as n;");
+    shell.shows("STATUS_SUCCESS");
+    shell.line("select count(*) + 1 as n from \"Microsoft-Windows-Kernel-Process/Pro\t;");
+    shell.shows("40001");
+    // Up and Enter run the last line again.
+    shell.line("\u{1b}[A");
+    shell.shows("40001");
+    shell.line("\\d");
+    shell.shows("Microsoft-Windows-Kernel-Process/ProcessStart");
+    shell.line("\\d slow_io");
+    shell.shows("duration_ns");
+    shell.line("\\d none");
+    shell.shows("none");
+    shell.line("\\q");
+    shell.ends();
+    // The next shell knows the lines of this one.
+    let mut shell = Shell::start(&fixture).unwrap();
+    shell.shows("lists the tables");
+    shell.line("\u{1b}[A\u{1b}[A\u{1b}[A\u{1b}[A\u{1b}[A");
+    shell.shows("40001");
+    shell.line("\\q");
+    shell.ends();
 }

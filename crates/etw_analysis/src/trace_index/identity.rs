@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -38,13 +39,20 @@ impl Identity {
         self.0.as_bytes()
     }
 
-    /// Returns why an index with another identity does not serve; `None` if it does.
-    pub(super) fn mismatch(&self, found: &[u8]) -> Option<IndexProblem> {
+    /// Returns why an index with another identity does not serve; `None` if it does. The times of a copy do not count.
+    pub(super) fn mismatch(&self, found: &[u8], is_copy: bool) -> Option<IndexProblem> {
         if found == self.as_bytes() {
             return None;
         }
-        let found = String::from_utf8_lossy(found);
-        let mut lines = self.0.splitn(3, '\n').zip(found.splitn(3, '\n'));
+        let (own, found) = (self.0.as_str(), String::from_utf8_lossy(found));
+        let (own, found) = match is_copy {
+            true => (without_times(own), without_times(&found)),
+            false => (own.to_owned(), found.into_owned()),
+        };
+        if own == found {
+            return None;
+        }
+        let mut lines = own.splitn(3, '\n').zip(found.splitn(3, '\n'));
         match lines.position(|(own, other)| own != other) {
             Some(0) => Some(IndexProblem::OtherProgram),
             Some(1) => Some(IndexProblem::OtherNames),
@@ -76,16 +84,30 @@ fn of_file(path: &Path) -> io::Result<String> {
     Ok(format!("{len} {nanos} {:08x} {}\n", sample(&mut file, len)?, one_line(&name)))
 }
 
+/// Returns an identity without the times of the files, which are the second words of their lines.
+fn without_times(identity: &str) -> String {
+    let line = |(number, line): (usize, &str)| match line.splitn(3, ' ').collect::<Vec<_>>()[..] {
+        [len, _, rest] if number > 1 => format!("{len} {rest}\n"),
+        _ => format!("{line}\n"),
+    };
+    identity.lines().enumerate().map(line).collect()
+}
+
+/// Returns the places of a file of some length that are hashed: its start, its end and some blocks.
+pub(super) fn sampled(len: u64) -> impl Iterator<Item = Range<u64>> {
+    let middle = (1..=BLOCKS).map(move |number| (len / (BLOCKS + 1) * number, BLOCK_BYTES));
+    let edges = [(0, EDGE_BYTES), (len.saturating_sub(EDGE_BYTES), EDGE_BYTES)];
+    edges.into_iter().chain(middle).map(move |(offset, count)| offset..(offset + count).min(len))
+}
+
 /// Returns a hash of the start, the end and some blocks of a file.
 fn sample(file: &mut File, len: u64) -> io::Result<u32> {
     let mut hash = crc32fast::Hasher::new();
     let mut bytes = Vec::new();
-    let middle = (1..=BLOCKS).map(|number| (len / (BLOCKS + 1) * number, BLOCK_BYTES));
-    let edges = [(0, EDGE_BYTES), (len.saturating_sub(EDGE_BYTES), EDGE_BYTES)];
-    for (offset, count) in edges.into_iter().chain(middle) {
-        file.seek(SeekFrom::Start(offset))?;
+    for place in sampled(len) {
+        file.seek(SeekFrom::Start(place.start))?;
         bytes.clear();
-        file.by_ref().take(count).read_to_end(&mut bytes)?;
+        file.by_ref().take(place.end - place.start).read_to_end(&mut bytes)?;
         hash.update(&bytes);
     }
     Ok(hash.finalize())

@@ -1,14 +1,15 @@
 //! Where the index of traces lies.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use etw_columns::{ColumnsError, Index, IndexWriter};
+use etw_columns::{ColumnsError, FetchParts, Index, IndexWriter};
 use etw_consumer::{Input, Trace};
 use etw_event::FileTime;
 use etw_symbols::Symbolizer;
 
-use super::identity::Identity;
+use super::identity::{self, Identity};
 use super::{IndexNote, IndexProblem, TraceIndex, TraceIndexError};
 
 /// Extension of index files, after the whole name of the trace.
@@ -24,6 +25,8 @@ pub struct IndexPlace {
     files: Vec<PathBuf>,
     names: String,
     identity: Identity,
+    /// Fetches parts of the index beside a copy of a trace.
+    parts: Option<FetchParts>,
     /// Paths in the order in which they are tried.
     candidates: Vec<PathBuf>,
 }
@@ -42,7 +45,21 @@ impl IndexPlace {
             None => beside(files).into_iter().chain(in_cache(files)).collect(),
         };
         let (files, names) = (files.to_vec(), names.to_owned());
-        Ok(IndexPlace { identity: Identity::of(&files, &names)?, files, names, candidates })
+        Ok(IndexPlace { identity: Identity::of(&files, &names)?, files, names, parts: None, candidates })
+    }
+
+    /// Says that the file and the index beside it are copies, of which only parts are there.
+    ///
+    /// An index serves then whatever the time of the trace's last change is; its name, its size and the sampled bytes
+    /// ([`IndexPlace::sampled`]) count, which must be there. Parts of the index are fetched before they are used.
+    #[must_use]
+    pub fn of_copy(self, index: &FetchParts) -> IndexPlace {
+        IndexPlace { parts: Some(index.clone()), ..self }
+    }
+
+    /// Returns the places of a trace's file of some length by which an index is compared with it.
+    pub fn sampled(len_bytes: u64) -> Vec<Range<u64>> {
+        identity::sampled(len_bytes).collect()
     }
 
     /// Returns the paths at which the index may be, in the order in which they are tried.
@@ -75,14 +92,18 @@ impl IndexPlace {
         is_fine: impl Fn(&IndexProblem) -> bool,
     ) -> Option<TraceIndex> {
         for path in &self.candidates {
-            let problem = match Index::open_any(path) {
+            let opened = match &self.parts {
+                Some(parts) => Index::open_parts(path, parts),
+                None => Index::open_any(path),
+            };
+            let problem = match opened {
                 Err(ColumnsError::Io(error)) if error.kind() == io::ErrorKind::NotFound => continue,
                 // A directory on the way that is a file.
                 Err(ColumnsError::Io(error)) if error.kind() == io::ErrorKind::NotADirectory => continue,
                 Err(ColumnsError::NotAnIndex) => IndexProblem::NotAnIndex,
                 Err(ColumnsError::OtherVersion { .. }) => IndexProblem::OtherProgram,
                 Err(error) => IndexProblem::Unusable(error),
-                Ok(index) => match self.identity.mismatch(index.identity()) {
+                Ok(index) => match self.identity.mismatch(index.identity(), self.parts.is_some()) {
                     Some(problem) if !is_fine(&problem) => problem,
                     _ => match TraceIndex::of(index, Some(path.clone())) {
                         Ok(index) => return Some(index),

@@ -63,13 +63,13 @@ pub(crate) struct IndexArgs {
 impl IndexArgs {
     /// Converts the arguments to options.
     pub(crate) fn options(&self) -> IndexOptions {
-        IndexOptions { disabled: self.no_index, directory: self.index_dir.clone() }
+        IndexOptions { disabled: self.no_index, directory: self.index_dir.clone(), of_copy: None }
     }
 }
 
 impl IndexCommandArgs {
     /// Converts the arguments to options.
     pub(crate) fn options(&self) -> IndexOptions {
-        IndexOptions { disabled: false, directory: self.index_dir.clone() }
+        IndexOptions { directory: self.index_dir.clone(), ..IndexOptions::default() }
     }
 }

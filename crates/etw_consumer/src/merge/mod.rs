@@ -105,6 +105,19 @@ impl<'a> Merge<'a> {
         merge
     }
 
+    /// Returns the offsets of the buffers of each file that reading all records touches, in ascending order. All buffers must
+    /// be known, and in the order of time.
+    pub(crate) fn known_offsets(mut self) -> Vec<Vec<u64>> {
+        let mut offsets = vec![Vec::new(); self.files.len()];
+        for stream in &mut self.streams {
+            if let (Some(file), Some(offsets)) = (self.files.get(stream.file), offsets.get_mut(stream.file)) {
+                stream.for_each_known(file, &mut self.shared, |offset| offsets.push(offset));
+            }
+        }
+        offsets.iter_mut().for_each(|offsets| offsets.sort_unstable());
+        offsets
+    }
+
     /// Calls `visit` with every record in time order, until it breaks, and `report` with damage where it is found.
     #[inline]
     pub(crate) fn for_each(

@@ -47,8 +47,8 @@ pub(crate) struct StreamPlan {
 pub(crate) struct KnownBuffer {
     /// [`BufferSummary::first`].
     pub(crate) first: Option<Ticks>,
-    /// Greatest time of the records; `None` if it depends on the buffer before, or if records are damaged.
-    pub(crate) last: Option<Ticks>,
+    /// Least and greatest time of the records; `None` if they depend on the buffer before, or if records are damaged.
+    pub(crate) times: Option<(Ticks, Ticks)>,
 }
 
 /// What the plan needs of a buffer.
@@ -89,7 +89,7 @@ impl FilePlan {
     pub(crate) fn known(file: &EtlFile<'_>, buffers: &[BufferSummary]) -> FilePlan {
         let buffers = buffers.iter().zip(0..).map(|(buffer, index)| {
             let is_plain = buffer.first.is_some() && !buffer.has_damage && buffer.records > 0;
-            let last = Some(buffer.max).filter(|_| is_plain);
+            let times = is_plain.then_some((buffer.min, buffer.max));
             Ok(Planned {
                 offset: buffer.offset,
                 index,
@@ -97,7 +97,7 @@ impl FilePlan {
                 buffer_type: buffer.buffer_type,
                 flags: buffer.flags,
                 first: buffer.first,
-                known: Some(KnownBuffer { first: buffer.first, last }),
+                known: Some(KnownBuffer { first: buffer.first, times }),
             })
         });
         FilePlan::of(file, buffers)

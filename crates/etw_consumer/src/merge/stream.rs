@@ -303,10 +303,16 @@ impl<'a> Stream<'a> {
         true
     }
 
-    /// Returns the next buffer. Skips one if the second buffer after it starts before `from`, since all its records do;
-    /// the time at which the first one starts may be damaged. Where processors share buffers, the times of their records
-    /// must be known for that.
+    /// Returns the next buffer that is not skipped.
     fn next_buffer(&mut self, file: &EtlFile<'a>, shared: &mut Shared) -> Option<BufferRef<'a>> {
+        let offset = self.next_offset(file, shared)?.0;
+        file.buffer_at(offset)
+    }
+
+    /// Returns the offset and the number of the next buffer. Skips one if the second buffer after it starts before `from`,
+    /// since all its records do; the time at which the first one starts may be damaged. Where processors share buffers, the
+    /// times of their records must be known for that.
+    fn next_offset(&mut self, file: &EtlFile<'a>, shared: &mut Shared) -> Option<(u64, usize)> {
         loop {
             let offset = self.plan.offsets.next()?;
             let number = self.taken;
@@ -317,7 +323,31 @@ impl<'a> Stream<'a> {
                 (_, false, ordered) => ordered && self.is_second_before(number, file, shared),
             };
             if !is_skipped {
-                return file.buffer_at(offset);
+                return Some((offset, number));
+            }
+        }
+    }
+
+    /// Takes all buffers without reading them, and passes the offsets of those to `visit` that reading the records within the
+    /// time limits touches. All buffers must be known, and in the order of time.
+    pub(super) fn for_each_known(
+        &mut self,
+        file: &EtlFile<'a>,
+        shared: &mut Shared,
+        mut visit: impl FnMut(u64),
+    ) {
+        while let Some((offset, number)) = self.next_offset(file, shared) {
+            visit(offset);
+            let Some((first, last)) = self.plan.known.get(number).and_then(|buffer| buffer.times) else {
+                continue;
+            };
+            let [first, last] = [first, last].map(|time| self.keys.scale.key(time));
+            if last >= self.keys.from {
+                self.keys.greatest = self.keys.greatest.max(last);
+            }
+            // A whole buffer after the limits is the last one that is read.
+            if first >= self.keys.to && self.plan.ordered {
+                self.plan.offsets.end();
             }
         }
     }
@@ -337,7 +367,9 @@ impl<'a> Stream<'a> {
     /// Whether all records of the buffer at `number` are before the time limits, no record was within them yet, and the
     /// times in the next buffer do not depend on this one.
     fn is_known_to_be_before(&self, number: usize) -> bool {
-        let Some(last) = self.plan.known.get(number).and_then(|buffer| buffer.last) else { return false };
+        let Some((_, last)) = self.plan.known.get(number).and_then(|buffer| buffer.times) else {
+            return false;
+        };
         let next = self.plan.known.get(number + 1);
         self.keys.greatest < self.keys.from
             && self.keys.scale.key(last) < self.keys.from

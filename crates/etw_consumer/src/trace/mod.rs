@@ -1,6 +1,7 @@
 //! Traces: files and live sessions, read together in time order on one of four levels.
 
 mod builder;
+mod extents;
 mod parallel;
 mod pass;
 mod reader;
