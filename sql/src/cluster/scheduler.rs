@@ -1,6 +1,7 @@
 //! The scheduler: plans queries, sends their parts to the executors that have joined it, and passes the answers on.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,12 +19,14 @@ use arrow_flight::{
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DataFusionError, exec_err};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion_distributed::{
     DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedExt, DistributedLeafExec,
-    ScaleUpLeafNodeEvent, ScaleUpLeafNodeEventResponse, SessionStateBuilderExt, WorkerResolver,
+    RouteTasksEvent, RouteTasksEventResponse, ScaleUpLeafNodeEvent, ScaleUpLeafNodeEventResponse,
+    SessionStateBuilderExt, WorkerResolver,
 };
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt, TryStreamExt};
@@ -38,7 +41,7 @@ use super::messages::{self, DAMAGE, Damage, End, JOIN, Joining, QUERY, Question,
 use crate::bases::Traces;
 use crate::damage::DamageReading;
 use crate::database::{self, Database, Options};
-use crate::inputs;
+use crate::inputs::{self, Input};
 use crate::opened::Files;
 use crate::reading::EventReading;
 use crate::rows::RowReading;
@@ -221,11 +224,12 @@ impl Scheduler {
     async fn attempt(&self, question: &Question, executors: BTreeMap<u64, Url>) -> Result<Begun> {
         let id = self.queries.next.fetch_add(1, Ordering::Relaxed);
         let scheduler = self.clone();
+        let inputs = inputs::expand(&question.traces, &self.files)?;
+        let start = start_of(&inputs);
         let options = Options {
-            cluster: Some(Arc::new(move |builder| scheduler.extend(id, builder))),
+            cluster: Some(Arc::new(move |builder| scheduler.extend(id, start, builder))),
             ..self.options.clone()
         };
-        let inputs = inputs::expand(&question.traces, &self.files)?;
         let database = Arc::new(Database::open(inputs, &self.files, &options).await?);
         self.queries.running().insert(id, Arc::downgrade(database.traces()));
         let running = Running { queries: self.queries.clone(), id };
@@ -243,7 +247,8 @@ impl Scheduler {
     }
 
     /// Adds to a session what plans for the executors.
-    fn extend(&self, query: u64, mut builder: SessionStateBuilder) -> SessionStateBuilder {
+    fn extend(&self, query: u64, start: usize, mut builder: SessionStateBuilder) -> SessionStateBuilder {
+        let executors = self.executors.clone();
         let headers = HeaderMap::from_iter([(
             tonic::codegen::http::HeaderName::from_static(QUERY),
             HeaderValue::from(query),
@@ -256,6 +261,9 @@ impl Scheduler {
             .with_distributed_user_codec_arc(self.codec.clone())
             .with_distributed_desired_task_count_handler(task_count)
             .with_distributed_scale_up_leaf_node_handler(divide)
+            .with_distributed_route_tasks_handler(move |event: RouteTasksEvent<'_>| {
+                route(&event, &executors, start)
+            })
             .with_distributed_planner()
     }
 
@@ -339,6 +347,30 @@ fn task_count(
         .or_else(|| pieces::<RowReading>(event))
         .or_else(|| pieces::<DamageReading>(event))?;
     Some(Ok(DesiredTaskCountEventResponse::desired(pieces.max(1))))
+}
+
+/// Returns the number of the executor that gets the first traces of a query: the same one for the same traces.
+fn start_of(inputs: &[Input]) -> usize {
+    let mut hasher = DefaultHasher::new();
+    inputs.first().map(|input| &input.path).hash(&mut hasher);
+    hasher.finish() as usize
+}
+
+/// Gives the tasks of a scan to the executors that had them before, which keep the traces open, mapped and downloaded. The
+/// other tasks go anywhere.
+fn route(
+    event: &RouteTasksEvent<'_>,
+    executors: &Executors,
+    start: usize,
+) -> Option<Result<RouteTasksEventResponse, DataFusionError>> {
+    let is_scan = event.plan.exists(|node| Ok(node.is::<DistributedLeafExec>()));
+    if !matches!(is_scan, Ok(true)) {
+        return None;
+    }
+    let urls: Vec<Url> = executors.joined().values().cloned().collect();
+    let first = start.checked_rem(urls.len())?;
+    let urls = urls.iter().cycle().skip(first).take(event.task_count).cloned().collect();
+    Some(Ok(RouteTasksEventResponse::new(urls)))
 }
 
 /// Divides the pieces of a scan among tasks.
