@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     if let Some(tool) = words.next().and_then(|program| Tool::of_link(&program)) {
         return tool.run(&words.collect::<Vec<_>>(), commands::report::page);
     }
-    let cli = Cli::parse_from(args::words());
+    let cli = Cli::parse_from(args::schema::words());
     let result = match cli.command {
         Command::Info(args) => commands::info::run(&args),
         Command::Dump(args) => commands::dump::run(&args),

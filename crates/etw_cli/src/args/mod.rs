@@ -3,10 +3,12 @@
 pub(crate) mod compare;
 pub(crate) mod export;
 pub(crate) mod index;
+pub(crate) mod provider;
 #[cfg(any(target_os = "linux", windows))]
 pub(crate) mod record;
 pub(crate) mod relog;
 pub(crate) mod report;
+pub(crate) mod schema;
 #[cfg(any(target_os = "linux", windows))]
 pub(crate) mod session;
 pub(crate) mod symbols;
@@ -26,6 +28,8 @@ use etw_app::text::wide_number;
 use openetw::export::Separator;
 
 use self::index::IndexArgs;
+use self::provider::ProviderCommand;
+use self::schema::{McArgs, SchemaCommand};
 use self::symbols::SymbolArgs;
 
 /// Event Tracing for Windows on any OS: record, read, decode, filter and convert .etl traces.
@@ -339,222 +343,6 @@ pub(crate) struct StatsArgs {
     pub(crate) symbols: SymbolArgs,
     #[command(flatten)]
     pub(crate) index: IndexArgs,
-}
-
-/// Commands of `etw provider`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum ProviderCommand {
-    /// List the built-in providers and those in the schema store
-    #[command(after_help = "Examples:
-  etw provider list
-  etw provider list --registered           providers that running processes have registered
-  etw provider list --format json | jq .Name")]
-    List {
-        /// List the providers registered with the running host, with their processes and sessions.
-        #[cfg(any(target_os = "linux", windows))]
-        #[arg(long)]
-        registered: bool,
-        #[cfg(any(target_os = "linux", windows))]
-        #[command(flatten)]
-        instance: session::InstanceArgs,
-        /// List only providers whose name or GUID contains this text.
-        pattern: Option<String>,
-        /// Output format.
-        #[arg(long, value_enum, default_value_t = Format::Text)]
-        format: Format,
-        #[command(flatten)]
-        schemas: SchemaArgs,
-    },
-    /// Search the names of all providers, events, fields, keywords and maps
-    #[command(after_help = "Examples:
-  etw provider search QueryName
-  etw provider search --field dns query        fields that have both words in their own or their event's names
-  etw provider search --event --keyword handle --format json
-
-Every word must be found, ignoring case: at least one in the name itself, the others there or in the names of
-the event, provider or map that it belongs to.")]
-    Search {
-        /// Words to search for.
-        #[arg(required = true, value_name = "TEXT")]
-        text: Vec<String>,
-        /// Search names of providers.
-        #[arg(long)]
-        provider: bool,
-        /// Search names of events.
-        #[arg(long)]
-        event: bool,
-        /// Search names of fields.
-        #[arg(long)]
-        field: bool,
-        /// Search names of keywords.
-        #[arg(long)]
-        keyword: bool,
-        /// Search names and texts of maps.
-        #[arg(long)]
-        map: bool,
-        /// Output format; JSON is one object per line.
-        #[arg(long, value_enum, default_value_t = Format::Text)]
-        format: Format,
-        #[command(flatten)]
-        schemas: SchemaArgs,
-    },
-    /// Show how the events of a provider differ between two releases of Windows
-    #[command(after_help = "Examples:
-  etw provider diff Microsoft-Windows-DNS-Client 10-22H2 11-24H2
-  etw provider diff Microsoft-Windows-Kernel-Process 7600 26100 --format json
-
-A release without schemas of its own is compared by those of the release before it.")]
-    Diff {
-        /// Name or GUID.
-        name: String,
-        /// Earlier release: a build number or a name (`10-22H2`, `Server-2022`).
-        #[arg(value_name = "BUILD")]
-        from: String,
-        /// Later release.
-        #[arg(value_name = "BUILD")]
-        to: String,
-        /// Output format.
-        #[arg(long, value_enum, default_value_t = Format::Text)]
-        format: Format,
-        #[command(flatten)]
-        schemas: SchemaArgs,
-    },
-    /// Show the events of a provider: ids, levels, keywords, tasks, opcodes, fields with their types, maps
-    #[command(after_help = "Examples:
-  etw provider show Microsoft-Windows-Kernel-Process
-  etw provider show '{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}' --event 1
-  etw provider show Microsoft-Windows-DNS-Client --event 3006.0 --release 11-24H2
-  etw provider show 'Windows Kernel Trace'     the flags of -k, and which ones this system supports
-  etw provider show MyProvider --schema MyProvider.man --format json")]
-    Show {
-        /// Name or GUID; for classic kernel events a class (`Process`) or `Windows Kernel Trace`.
-        name: String,
-        /// Show only events with these ids (opcodes of a classic class), or only one version: `7,8.2`.
-        #[arg(long, value_name = "ID[.VERSION]", value_delimiter = ',')]
-        event: Vec<EventSelector>,
-        /// Show the events of Windows as this release has them: a build number or a name (`11-24H2`).
-        #[arg(long, value_name = "BUILD")]
-        release: Option<String>,
-        /// Output format.
-        #[arg(long, value_enum, default_value_t = Format::Text)]
-        format: Format,
-        #[command(flatten)]
-        schemas: SchemaArgs,
-    },
-}
-
-/// The arguments of `etw mc`.
-#[derive(Debug, Args)]
-pub(crate) struct McArgs {
-    /// The manifest.
-    #[arg(value_name = "MANIFEST")]
-    pub(crate) manifest: PathBuf,
-    /// Write Rust code with one function for each event.
-    #[arg(long, short = 'o', value_name = "FILE")]
-    pub(crate) rust: Option<PathBuf>,
-    /// Write a C header with macros that write the events from programs (also spelled -um).
-    #[arg(long)]
-    pub(crate) um: bool,
-    /// Directory for the header.
-    #[arg(short = 'h', value_name = "DIR", default_value = ".", requires = "um")]
-    pub(crate) header_dir: PathBuf,
-    /// Name of the header without extension [default: that of the manifest].
-    #[arg(short = 'z', value_name = "NAME", requires = "um")]
-    pub(crate) name: Option<String>,
-    /// Extension of the header.
-    #[arg(short = 'e', value_name = "EXTENSION", default_value = "h", requires = "um")]
-    pub(crate) extension: String,
-    /// Start of the macros' names.
-    #[arg(short = 'p', value_name = "PREFIX", default_value = "EventWrite", requires = "um")]
-    pub(crate) prefix: String,
-    /// Start of the events' symbols that the macros' names omit.
-    #[arg(short = 'P', value_name = "PREFIX", default_value = "", requires = "um")]
-    pub(crate) removed: String,
-    /// Accepted for build scripts of Windows; no resources are written.
-    #[arg(short = 'r', value_name = "DIR", requires = "um")]
-    pub(crate) resource_dir: Option<PathBuf>,
-    /// Print help.
-    #[arg(long, action = clap::ArgAction::Help)]
-    pub(crate) help: Option<bool>,
-}
-
-/// Returns the words of the command line. Windows' mc has an option of two letters after one dash.
-pub(crate) fn words() -> impl Iterator<Item = OsString> {
-    let mut is_mc = false;
-    std::env::args_os().enumerate().map(move |(index, word)| {
-        is_mc |= index == 1 && word == "mc";
-        if is_mc && word == "-um" { "--um".into() } else { word }
-    })
-}
-
-/// Commands of `etw schema`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum SchemaCommand {
-    /// Add the schemas in files to the store
-    #[command(after_help = "Examples:
-  etw schema add MyProvider.man
-  etw schema add /mnt/c/Windows             every provider of a mounted Windows disk, with its messages
-  etw schema add System32 --language de-DE  a copied directory, with German messages
-  etw schema add driver.pdb --store ./schemas
-
-File types are detected from the content: instrumentation manifests, PE files with WEVT_TEMPLATE resources
-and their .mui files, bare resources, MOF text, TMF text, PDB files with trace formats. Files that cannot be
-read are reported with the position of the error and skipped. Nothing of a manifest with errors is added, unless
---partial is given.
-
-If a directory has the registry hive config/SOFTWARE, its list of publishers gives the names that files lack
-and the files with messages; providers that it names but no file describes are listed.")]
-    Add {
-        /// Files and directories.
-        #[arg(required = true, value_name = "PATH")]
-        paths: Vec<PathBuf>,
-        /// Language of messages from .mui files; files without it are used in English, else in any language.
-        #[arg(long, value_name = "LANGUAGE", default_value = "en-US")]
-        language: String,
-        /// Add also manifests that have errors, without the parts that cannot be read.
-        #[arg(long)]
-        partial: bool,
-        #[command(flatten)]
-        store: StoreArgs,
-    },
-    /// List the providers in the store
-    #[command(after_help = "Examples:
-  etw schema list
-  etw schema list --format json")]
-    List {
-        #[command(flatten)]
-        store: StoreArgs,
-        /// Output format.
-        #[arg(long, value_enum, default_value_t = Format::Text)]
-        format: Format,
-    },
-    /// Show a provider in the store
-    #[command(after_help = "Examples:
-  etw schema show Microsoft-Windows-HttpService")]
-    Show {
-        /// Name or GUID.
-        name: String,
-        #[command(flatten)]
-        store: StoreArgs,
-        /// Output format.
-        #[arg(long, value_enum, default_value_t = Format::Text)]
-        format: Format,
-    },
-    /// Write a provider in the store, or a built-in one, as an instrumentation manifest
-    #[command(after_help = "Examples:
-  etw schema export Microsoft-Windows-HttpService > http.man
-  etw schema export MyProvider -o MyProvider.man
-
-Of built-in providers, each event is written as the latest release of Windows has it.")]
-    Export {
-        /// Name or GUID.
-        name: String,
-        #[command(flatten)]
-        store: StoreArgs,
-        /// Write to a file instead of standard output.
-        #[arg(long, short, value_name = "FILE")]
-        output: Option<PathBuf>,
-    },
 }
 
 /// Arguments that name the traces to read.

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use etw_app::output;
 use openetw::schema::manifest;
 
-use crate::args::McArgs;
+use crate::args::schema::McArgs;
 
 /// Runs the command.
 pub(crate) fn run(args: &McArgs) -> Result<()> {

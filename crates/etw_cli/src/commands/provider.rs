@@ -10,7 +10,8 @@ use etw_app::{description, output};
 use openetw::windows::Pack;
 use serde_json::json;
 
-use crate::args::{Format, ProviderCommand};
+use crate::args::Format;
+use crate::args::provider::ProviderCommand;
 
 /// Runs the command.
 pub(crate) fn run(command: &ProviderCommand) -> Result<()> {

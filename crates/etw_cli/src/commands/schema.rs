@@ -14,7 +14,8 @@ use openetw::schema::{Provider, manifest};
 use openetw::{Guid, SchemaFiles, SchemaReader, UndescribedPublisher};
 use serde_json::json;
 
-use crate::args::{Format, SchemaCommand, StoreArgs};
+use crate::args::schema::SchemaCommand;
+use crate::args::{Format, StoreArgs};
 
 /// Runs the command.
 pub(crate) fn run(command: &SchemaCommand) -> Result<()> {
