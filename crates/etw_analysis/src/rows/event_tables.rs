@@ -47,11 +47,9 @@ pub struct KindKey {
 impl KindKey {
     /// Returns the kind of an event.
     pub fn of(event: &Event<'_>) -> KindKey {
-        let (record, descriptor) = (event.record, event.record.descriptor());
-        let is_classic = record.kind().is_classic();
-        let id = if is_classic { descriptor.opcode.0.into() } else { descriptor.id };
+        let (is_classic, id) = classic_and_id(event.record);
         let name = (id == 0 && !is_classic).then(|| event.names().event());
-        KindKey { provider: record.provider_id(), is_classic, id, name }
+        KindKey { provider: event.record.provider_id(), is_classic, id, name }
     }
 
     /// Whether an event is of the kind.
@@ -61,15 +59,22 @@ impl KindKey {
 
     /// Whether an event may be of the kind, by its header; a cheap check before [`KindKey::has`].
     pub fn may_have(&self, record: &Record<'_>) -> bool {
-        let descriptor = record.descriptor();
-        let is_classic = record.kind().is_classic();
-        let id = if is_classic { descriptor.opcode.0.into() } else { descriptor.id };
-        self.id == id && self.is_classic == is_classic && self.provider == record.provider_id()
+        (self.is_classic, self.id) == classic_and_id(record) && self.provider == record.provider_id()
     }
 
     /// Whether [`KindKey::may_have`] suffices: no other kind of events has such headers.
     pub fn is_told_by_header(&self) -> bool {
         self.name.is_none()
+    }
+}
+
+/// Returns whether an event is a classic one, and its id or type.
+#[inline]
+fn classic_and_id(record: &Record<'_>) -> (bool, u16) {
+    let descriptor = record.descriptor();
+    match record.kind().is_classic() {
+        true => (true, descriptor.opcode.0.into()),
+        false => (false, descriptor.id),
     }
 }
 
