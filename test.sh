@@ -27,6 +27,7 @@ need_python
 need_package_tools
 need_big_endian
 need_wine
+need_dotnet
 
 # A build from nothing gains no time from incremental compilation, and it doubles what a build takes on disk.
 [ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0

@@ -211,3 +211,14 @@ need_wine() {
     # shellcheck disable=SC2086
     if [ "$(uname -m)" = x86_64 ] && has apt-get; then (apt_install $packages) || say "cannot install $packages"; fi
 }
+
+# A compiler of C# and Microsoft's runtime of .NET for Windows, which a Python package contains; without them that case of the
+# Windows programs is skipped.
+need_dotnet() {
+    has wine || return 0
+    if ! has mcs; then (apt_install mono-mcs) || say "cannot install mono-mcs"; fi
+    dotnet=${CARGO_TARGET_DIR:-target}/wine/dotnet
+    [ ! -e "$dotnet/dotnetcore2-3.1.23-py3-none-win_amd64.whl" ] || return 0
+    "${CARGO_TARGET_DIR:-target}/peers/venv/bin/python" -m pip download -q --no-deps --only-binary :all: \
+        --platform win_amd64 -d "$dotnet" dotnetcore2==3.1.23 >&2 || say "cannot download the runtime of .NET"
+}

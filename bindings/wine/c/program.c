@@ -61,6 +61,9 @@ static VOID NTAPI on_enable(LPCGUID source, ULONG isEnabled, UCHAR level, ULONGL
                             PEVENT_FILTER_DESCRIPTOR filter, PVOID context) {
   (void)source, (void)any, (void)all, (void)filter;
   REQUIRE(context == &registration);
+  /* The thread may do all that the program's own threads may. */
+  HANDLE event = CreateEventW(NULL, TRUE, FALSE, NULL);
+  REQUIRE(event != NULL && SetEvent(event) && WaitForSingleObject(event, 0) == WAIT_OBJECT_0 && CloseHandle(event));
   InterlockedExchange(&enabledLevel, isEnabled ? level : 0);
 }
 

@@ -9,6 +9,12 @@ use windows_sys::Win32::System::Diagnostics::Etw::{EVENT_RECORD, TDH_CONTEXT};
 
 use crate::arguments::{Argument, NO_ACCESS, has_room, is_record};
 
+/// A function that no documentation describes. Some programs look it up when they start, and do not call it.
+pub(crate) extern "win64" fn TdhGetPropertyOffsetAndSize() -> u32 {
+    const NOT_SUPPORTED: u32 = 50;
+    NOT_SUPPORTED
+}
+
 pub(crate) extern "win64" fn TdhCloseDecodingHandle(handle: *const c_void) -> u32 {
     etw_capi::TdhCloseDecodingHandle(handle)
 }

@@ -251,6 +251,7 @@ const SPECIAL: &[Export] = &[
     export!(OpenTraceFromRealTimeLogger: special),
     export!(TdhCloseDecodingHandle: decoding),
     export!(TdhGetDecodingParameter: decoding),
+    export!(TdhGetPropertyOffsetAndSize: decoding),
     export!(TdhGetWppMessage: decoding),
     export!(TdhGetWppProperty: decoding),
     export!(TdhSetDecodingParameter: decoding),

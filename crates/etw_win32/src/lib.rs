@@ -4,8 +4,8 @@
 //! have the calling convention of Windows and run on the threads of the program. They call those of `etw_capi`, so a
 //! Windows program uses the same runtime as a Linux program, and both share sessions.
 //!
-//! `etw wine install` copies the library to a prefix as `etw_win32.dll`, and makes `advapi32.dll`, `sechost.dll` and
-//! `tdh.dll` forward ETW's functions to it (`etw_wine`).
+//! `etw wine install` copies the library to a prefix as `etw_win32.dll`, and makes `advapi32.dll`, `kernelbase.dll`,
+//! `sechost.dll` and `tdh.dll` forward ETW's functions to it (`etw_wine`).
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![deny(unsafe_op_in_unsafe_fn)]

@@ -9,9 +9,11 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use crate::image::{Import, import};
 
 /// Offsets in the `TEB` of 64 bits.
+const STACK_END: usize = 0x8;
 const PROCESS_ID: usize = 0x40;
 const THREAD_ID: usize = 0x48;
 const LAST_ERROR: usize = 0x68;
+const STACK_START: usize = 0x1478;
 
 macro_rules! function {
     ($import:ident: fn($($argument:ty),*) -> $result:ty) => {{
@@ -21,13 +23,19 @@ macro_rules! function {
     }};
 }
 
-/// Reads four bytes of the thread's block. Only for threads of Wine.
+/// Reads four bytes of the thread's block, or eight. Only for threads of Wine.
 macro_rules! of_thread {
-    ($offset:expr) => {{
-        let value: u32;
+    ($offset:expr) => { of_thread!($offset, u32, ":e") };
+    ($offset:expr, $type:ty, $register:literal) => {{
+        let value: $type;
         // SAFETY: the caller is a function that a thread of Wine has called, so GS points to its block.
         unsafe {
-            asm!("mov {:e}, gs:[{}]", out(reg) value, const $offset, options(nostack, readonly, preserves_flags))
+            asm!(
+                concat!("mov {", $register, "}, gs:[{}]"),
+                out(reg) value,
+                const $offset,
+                options(nostack, readonly, preserves_flags)
+            )
         };
         value
     }};
@@ -53,12 +61,19 @@ fn keeping_last_error<R>(work: impl FnOnce() -> R) -> R {
 }
 
 /// Returns whether this is a thread of Wine, which alone may call functions of Windows.
+///
+/// A thread that one of Wine's makes without Wine, as a library for Linux does, inherits the register GS, but has a stack of
+/// its own.
 pub(crate) fn is_own_thread() -> bool {
     const ARCH_GET_GS: libc::c_int = 0x1004;
     let mut base = 0u64;
     // SAFETY: the call writes the base of GS; threads that Wine has not made have none.
     let result = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_GET_GS, &raw mut base) };
-    result == 0 && base != 0
+    if result != 0 || base == 0 {
+        return false;
+    }
+    let here = (&raw const base).addr() as u64;
+    (of_thread!(STACK_START, u64, "")..of_thread!(STACK_END, u64, "")).contains(&here)
 }
 
 /// Returns whether the memory can be read. Only for threads of Wine.

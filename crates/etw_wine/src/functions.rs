@@ -1,7 +1,7 @@
 //! The functions that `etw_win32.dll` has, by the DLL that has them on Windows.
 
-/// DLLs of Windows with functions of ETW.
-pub(crate) const DLLS: [&str; 3] = ["advapi32", "sechost", "tdh"];
+/// DLLs of Windows with functions of ETW. Wine looks for those of the names `api-ms-win-eventing-…` (*API sets*) in them too.
+pub const DLLS: [&str; 4] = ["advapi32", "kernelbase", "sechost", "tdh"];
 
 /// Functions of `advapi32.dll` and `sechost.dll`.
 const ETW: &[&str] = &[
@@ -58,6 +58,28 @@ const ETW: &[&str] = &[
     "UpdateTraceW",
 ];
 
+/// Functions of `kernelbase.dll`.
+const KERNELBASE: &[&str] = &[
+    "EventActivityIdControl",
+    "EventEnabled",
+    "EventProviderEnabled",
+    "EventRegister",
+    "EventSetInformation",
+    "EventUnregister",
+    "EventWrite",
+    "EventWriteEx",
+    "EventWriteString",
+    "EventWriteTransfer",
+    "GetTraceEnableFlags",
+    "GetTraceEnableLevel",
+    "GetTraceLoggerHandle",
+    "RegisterTraceGuidsW",
+    "TraceEvent",
+    "TraceMessage",
+    "TraceMessageVa",
+    "UnregisterTraceGuids",
+];
+
 /// Functions of `sechost.dll` only.
 const SECHOST: &[&str] = &["OpenTraceFromFile", "OpenTraceFromRealTimeLogger"];
 
@@ -78,6 +100,7 @@ const TDH: &[&str] = &[
     "TdhGetEventMapInformation",
     "TdhGetManifestEventInformation",
     "TdhGetProperty",
+    "TdhGetPropertyOffsetAndSize",
     "TdhGetPropertySize",
     "TdhGetWppMessage",
     "TdhGetWppProperty",
@@ -95,6 +118,7 @@ const TDH: &[&str] = &[
 pub fn functions_of(dll: &str) -> impl Iterator<Item = &'static str> {
     let (first, second): (&[&str], &[&str]) = match dll {
         "advapi32" => (ETW, &[]),
+        "kernelbase" => (KERNELBASE, &[]),
         "sechost" => (ETW, SECHOST),
         "tdh" => (TDH, &[]),
         _ => (&[], &[]),

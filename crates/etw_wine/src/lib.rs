@@ -7,8 +7,8 @@
 //! |---|---|
 //! | `etw_win32.dll` | the library of the crate `etw_win32` |
 //! | `etw_win32.path` | the path of `etw`, which programs start as the host of their sessions |
-//! | `wineadvapi32.dll`, `winesechost.dll`, `winetdh.dll` | Wine's DLLs, renamed |
-//! | `advapi32.dll`, `sechost.dll`, `tdh.dll` | exports of the same names: ETW's functions lead to `etw_win32.dll`, all others to the renamed DLLs |
+//! | `wineadvapi32.dll`, `winekernelbase.dll`, `winesechost.dll`, `winetdh.dll` | Wine's DLLs, renamed |
+//! | `advapi32.dll`, `kernelbase.dll`, `sechost.dll`, `tdh.dll` | exports of the same names: ETW's functions lead to `etw_win32.dll`, all others to the renamed DLLs |
 //! | `bcryptprimitives.dll` | if Wine has none: its random numbers, which programs in Rust need |
 
 #![forbid(unsafe_code)]
@@ -18,5 +18,5 @@ mod functions;
 mod prefix;
 mod registry;
 
-pub use functions::functions_of;
+pub use functions::{DLLS, functions_of};
 pub use prefix::{Error, Installation, install, remove};

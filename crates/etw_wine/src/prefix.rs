@@ -62,6 +62,8 @@ pub struct Installation {
 /// Fails if the prefix is none for x86-64, its files cannot be changed, or Wine does not run.
 pub fn install(prefix: &Path, installation: &Installation) -> Result<(), Error> {
     let (prefix, system) = open(prefix)?;
+    // Wine updates only DLLs of its own, when the next program starts after its update.
+    restore(&system)?;
     registry::add(&prefix).map_err(Error::Registry)?;
     let library = system.join(LIBRARY).with_extension("dll");
     let _ = fs::remove_file(&library);
@@ -91,19 +93,7 @@ pub fn install(prefix: &Path, installation: &Installation) -> Result<(), Error> 
 /// Fails if the prefix is none for x86-64, its files cannot be changed, or Wine does not run.
 pub fn remove(prefix: &Path) -> Result<(), Error> {
     let (prefix, system) = open(prefix)?;
-    for dll in DLLS {
-        let (own, renamed) = places(&system, dll);
-        if is_forwarder(&own)? {
-            if renamed.exists() {
-                fs::rename(&renamed, &own).map_err(failed("restore", &own))?;
-            } else {
-                delete(&own)?;
-            }
-        } else {
-            // Wine has updated its DLLs since.
-            delete(&renamed)?;
-        }
-    }
+    restore(&system)?;
     let random = system.join(RANDOM);
     if is_forwarder(&random)? {
         delete(&random)?;
@@ -133,12 +123,25 @@ fn places(system: &Path, dll: &str) -> (PathBuf, PathBuf) {
     (system.join(format!("{dll}.dll")), system.join(format!("wine{dll}.dll")))
 }
 
+/// Puts Wine's DLLs back in their places.
+fn restore(system: &Path) -> Result<(), Error> {
+    for dll in DLLS {
+        let (own, renamed) = places(system, dll);
+        if !is_forwarder(&own)? {
+            delete(&renamed)?;
+        } else if renamed.exists() {
+            fs::rename(&renamed, &own).map_err(failed("restore", &own))?;
+        } else {
+            delete(&own)?;
+        }
+    }
+    Ok(())
+}
+
 /// Renames a DLL of Wine, and puts one in its place that forwards.
 fn forward(system: &Path, dll: &str) -> Result<(), Error> {
     let (own, renamed) = places(system, dll);
-    if !is_forwarder(&own)? && own.exists() {
-        fs::rename(&own, &renamed).map_err(failed("rename", &own))?;
-    }
+    fs::rename(&own, &renamed).map_err(failed("rename", &own))?;
     let bytes = fs::read(&renamed).map_err(failed("read", &renamed))?;
     let mut exports = forwarder::exports_to(&bytes, &format!("wine{dll}"))
         .map_err(|reason| Error::Dll { path: renamed.clone(), reason })?;

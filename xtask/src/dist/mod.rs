@@ -7,6 +7,8 @@ mod stage;
 mod trial;
 mod windows;
 
+pub(crate) use windows::pack as pack_for_windows;
+
 use std::env::consts;
 use std::fs;
 use std::path::{Path, PathBuf};

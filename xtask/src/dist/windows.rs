@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use zip::write::SimpleFileOptions;
@@ -34,20 +34,28 @@ pub(super) fn run() -> Result<()> {
     let packages = PROGRAMS.iter().flat_map(|(_, package)| ["--package", package]);
     let mut build = cargo(["build", "--profile", "packaged", "--target", TARGET]);
     shell::run(build.args(packages).arg("--bins"))?;
-    let programs = target_dir().join(TARGET).join("packaged");
-    let name = format!("openetw-{}-x86_64-windows", env!("CARGO_PKG_VERSION"));
     let directory = target_dir().join("dist");
-    fs::create_dir_all(&directory)?;
-    let path: PathBuf = directory.join(format!("{name}.zip"));
+    let programs = PROGRAMS.map(|(program, _)| program);
+    let path = pack(&target_dir().join(TARGET).join("packaged"), &programs, &directory)?;
+    let mib = fs::metadata(&path)?.len() as f64 / f64::from(1 << 20);
+    eprintln!("{}: {mib:.1} MiB", path.display());
+    Ok(())
+}
+
+/// Writes the archive with these programs to a directory, and returns its path.
+pub(crate) fn pack(from: &Path, programs: &[&str], directory: &Path) -> Result<PathBuf> {
+    let name = format!("openetw-{}-x86_64-windows", env!("CARGO_PKG_VERSION"));
+    fs::create_dir_all(directory)?;
+    let path = directory.join(format!("{name}.zip"));
     let mut archive = ZipWriter::new(File::create(&path)?);
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
     let mut put = |file: &str, bytes: &[u8]| -> Result<()> {
         archive.start_file(format!("{name}/{file}"), options)?;
         Ok(archive.write_all(bytes)?)
     };
-    for (program, _) in PROGRAMS {
+    for program in programs {
         let file = format!("{program}.exe");
-        let from = programs.join(&file);
+        let from = from.join(&file);
         put(&file, &fs::read(&from).with_context(|| format!("cannot read {}", from.display()))?)?;
     }
     // An archive has no links that Windows creates, and copies of the program would take as much space again.
@@ -59,7 +67,5 @@ pub(super) fn run() -> Result<()> {
     }
     put("THIRD-PARTY-LICENCES", licences::linked_in(Some(TARGET))?.as_bytes())?;
     archive.finish()?;
-    let mib = fs::metadata(&path)?.len() as f64 / f64::from(1 << 20);
-    eprintln!("{}: {mib:.1} MiB", path.display());
-    Ok(())
+    Ok(path)
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::place::{Host, Place};
 use crate::process::{MINUTES_2, Process};
-use crate::shell::output;
+use crate::shell::{output, output_within};
 
 /// The provider of the tests' program.
 pub(super) const PROVIDER: &str = "5a0e3a5c-0c0d-4a3e-9b8a-1b2c3d4e5f60";
@@ -21,14 +21,25 @@ pub(super) const PROVIDER: &str = "5a0e3a5c-0c0d-4a3e-9b8a-1b2c3d4e5f60";
 pub(super) fn functions(place: &Place) -> Result<String> {
     let host = place.without_daemon()?;
     let mut count = 0;
-    for dll in ["advapi32", "sechost", "tdh"] {
+    for dll in etw_wine::DLLS {
         let names: Vec<&str> = etw_wine::functions_of(dll).collect();
         let file = format!("{dll}.dll");
         let printed = host.run_client(&[&["functions", &file][..], &names].concat())?;
         ensure!(printed.trim() == format!("found {}", names.len()), "{printed}");
         count += names.len();
     }
-    Ok(format!("{count} functions of three DLLs"))
+    Ok(format!("{count} functions of {} DLLs", etw_wine::DLLS.len()))
+}
+
+/// Records and reads events in a Windows program that knows ETW only by the names of API sets.
+pub(super) fn api_sets(place: &Place) -> Result<String> {
+    let host = place.host()?;
+    let mut program = host.program(&place.programs.join("api_sets.exe"), &[&host.windows_path("sets.etl")]);
+    ensure!(output_within(&mut program, MINUTES_2)?.trim() == "done");
+    let printed = host.run_etw(&["info", "--format", "json", &host.path("sets.etl")])?;
+    let info: Value = serde_json::from_str(printed.lines().next().context("no information")?)?;
+    ensure!(info["complete"] == true && info["events_lost"] == 0, "{info}");
+    Ok("100 events written and read through six API sets".into())
 }
 
 /// Records a Windows provider from Linux.
@@ -181,11 +192,13 @@ pub(super) fn removal(place: &Place) -> Result<String> {
     run("install").context("a second installation")?;
     let again = files(&place.system())?;
     ensure!(again == installed, "another installation has other files");
-    let ours = ["etw_win32.dll", "etw_win32.path", "wineadvapi32.dll", "winesechost.dll", "winetdh.dll"];
-    ensure!(ours.iter().all(|name| !removed.contains_key(*name)), "files stay after the removal");
-    for dll in ["advapi32.dll", "sechost.dll", "tdh.dll"] {
-        ensure!(removed.get(dll) == installed.get(&format!("wine{dll}")), "{dll} is not Wine's");
+    for dll in etw_wine::DLLS {
+        let (own, renamed) = (format!("{dll}.dll"), format!("wine{dll}.dll"));
+        ensure!(removed.get(&own) == installed.get(&renamed), "{own} is not Wine's");
+        ensure!(!removed.contains_key(&renamed), "{renamed} stays after the removal");
     }
+    let ours = ["etw_win32.dll", "etw_win32.path"];
+    ensure!(ours.iter().all(|name| !removed.contains_key(*name)), "files stay after the removal");
     let host = place.without_daemon()?;
     host.run_client(&["functions", "advapi32.dll", "TraceQueryInformation"])?;
     Ok("the files are Wine's after it".into())

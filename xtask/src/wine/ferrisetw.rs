@@ -8,13 +8,16 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
 
-use super::place::{Host, Place, build, find};
-use crate::shell::{cargo, output, output_within, root, target_dir};
+use super::lanes::each;
+use super::place::{self, Place, find, sources_of};
+use crate::shell::{output_within, root};
 
 /// Time limit of an example or test; the examples run for twenty seconds.
 const LIMIT: Duration = Duration::from_secs(90);
+
+/// Programs that run at a time; most of the time they wait.
+const AT_A_TIME: usize = 3;
 
 /// A program of `ferrisetw`, and what it must print.
 struct Program {
@@ -58,34 +61,19 @@ const PROGRAMS: &[Program] = &[
     test("serialize", &["--test-threads", "1"], true),
 ];
 
-/// Runs what can run in such a place.
-pub(super) fn run(place: &Place) -> Result<String> {
-    let programs = build(
-        &target_dir().join("wine"),
-        &sources()?.join("Cargo.toml"),
-        &["--examples", "--tests", "--features", "serde"],
-    )?;
-    let host = place.host()?;
-    let is_root = rustix::process::geteuid().is_root();
-    let (mut passed, mut skipped) = (0, 0);
-    for program in PROGRAMS {
-        if program.needs_root && !is_root {
-            skipped += 1;
-            continue;
-        }
-        one(&host, &programs, program).with_context(|| format!("{} of ferrisetw", program.name))?;
-        passed += 1;
-    }
-    Ok(format!("{passed} examples and tests passed, {skipped} skipped that need root"))
+/// Builds all.
+pub(super) fn build(base: &Path) -> Result<()> {
+    let manifest = sources(&base.join("ferrisetw"))?;
+    place::build(base, &manifest, &["--examples", "--tests", "--features", "serde"]).map(|_| ())
 }
 
-fn one(host: &Host<'_>, programs: &Path, program: &Program) -> Result<()> {
-    let path = find(&programs.join(program.directory), program.name)?;
-    let mut command = host.program(&path, program.arguments);
-    // One test leaves a file in the current directory.
-    command.current_dir(host.directory.path());
+/// Runs what can run in such a place.
+pub(super) fn run(place: &Place) -> Result<String> {
+    let is_root = rustix::process::geteuid().is_root();
+    let (run, skipped): (Vec<_>, Vec<_>) =
+        PROGRAMS.iter().partition(|program| is_root || !program.needs_root);
     let is_over = AtomicBool::new(false);
-    let printed = thread::scope(|scope| {
+    thread::scope(|scope| {
         // The programs show processes that start and end.
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
@@ -93,35 +81,41 @@ fn one(host: &Host<'_>, programs: &Path, program: &Program) -> Result<()> {
                 thread::sleep(Duration::from_millis(100));
             }
         });
-        let printed = output_within(&mut command, LIMIT);
+        let done = each(&run, AT_A_TIME, |program| {
+            one(place, program).with_context(|| format!("{} of ferrisetw", program.name))
+        });
         is_over.store(true, Ordering::Relaxed);
-        printed
+        done
     })?;
+    Ok(format!("{} examples and tests passed, {} skipped that need root", run.len(), skipped.len()))
+}
+
+/// Runs a program with sessions of its own.
+fn one(place: &Place, program: &Program) -> Result<()> {
+    let host = place.host()?;
+    let path = find(&place.programs.join(program.directory), program.name)?;
+    let mut command = host.program(&path, program.arguments);
+    // One test leaves a file in the current directory.
+    command.current_dir(host.directory.path());
+    let printed = output_within(&mut command, LIMIT)?;
     for wanted in program.prints {
         ensure!(printed.contains(wanted), "no '{wanted}' in:\n{printed}");
     }
     Ok(())
 }
 
-/// Copies the published sources, with the versions of what they depend on, and returns their directory.
-fn sources() -> Result<PathBuf> {
-    let workspace = root().join("bindings/wine");
-    let mut metadata = cargo(["metadata", "--format-version", "1", "--locked", "--manifest-path"]);
-    metadata.arg(workspace.join("Cargo.toml"));
-    let metadata: Value = serde_json::from_str(&output(&mut metadata)?)?;
-    let packages = metadata["packages"].as_array().context("no packages")?;
-    let package = packages.iter().find(|package| package["name"] == "ferrisetw").context("no ferrisetw")?;
-    let from =
-        Path::new(package["manifest_path"].as_str().context("no path")?).parent().context("no directory")?;
-    let to = std::path::absolute(target_dir().join("wine/ferrisetw"))?;
+/// Copies the published sources, with the versions of what they depend on, and returns the manifest.
+fn sources(to: &Path) -> Result<PathBuf> {
+    let from = sources_of("ferrisetw")?;
     for part in ["examples", "src", "tests"] {
         copy(&from.join(part), &to.join(part))?;
     }
     // It lies below another workspace, to which it does not belong.
-    let manifest = fs::read_to_string(from.join("Cargo.toml"))?;
-    fs::write(to.join("Cargo.toml"), format!("{manifest}\n[workspace]\n"))?;
-    fs::copy(workspace.join("ferrisetw.lock"), to.join("Cargo.lock"))?;
-    Ok(to)
+    let text = fs::read_to_string(from.join("Cargo.toml"))?;
+    let manifest = to.join("Cargo.toml");
+    fs::write(&manifest, format!("{text}\n[workspace]\n"))?;
+    fs::copy(root().join("bindings/wine/ferrisetw.lock"), to.join("Cargo.lock"))?;
+    Ok(manifest)
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {

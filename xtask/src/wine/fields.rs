@@ -1,4 +1,4 @@
-//! Fields of `tracelogging` and `tracelogging_dynamic`, as Linux decodes them.
+//! Fields of `tracelogging`, `tracelogging_dynamic` and `win_etw_macros`, as Linux decodes them.
 
 use std::fs;
 
@@ -15,8 +15,10 @@ const EXPECTED: &str = "bindings/wine/fields.json";
 pub(super) fn compare(place: &Place) -> Result<String> {
     let host = place.without_daemon()?;
     let file = host.path("fields.etl");
-    let mut record =
-        host.etw(&["record", "-p", "OpenETW.Wine.Static:5", "-p", "OpenETW.Wine.Dynamic:5", "-o", &file]);
+    let mut record = host.etw(&["record", "-o", &file]);
+    for provider in ["Static", "Dynamic", "WinEtw"] {
+        record.args(["-p", &format!("OpenETW.Wine.{provider}:5")]);
+    }
     record.args(["--", "wine"]).arg(place.programs.join("fields.exe"));
     record.env("WINEPREFIX", &place.prefix).env("WINEDEBUG", "-all");
     output(&mut record)?;

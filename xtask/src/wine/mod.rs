@@ -1,12 +1,16 @@
 //! Builds programs for Windows and runs them under Wine, where they use OpenETW.
 
+mod archive;
 mod c;
 mod cases;
 mod command;
+mod dotnet;
 mod examples;
 mod ferrisetw;
 mod fields;
 mod kills;
+mod lanes;
+mod mimalloc;
 mod place;
 mod unit;
 
@@ -17,16 +21,20 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::shell;
+use lanes::each;
 use place::Place;
 
 /// The target of the programs.
 const TARGET: &str = "x86_64-pc-windows-gnu";
 
+/// Rounds of killing writers; ten take a second.
+const ROUNDS: u32 = 100;
+
 /// Options of `wine`.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Rounds of killing writers.
-    #[arg(long, default_value_t = 30)]
+    #[arg(long, default_value_t = ROUNDS)]
     rounds: u32,
     /// Only these cases.
     #[arg(value_name = "CASE")]
@@ -36,9 +44,27 @@ pub(crate) struct Options {
 /// A case: its name and function.
 type Case = (&'static str, fn(&Place, &Options) -> Result<String>);
 
-/// The cases, in the order in which they run.
-const CASES: &[Case] = &[
+/// Cases that measure, which run one after the other, with nothing beside them.
+const MEASURED: &[Case] = &[
+    ("disabled", |place, _| cases::disabled(place)),
+    ("rate", |place, _| cases::rate(place)),
+    ("hostile", |place, _| cases::hostile(place)),
+];
+
+/// Cases of which several run at a time, since they wait most of the time; the longest ones come first.
+const OTHERS: &[Case] = &[
+    ("ferrisetw", |place, _| ferrisetw::run(place)),
+    ("kills", |place, options| kills::run(place, options.rounds)),
+    ("examples", |place, _| examples::compare(place)),
+    ("decoding", |place, _| command::decode(place)),
+    ("windows-tests", |place, _| unit::run(place)),
+    ("tools", |place, _| command::tools(place)),
+    ("archive", |place, _| archive::run(place)),
+    ("dotnet", |place, _| dotnet::run(place)),
+    ("mimalloc", |place, _| mimalloc::run(place)),
+    ("command", |place, _| command::control(place)),
     ("functions", |place, _| cases::functions(place)),
+    ("api-sets", |place, _| cases::api_sets(place)),
     ("provider", |place, _| cases::provider(place)),
     ("shared-session", |place, _| cases::shared_session(place)),
     ("consumer", |place, _| cases::consumer(place)),
@@ -46,44 +72,44 @@ const CASES: &[Case] = &[
     ("classic", |place, _| cases::classic(place)),
     ("relogger", |place, _| cases::relogger(place)),
     ("session-without-daemon", |place, _| cases::without_daemon(place)),
-    ("hostile", |place, _| cases::hostile(place)),
     ("fields", |place, _| fields::compare(place)),
-    ("rate", |place, _| cases::rate(place)),
-    ("disabled", |place, _| cases::disabled(place)),
     ("c", |place, _| c::run(place)),
-    ("command", |place, _| command::control(place)),
-    ("tools", |place, _| command::tools(place)),
-    ("decoding", |place, _| command::decode(place)),
-    ("examples", |place, _| examples::compare(place)),
-    ("windows-tests", |place, _| unit::run(place)),
-    ("kills", |place, options| kills::run(place, options.rounds)),
-    ("ferrisetw", |place, _| ferrisetw::run(place)),
-    ("removal", |place, _| cases::removal(place)),
 ];
+
+/// The case that changes the prefix.
+const LAST: &[Case] = &[("removal", |place, _| cases::removal(place))];
+
+/// Cases with programs of this workspace.
+const OF_WORKSPACE: [&str; 6] = ["examples", "decoding", "windows-tests", "tools", "archive", "command"];
+
+/// Cases that run at a time.
+const AT_A_TIME: usize = 2;
 
 /// Runs all cases; skipped, with the reason, if the tools are not installed.
 pub(crate) fn check() -> Result<()> {
-    run(&Options { rounds: 30, cases: Vec::new() })
+    run(&Options { rounds: ROUNDS, cases: Vec::new() })
 }
 
 /// Runs the cases.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    if let Some(name) = options.cases.iter().find(|name| CASES.iter().all(|(known, _)| known != name)) {
-        let names: Vec<&str> = CASES.iter().map(|(name, _)| *name).collect();
+    let all = || [MEASURED, OTHERS, LAST].into_iter().flatten();
+    if let Some(name) = options.cases.iter().find(|name| all().all(|(known, _)| known != name)) {
+        let names: Vec<&str> = all().map(|(name, _)| *name).collect();
         bail!("unknown case '{name}'; expected one of: {}", names.join(", "));
     }
     if let Some(missing) = missing() {
         eprintln!("skipped: {missing}: ./test.sh installs it where the system has it");
         return Ok(());
     }
-    let place = Place::new()?;
-    for (name, case) in CASES {
-        if !options.cases.is_empty() && !options.cases.iter().any(|wanted| wanted == name) {
-            continue;
-        }
-        let start = Instant::now();
-        let summary = case(&place, options).with_context(|| format!("the case `{name}` failed"))?;
-        eprintln!("{:>7.1} s  {name}: {summary}", start.elapsed().as_secs_f64());
+    let is_wanted = |name: &str| options.cases.is_empty() || options.cases.iter().any(|one| one == name);
+    let place = Place::new(OF_WORKSPACE.into_iter().any(is_wanted), is_wanted("ferrisetw"))?;
+    for (cases, at_a_time) in [(MEASURED, 1), (OTHERS, AT_A_TIME), (LAST, 1)] {
+        each(cases.iter().filter(|(name, _)| is_wanted(name)), at_a_time, |(name, case)| {
+            let start = Instant::now();
+            let summary = case(&place, options).with_context(|| format!("the case `{name}` failed"))?;
+            eprintln!("{:>7.1} s  {name}: {summary}", start.elapsed().as_secs_f64());
+            Ok(())
+        })?;
     }
     Ok(())
 }

@@ -4,13 +4,14 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde_json::Value;
 
-use super::TARGET;
-use crate::process::{MINUTES_2, Process};
+use super::{TARGET, ferrisetw};
+use crate::process::{MINUTES_2, MINUTES_15, Process};
 use crate::shell::{self, cargo, output, output_within, root, target_dir};
 
 /// Where programs run: a prefix with OpenETW, and a directory for the host of the sessions.
@@ -57,23 +58,39 @@ pub(super) struct Host<'a> {
 }
 
 impl Place {
-    /// Builds the programs, makes the prefix if there is none, and installs OpenETW in it.
-    pub(super) fn new() -> Result<Place> {
+    /// Builds the programs, makes the prefix if there is none, and installs OpenETW in it. Programs of this workspace and of
+    /// `ferrisetw` are built if wanted.
+    pub(super) fn new(of_workspace: bool, of_ferrisetw: bool) -> Result<Place> {
         let base = std::path::absolute(target_dir().join("wine"))?;
         fs::create_dir_all(&base)?;
         timed("build for Linux", || {
-            shell::run(&mut cargo(["build", "--quiet", "--workspace", "--all-targets"]))
-        })?;
-        timed("build of this workspace for Windows", || {
-            shell::run(cargo(["build", "--quiet", "--target", TARGET]).args(OWN).env_remove("RUSTFLAGS"))
-        })?;
-        let programs = timed("build of other programs for Windows", || {
-            build(&base, &root().join("bindings/wine/Cargo.toml"), &["--bins"])
+            // With the features that tests have, so that nothing is compiled again for those.
+            shell::run(&mut cargo(["build", "--quiet", "--workspace", "--lib", "--bins", "--examples"]))
         })?;
         let target = std::path::absolute(target_dir())?;
         let (linux, windows) = (target.join("debug"), target.join(TARGET).join("debug"));
         let prefix = base.join("prefix");
-        timed("prefix with OpenETW", || Place::install(&prefix, &linux.join("etw")))?;
+        // Each waits now and then for one crate or for the linker, while the others use the processors.
+        let programs = thread::scope(|scope| {
+            let own = scope.spawn(|| match of_workspace {
+                true => timed("build of this workspace for Windows", || {
+                    shell::run(quick(cargo(["build", "--quiet", "--target", TARGET]).args(OWN)))
+                }),
+                false => Ok(()),
+            });
+            let prefix =
+                scope.spawn(|| timed("prefix with OpenETW", || Place::install(&prefix, &linux.join("etw"))));
+            let programs = timed("build of other programs for Windows", || {
+                if of_ferrisetw {
+                    ferrisetw::build(&base)?;
+                }
+                build(&base, &root().join("bindings/wine/Cargo.toml"), &["--bins"])
+            });
+            for work in [own, prefix] {
+                work.join().map_err(|_| anyhow!("a thread failed"))??;
+            }
+            programs
+        })?;
         Ok(Place { prefix, etw: linux.join("etw"), linux, windows, programs })
     }
 
@@ -108,15 +125,20 @@ impl Place {
 
     /// Starts a host for a case.
     pub(super) fn host(&self) -> Result<Host<'_>> {
+        self.host_within(MINUTES_15)
+    }
+
+    /// Starts a host for a case that takes at most this long.
+    pub(super) fn host_within(&self, limit: Duration) -> Result<Host<'_>> {
         let mut host = self.without_daemon()?;
         let mut command = host.etw(&["daemon"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        host._daemon = Some(Process::spawn(&mut command, Duration::from_secs(15 * 60))?);
+        host._daemon = Some(Process::spawn(&mut command, limit)?);
         for _ in 0..500 {
             if host.directory.path().join("etwd.sock").exists() {
                 return Ok(host);
             }
-            std::thread::sleep(Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
         }
         bail!("the daemon does not start");
     }
@@ -175,7 +197,7 @@ impl Host<'_> {
             if json_lines(&status)?.iter().any(|one| one["Consumers"].as_u64() > Some(0)) {
                 return Ok(());
             }
-            std::thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(20));
         }
         bail!("nothing reads the session '{session}'");
     }
@@ -197,7 +219,12 @@ impl Host<'_> {
 
     /// Returns the events in a file, as JSON.
     pub(super) fn events(&self, file: &str) -> Result<Vec<Value>> {
-        json_lines(&self.run_etw(&["dump", "--format", "json", &self.path(file)])?)
+        self.events_with(file, &[])
+    }
+
+    /// Returns the events in a file, as JSON, with further options of `etw dump`.
+    pub(super) fn events_with(&self, file: &str, options: &[&str]) -> Result<Vec<Value>> {
+        json_lines(&self.run_etw(&[&["dump", "--format", "json", &self.path(file)], options].concat())?)
     }
 }
 
@@ -237,6 +264,23 @@ pub(super) fn find(directory: &Path, name: &str) -> Result<PathBuf> {
     }
 }
 
+/// Makes a build for Windows quick: the programs run for seconds.
+fn quick(build: &mut Command) -> &mut Command {
+    build.env_remove("RUSTFLAGS").env("CARGO_PROFILE_DEV_DEBUG", "false")
+}
+
+/// Returns the directory of a crate's published sources, which `bindings/wine/Cargo.toml` names.
+pub(super) fn sources_of(name: &str) -> Result<PathBuf> {
+    let mut metadata = cargo(["metadata", "--format-version", "1", "--locked", "--manifest-path"]);
+    metadata.arg(root().join("bindings/wine/Cargo.toml"));
+    let metadata: Value = serde_json::from_str(&output(&mut metadata)?)?;
+    let packages = metadata["packages"].as_array().context("no packages")?;
+    let package = packages.iter().find(|package| package["name"] == name);
+    let manifest =
+        package.with_context(|| format!("no {name}"))?["manifest_path"].as_str().context("no path")?;
+    Ok(Path::new(manifest).parent().context("no directory")?.to_owned())
+}
+
 /// Builds programs of another workspace for Windows, and returns their directory.
 pub(super) fn build(base: &Path, manifest: &Path, what: &[&str]) -> Result<PathBuf> {
     // The crates of TraceLogging name a library that MinGW does not have. What they need of it is in this one.
@@ -250,7 +294,6 @@ pub(super) fn build(base: &Path, manifest: &Path, what: &[&str]) -> Result<PathB
     let mut command = cargo(["build", "--quiet", "--locked", "--target", TARGET, "--manifest-path"]);
     command.arg(manifest).args(what).env("CARGO_TARGET_DIR", &target);
     command.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUSTFLAGS", format!("-L native={}", libraries.display()));
-    command.env_remove("RUSTFLAGS");
-    shell::run(&mut command)?;
+    shell::run(quick(&mut command))?;
     Ok(target.join(TARGET).join("debug"))
 }

@@ -1,10 +1,41 @@
-//! Writes every type of field of `tracelogging` and `tracelogging_dynamic`, once each.
+//! Writes every type of field of `tracelogging`, `tracelogging_dynamic` and `win_etw_macros`, once each.
 
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
 use std::pin::pin;
 use std::time::{Duration, UNIX_EPOCH};
 
 use tracelogging as tlg;
 use tracelogging_dynamic::{EventBuilder, Guid, Level, OutType, Provider};
+use win_etw_macros::trace_logging_provider;
+use win_etw_provider::{EventOptions, FILETIME, GUID};
+
+/// Events of a provider as `win_etw_macros` declares them.
+#[trace_logging_provider(name = "OpenETW.Wine.WinEtw")]
+trait WinEtw {
+    #[event(level = "info", opcode = 10, keyword = 0x10, task = 7)]
+    fn numbers(
+        a_u8: u8,
+        a_u16: u16,
+        a_u32: u32,
+        a_u64: u64,
+        a_i8: i8,
+        a_i16: i16,
+        a_i32: i32,
+        a_i64: i64,
+        a_f32: f32,
+        a_f64: f64,
+        a_usize: usize,
+        a_isize: isize,
+        a_bool: bool,
+        #[event(output = "hex")] a_hex: u32,
+    );
+    #[event(level = "warn", keyword = 1)]
+    fn text_and_time(a_str: &str, a_file_time: FILETIME);
+    #[event(level = "error", keyword = 1)]
+    fn addresses(a_v4: &SocketAddrV4, a_v6: &SocketAddrV6);
+    #[event(level = "verbose", keyword = 1)]
+    fn slices(a_u8: &[u8], a_i16: &[i16], a_u32: &[u32], a_i64: &[i64], a_f64: &[f64], a_bool: &[bool]);
+}
 
 tlg::define_provider!(STATIC, "OpenETW.Wine.Static");
 
@@ -26,6 +57,25 @@ fn main() {
     write_static();
     STATIC.unregister();
     write_dynamic();
+    write_win_etw();
+}
+
+fn write_win_etw() {
+    let guid = |last| GUID { data1: 1, data2: 2, data3: 3, data4: [4, 5, 6, 7, 8, 9, 10, last] };
+    let options = EventOptions {
+        activity_id: Some(guid(1)),
+        related_activity_id: Some(guid(2)),
+        ..EventOptions::default()
+    };
+    let (v4, v6) = (
+        SocketAddrV4::new(Ipv4Addr::LOCALHOST, 80),
+        SocketAddrV6::new(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1), 443, 0, 0),
+    );
+    let provider = WinEtw::new();
+    provider.numbers(Some(&options), 8, 16, 32, u64::MAX, -8, -16, -32, -64, 1.5, -2.25, 7, -7, true, 0x1234);
+    provider.text_and_time(None, "\u{e9}\u{4e2d}", FILETIME(FILE_TIME as u64));
+    provider.addresses(None, &v4, &v6);
+    provider.slices(None, &[1, 2], &[-1, 2], &[1, 2], &[-1, 2], &[0.5, 1.5], &[true, false]);
 }
 
 fn write_static() {

@@ -8,6 +8,7 @@ use etw_event::classes::SYSTEM_TRACE;
 use windows_sys::Win32::System::Diagnostics::Etw::EVENT_TRACE_PROPERTIES;
 
 use super::connection::handle_of;
+use super::information::interval_to_start;
 use crate::error::{ERROR_BAD_LENGTH, ERROR_BAD_PATHNAME, ERROR_INVALID_PARAMETER, ERROR_MORE_DATA};
 use crate::guest::{name_of, path_of};
 use crate::guid;
@@ -129,6 +130,7 @@ impl Place {
             },
             enable_flags: given.EnableFlags,
             log_file_name: self.file().map(absolute).unwrap_or_default(),
+            sample_interval: if given.EnableFlags == 0 { 0 } else { interval_to_start() },
             ..SessionProperties::default()
         })
     }

@@ -3,11 +3,12 @@
 // UNSAFETY: reads what callers point to, and writes into their buffers.
 #![expect(unsafe_code)]
 
+use std::collections::BTreeSet;
 use std::ffi::c_void;
 
 use etw_controller::{Controller, ProviderStatus};
 use windows_sys::Win32::System::Diagnostics::Etw::{
-    TRACE_GUID_PROPERTIES, TraceGuidQueryInfo, TraceGuidQueryList,
+    TRACE_GUID_PROPERTIES, TraceGroupQueryList, TraceGuidQueryInfo, TraceGuidQueryList, TraceGuidQueryProcess,
 };
 use windows_sys::core::GUID;
 
@@ -17,14 +18,15 @@ use crate::error::{
     ERROR_INSUFFICIENT_BUFFER, ERROR_INVALID_PARAMETER, ERROR_MORE_DATA, ERROR_NOT_SUPPORTED,
     ERROR_WMI_INSTANCE_NOT_FOUND,
 };
-use crate::guest::guest_process_of;
+use crate::guest::{guest_process_of, process_of};
 use crate::guid;
 
 /// `ERROR_WMI_GUID_NOT_FOUND`.
 const GUID_NOT_FOUND: u32 = 4200;
 
-/// Writes the GUIDs of all registered providers (`TraceGuidQueryList`), or the processes that have registered one and the
-/// sessions that have enabled it (`TraceGuidQueryInfo`).
+/// Writes the GUIDs of all registered providers (`TraceGuidQueryList`), of those of a process (`TraceGuidQueryProcess`, with
+/// its id, or without one for the caller's) or of their groups (`TraceGroupQueryList`); or the processes that have registered
+/// one and the sessions that have enabled it (`TraceGuidQueryInfo`).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn EnumerateTraceGuidsEx(
     class: i32,
@@ -36,6 +38,19 @@ pub unsafe extern "C" fn EnumerateTraceGuidsEx(
 ) -> u32 {
     let encoded = match class {
         TraceGuidQueryList => registered().map(|providers| list(&providers)),
+        TraceGroupQueryList => registered().map(|providers| groups(&providers)),
+        TraceGuidQueryProcess => {
+            let process = match input_size {
+                0 => std::process::id(),
+                // SAFETY: the caller promises as many bytes.
+                4 if !input.is_null() => process_of(unsafe { input.cast::<u32>().read_unaligned() }),
+                _ => return ERROR_INVALID_PARAMETER,
+            };
+            registered().map(|mut providers| {
+                providers.retain(|provider| provider.pids.contains(&process));
+                list(&providers)
+            })
+        }
         TraceGuidQueryInfo => {
             let id = match input_size {
                 // SAFETY: the caller promises as many bytes.
@@ -110,6 +125,16 @@ fn registered() -> Result<Vec<ProviderStatus>, u32> {
 
 fn list(providers: &[ProviderStatus]) -> Vec<u8> {
     providers.iter().flat_map(|provider| provider.guid.to_bytes()).collect()
+}
+
+/// Returns the GUIDs of the providers' groups, each once.
+fn groups(providers: &[ProviderStatus]) -> Vec<u8> {
+    let groups: BTreeSet<[u8; 16]> = providers
+        .iter()
+        .filter(|provider| !provider.group.is_zero())
+        .map(|one| one.group.to_bytes())
+        .collect();
+    groups.into_iter().flatten().collect()
 }
 
 /// Returns `TRACE_GUID_INFO` with a `TRACE_PROVIDER_INSTANCE_INFO` for each process, and its `TRACE_ENABLE_INFO`.

@@ -50,6 +50,21 @@ static PEVENT_TRACE_PROPERTIES Allocate(void) {
   return properties;
 }
 
+/* How often the provider is in a list of EnumerateTraceGuidsEx. */
+static ULONG CountInList(TRACE_QUERY_INFO_CLASS list, PVOID input, ULONG inputSize) {
+  ULONG size = 0, found = 0;
+  ULONG status = EnumerateTraceGuidsEx(list, input, inputSize, NULL, 0, &size);
+  EXPECT(status, size == 0 ? ERROR_SUCCESS : ERROR_INSUFFICIENT_BUFFER);
+  ULONG room = size + 64 * (ULONG)sizeof(GUID);
+  GUID *guids = (GUID *)malloc(room);
+  EXPECT(EnumerateTraceGuidsEx(list, input, inputSize, guids, room, &size), ERROR_SUCCESS);
+  for (ULONG index = 0; index < size / sizeof(GUID); index++) {
+    found += memcmp(&guids[index], &ProviderGuid, sizeof(GUID)) == 0;
+  }
+  free(guids);
+  return found;
+}
+
 int _tmain(int argc, TCHAR *argv[]) {
   TRACEHANDLE session = 0;
   REGHANDLE provider = 0;
@@ -85,17 +100,27 @@ int _tmain(int argc, TCHAR *argv[]) {
   }
 
   /* Which providers, and who has enabled them. */
-  ULONG size = 0;
-  found = 0;
-  ULONG status = EnumerateTraceGuidsEx(TraceGuidQueryList, NULL, 0, NULL, 0, &size);
-  EXPECT(status, ERROR_INSUFFICIENT_BUFFER);
-  GUID *guids = (GUID *)malloc(size + 64 * sizeof(GUID));
-  EXPECT(EnumerateTraceGuidsEx(TraceGuidQueryList, NULL, 0, guids, size + 64 * (ULONG)sizeof(GUID), &size), ERROR_SUCCESS);
-  for (ULONG index = 0; index < size / sizeof(GUID); index++) {
-    found += memcmp(&guids[index], &ProviderGuid, sizeof(GUID)) == 0;
-  }
-  EXPECT(found, 1);
-  free(guids);
+  ULONG size = 0, own = GetCurrentProcessId(), other = 1;
+  EXPECT(CountInList(TraceGuidQueryList, NULL, 0), 1);
+  EXPECT(CountInList(TraceGuidQueryProcess, NULL, 0), 1);
+  EXPECT(CountInList(TraceGuidQueryProcess, &own, sizeof own), 1);
+  EXPECT(CountInList(TraceGuidQueryProcess, &other, sizeof other), 0);
+  EXPECT(CountInList(TraceGroupQueryList, NULL, 0), 0);
+  EXPECT(EnumerateTraceGuidsEx(TraceGuidQueryProcess, &own, 2, NULL, 0, &size), ERROR_INVALID_PARAMETER);
+
+  /* The sampled profile's interval is that of the system; it has limits. */
+  TRACE_PROFILE_INTERVAL interval = {0, 5000};
+  EXPECT(TraceSetInformation(0, TraceSampledProfileIntervalInfo, &interval, sizeof interval), ERROR_SUCCESS);
+  interval.Interval = 0;
+  EXPECT(TraceQueryInformation(0, TraceSampledProfileIntervalInfo, &interval, sizeof interval, &size), ERROR_SUCCESS);
+  EXPECT(size, sizeof interval);
+  EXPECT(interval.Interval, 5000);
+  interval.Interval = 1;
+  EXPECT(TraceSetInformation(0, TraceSampledProfileIntervalInfo, &interval, sizeof interval), ERROR_SUCCESS);
+  EXPECT(TraceQueryInformation(0, TraceSampledProfileIntervalInfo, &interval, sizeof interval, &size), ERROR_SUCCESS);
+  EXPECT(interval.Interval, 1000);
+  EXPECT(TraceSetInformation(0, TraceSampledProfileIntervalInfo, &interval, 4), ERROR_BAD_LENGTH);
+
   GUID id = ProviderGuid;
   BYTE info[4096];
   EXPECT(EnumerateTraceGuidsEx(TraceGuidQueryInfo, &id, sizeof id, info, sizeof info, &size), ERROR_SUCCESS);
@@ -135,7 +160,7 @@ int _tmain(int argc, TCHAR *argv[]) {
   EXPECT(UpdateTrace(session, NULL, properties), ERROR_SUCCESS);
   EXPECT(QueryTrace(session, NULL, properties), ERROR_SUCCESS);
   EXPECT(properties->FlushTimer, 2);
-  status = CloseTrace(g_trace);
+  ULONG status = CloseTrace(g_trace);
   EXPECT(status == ERROR_SUCCESS || status == ERROR_CTX_CLOSE_PENDING, 1);
   EXPECT(WaitForSingleObject(thread, 20000), WAIT_OBJECT_0);
   DWORD code = 99;
