@@ -142,7 +142,7 @@ impl Object {
     ///
     /// Fails as [`Object::fetch`] does.
     pub(crate) fn fetch_all(&self) -> Result<()> {
-        self.fetch([0..self.bytes])
+        self.fetch(std::iter::once(0..self.bytes))
     }
 
     /// Fetches what is missing of some places. No place is fetched twice; who needs the same one waits.

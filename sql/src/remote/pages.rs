@@ -74,6 +74,7 @@ impl Pages {
 }
 
 #[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "places are ranges")]
 mod tests {
     use super::*;
 

@@ -38,7 +38,8 @@ impl Trace {
     pub fn extents(&self) -> Result<Vec<Vec<Range<u64>>>, TraceError> {
         let Plans { files, planned, .. } = Plans::new(&self.inputs, &self.decoder.overview)?;
         let Some(known) = self.decoder.overview.as_ref().filter(|overview| overview.is_in_order()) else {
-            return Ok(files.iter().map(|file| vec![0..file.bytes().len() as u64]).collect());
+            let whole = |file: &EtlFile<'_>| std::iter::once(0..file.bytes().len() as u64).collect();
+            return Ok(files.iter().map(whole).collect());
         };
         let read = Merge::new(planned, self.from, self.to).known_offsets();
         let is_scanned = self.decoder.scanned_buffers();
@@ -71,7 +72,7 @@ fn places(
     is_read: impl Fn(&BufferSummary) -> bool,
 ) -> Vec<Range<u64>> {
     let len = file.bytes().len() as u64;
-    let Some(known) = known else { return vec![0..len] };
+    let Some(known) = known else { return std::iter::once(0..len).collect() };
     let place = |buffer: &BufferSummary| {
         let end = buffer.offset + u64::from(buffer.len_bytes) + BufferHeader::LEN_BYTES as u64;
         buffer.offset..end.min(len)
