@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use etw_consumer::{Overview, Statistics, TimePoint, Trace, TraceBuilder};
+use etw_consumer::{BufferSummary, Overview, Statistics, TimePoint, Trace, TraceBuilder};
+use etw_etl::EtlFile;
 use etw_event::FileTime;
 use etw_testkit::traces::{self, Kind, Recipe};
 use etw_testkit::{data, mutate};
@@ -120,6 +122,89 @@ fn ranges_of_generated_and_damaged_traces_are_the_same() {
             check(&format!("{name} {round}"), &Trace::builder().bytes(name, damaged));
         }
     }
+}
+
+/// Returns a file with only some places of another one.
+fn only(bytes: &[u8], places: &[Range<u64>]) -> Vec<u8> {
+    let mut parts = vec![0; bytes.len()];
+    for place in places {
+        let place = place.start as usize..place.end as usize;
+        parts[place.clone()].copy_from_slice(&bytes[place]);
+    }
+    parts
+}
+
+/// Checks that ranges of a trace in one file can be read from the places that it names, and that a missing one is damage.
+/// Returns the number of buffers that were taken away.
+fn check_extents(name: &str, bytes: &[u8]) -> usize {
+    let open = |bytes: Vec<u8>| Trace::builder().bytes(name, bytes);
+    let mut whole = open(bytes.to_vec()).open().unwrap();
+    let overview = Arc::new(whole.overview().unwrap());
+    whole.use_overview(&overview);
+    if !overview.is_in_order() {
+        let places = whole.range(None, None).extents().unwrap();
+        assert_eq!(places, [std::iter::once(0..bytes.len() as u64).collect::<Vec<_>>()], "{name}");
+        return 0;
+    }
+    let metadata = open(bytes.to_vec()).overview(&overview).open().unwrap().metadata_extents().unwrap();
+    whole.processes().unwrap();
+    let mut times = Vec::new();
+    whole.for_each_record(|record| times.push(record.time().0)).unwrap();
+    let clock = EtlFile::open(bytes).unwrap().clock();
+    let at = |part: usize| times.get((times.len() * part / 100).min(times.len() - 1)).copied().unwrap_or(0);
+    let mut taken = 0;
+    for (from, to) in [(0, 1), (10, 12), (49, 50), (30, 90), (99, 100), (0, 100)] {
+        let range = (at(from), at(to) + 1);
+        let (from, to) = (FileTime(range.0), FileTime(range.1));
+        let read_places = whole.range(Some(from), Some(to)).extents().unwrap().remove(0);
+        assert!(read_places.is_sorted_by_key(|place| place.start), "{name}");
+        let places = [metadata[0].clone(), read_places].concat();
+        let parts = only(bytes, &places);
+        let builder = |bytes: &[u8]| open(bytes.to_vec()).overview(&overview);
+        assert!(read(builder(&parts), range) == read(builder(bytes), range), "{name}: {range:?}");
+        assert_eq!(count(builder(&parts), range), count(builder(bytes), range), "{name}: {range:?}");
+        // A buffer with records of the range that is missing.
+        let is_within = |buffer: &&BufferSummary| {
+            let times = clock.to_filetime(buffer.min)..clock.to_filetime(buffer.max);
+            buffer.offset > 0 && buffer.records > 0 && times.start >= from && times.end < to
+        };
+        for buffer in overview.files[0].iter().flatten().filter(is_within).step_by(5).take(20) {
+            let mut hole = parts.clone();
+            hole[buffer.offset as usize..][..buffer.len_bytes as usize].fill(0);
+            assert!(read(builder(&hole), range).1.damage_count > 0, "{name}: {range:?} {:#x}", buffer.offset);
+            assert!(
+                count(builder(&hole), range).2.damage_count > 0,
+                "{name}: {range:?} {:#x}",
+                buffer.offset
+            );
+            taken += 1;
+        }
+    }
+    taken
+}
+
+#[test]
+fn ranges_of_generated_traces_are_read_from_their_extents() {
+    for (name, kind) in Kind::ALL {
+        let recipe = Recipe { buffer_size: 4096, turn: 7, ..Recipe::new(*kind, 3000) };
+        assert!(check_extents(name, &traces::bytes(&recipe).unwrap().0) > 0, "{name}");
+    }
+}
+
+#[test]
+fn ranges_of_real_traces_are_read_from_their_extents() {
+    let Some(traces) = data::traces() else { return };
+    let mut checked = 0;
+    for file in &traces {
+        let Ok(trace) = Trace::open_file(&file.path) else { continue };
+        // Each is read many times.
+        if let [input] = trace.inputs()
+            && input.bytes().len() < 8 << 20
+        {
+            checked += usize::from(check_extents(&file.name, input.bytes()) > 0);
+        }
+    }
+    assert!(checked > traces.len() / 4, "{checked} of {}", traces.len());
 }
 
 #[test]

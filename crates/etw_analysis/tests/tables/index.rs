@@ -1,14 +1,18 @@
 //! Indexes of traces in files: when they serve, and what is done with those that do not.
 
 use std::fs;
+use std::io::{Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use etw_analysis::{IndexNote, IndexPlace, IndexProblem, TraceIndex, TraceIndexError};
-use etw_columns::{IndexWriter, Value};
+use etw_analysis::{EventKinds, IndexNote, IndexPlace, IndexProblem, TraceIndex, TraceIndexError};
+use etw_columns::{FetchParts, IndexWriter, Value};
 use etw_consumer::Trace;
+use etw_event::FileTime;
 use etw_symbols::Symbolizer;
-use etw_testkit::mutate;
 use etw_testkit::traces::{self, Kind, Recipe};
+use etw_testkit::{data, mutate};
 
 use crate::sums;
 
@@ -212,4 +216,103 @@ fn several_builders_at_once_leave_one_index() {
     });
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     place(&path).open(&mut Vec::new()).unwrap().index().verify().unwrap();
+}
+
+#[test]
+fn a_copy_is_told_by_its_bytes_and_not_by_its_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let original = trace(folder.path(), 5000);
+    let good = contents(&open(&original, "").0);
+    let (bytes, index) =
+        (fs::read(&original).unwrap(), fs::read(original.with_extension("etl.etwindex")).unwrap());
+    let copies = tempfile::tempdir().unwrap();
+    // A copy with parts of the trace, and an index of which nothing is there yet.
+    let copy = copies.path().join("trace.etl");
+    let mut parts = vec![0; bytes.len()];
+    for place in IndexPlace::sampled(bytes.len() as u64) {
+        let place = place.start as usize..place.end as usize;
+        parts[place.clone()].copy_from_slice(&bytes[place]);
+    }
+    let beside = copies.path().join("trace.etl.etwindex");
+    fs::write(&beside, vec![0; index.len()]).unwrap();
+    let from = Arc::new(index.clone());
+    let to = beside.clone();
+    let fetch = FetchParts::new(move |place: Range<u64>| {
+        let mut file = fs::OpenOptions::new().write(true).open(&to)?;
+        file.seek(SeekFrom::Start(place.start))?;
+        file.write_all(&from[place.start as usize..place.end as usize])
+    });
+    let open_copy = |bytes: &[u8]| {
+        fs::write(&copy, bytes).unwrap();
+        let mut notes = Vec::new();
+        let found = place(&copy).of_copy(&fetch).open(&mut notes);
+        (found, notes.iter().map(IndexNote::to_string).collect::<Vec<_>>())
+    };
+    let (found, notes) = open_copy(&parts);
+    assert_eq!(notes, [""; 0]);
+    assert!(contents(&found.unwrap()) == good);
+    // Otherwise, the time counts.
+    fs::write(&beside, &index).unwrap();
+    assert!(place(&copy).open(&mut Vec::new()).is_none());
+    // Another byte where it is looked for, another length, and another name.
+    let mut other = parts.clone();
+    *other.last_mut().unwrap() ^= 1;
+    assert!(open_copy(&other).1[0].contains("another one"));
+    other.push(0);
+    assert!(open_copy(&other).1[0].contains("another one"));
+    let renamed = copies.path().join("other.etl");
+    fs::write(&renamed, &parts).unwrap();
+    fs::write(copies.path().join("other.etl.etwindex"), &index).unwrap();
+    let nothing = FetchParts::new(|_| Ok(()));
+    assert!(place(&renamed).of_copy(&nothing).open(&mut Vec::new()).is_none());
+}
+
+/// Returns what is known of kinds of events: name, key, fields and number of versions.
+fn known(kinds: &EventKinds) -> Vec<String> {
+    let mut known: Vec<String> = kinds
+        .tables()
+        .iter()
+        .filter(|kind| !kind.schema().name.starts_with("StackWalk/"))
+        .map(|kind| {
+            let mut fields: Vec<&str> = kind.schema().columns.iter().map(|column| &*column.name).collect();
+            fields.sort_unstable();
+            format!("{} {:?} {fields:?} {}", kind.schema().name, kind.key(), kind.schemas().len())
+        })
+        .collect();
+    known.sort();
+    known
+}
+
+/// Checks that the periods of an index have each kind of events of a trace. Returns the number of kinds.
+fn check_periods(name: &str, mut trace: Trace) -> usize {
+    let index = TraceIndex::in_memory(&mut trace, &Symbolizer::new(), &mut |_| {}).unwrap();
+    let (mut all, mut found) = (EventKinds::default(), EventKinds::default());
+    trace.for_each_layout(|event| all.add(event)).unwrap();
+    for period in index.periods_of_kinds().unwrap() {
+        let end = FileTime(period.end().0.saturating_add(1));
+        trace.range(Some(*period.start()), Some(end)).for_each_layout(|event| found.add(event)).unwrap();
+    }
+    let (all, found) = (known(&all), known(&found));
+    assert_eq!(found, all, "{name}");
+    all.len()
+}
+
+#[test]
+fn the_periods_of_an_index_have_all_kinds_of_events() {
+    for (name, kind) in Kind::ALL {
+        let bytes = traces::bytes(&Recipe::new(*kind, 20_000)).unwrap().0;
+        assert!(check_periods(name, Trace::builder().bytes(name, bytes).open().unwrap()) > 0, "{name}");
+    }
+    let bytes = sums::random_bytes(1, 3000);
+    assert!(check_periods("random", Trace::builder().bytes("random", bytes).open().unwrap()) > 10);
+    let Some(files) = data::traces() else { return };
+    let mut kinds = 0;
+    for file in &files {
+        let Ok(trace) = Trace::open_file(&file.path) else { continue };
+        // A range by time needs times that are in order.
+        if trace.inputs().iter().map(|input| input.bytes().len()).sum::<usize>() < 64 << 20 {
+            kinds += check_periods(&file.name, trace);
+        }
+    }
+    assert!(kinds > 1000, "{kinds}");
 }

@@ -21,7 +21,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use etw_app::description::EventSelector;
 use etw_app::input::Filters;
 use etw_app::schemas::SchemaOptions;
 use etw_app::text::wide_number;

@@ -1,6 +1,7 @@
 //! Arguments of `etw provider`.
 
 use clap::Subcommand;
+use etw_app::description::EventSelector;
 
 use super::{Format, SchemaArgs};
 
@@ -19,7 +20,7 @@ pub(crate) enum ProviderCommand {
         registered: bool,
         #[cfg(any(target_os = "linux", windows))]
         #[command(flatten)]
-        instance: session::InstanceArgs,
+        instance: super::session::InstanceArgs,
         /// List only providers whose name or GUID contains this text.
         pattern: Option<String>,
         /// Output format.
