@@ -14,9 +14,10 @@ use windows_sys::Win32::System::Diagnostics::Etw::EVENT_RECORD;
 use super::event::decode;
 
 thread_local! {
-    /// The writer, and the text that the last call returned.
-    static STATE: RefCell<(JsonWriter, CString)> =
-        RefCell::new((JsonWriter::new(&Options::default()), CString::default()));
+    /// The writer, and the text that the last call returned. The writer is in a box, since a program that loads the library
+    /// while it runs has little room for variables of threads.
+    static STATE: RefCell<(Box<JsonWriter>, CString)> =
+        RefCell::new((Box::new(JsonWriter::new(&Options::default())), CString::default()));
 }
 
 /// Returns the fields of a record as one JSON object, until this thread's next call; null if it cannot be decoded.
