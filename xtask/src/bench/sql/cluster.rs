@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::{Bench, KIND, run, text, write_files};
 use crate::bench::median;
@@ -47,7 +47,8 @@ impl Bench<'_> {
         let words = ["--threads", "1", text(&folder)?, &query];
         rows.push(row("one process", self.rounds(&words, Some(&alone))?));
         for count in EXECUTORS {
-            let limits = (0..count).map(|_| Limit::new(count)).collect::<Option<Vec<Limit>>>();
+            // The scheduler has a limit too: with one executor, there is nothing to divide, and it reads the traces itself.
+            let limits = (0..=count).map(|_| Limit::new(count)).collect::<Option<Vec<Limit>>>();
             let cluster = self.cluster(&limits.context("no more control groups")?)?;
             let words = ["--cluster", &cluster.address, text(&folder)?, &query];
             rows.push(row(&format!("{count} executors"), self.rounds(&words, None)?));
@@ -88,6 +89,8 @@ impl Bench<'_> {
         let (scheduler, line) = start(&["scheduler", "--listen", "127.0.0.1:0"], "listening on ")?;
         let address = line.trim_start_matches("listening on ").to_owned();
         let mut processes = Vec::new();
+        let Some((of_scheduler, limits)) = limits.split_first() else { bail!("no limits") };
+        of_scheduler.add(scheduler.id())?;
         for limit in limits {
             let words = ["executor", "--scheduler", &address, "--threads", "1"];
             let (executor, _) = start(&words, "joined")?;
