@@ -46,7 +46,7 @@ impl Tables {
         Tables::open_after(files, options, symbols, || Ok(()))
     }
 
-    /// As [`Tables::open`]; `before` is called before the traces are read, if there is no index that serves.
+    /// Does what [`Tables::open`] does. Calls `before` before it reads the traces, if no index can be used.
     ///
     /// # Errors
     ///

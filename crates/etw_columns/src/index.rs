@@ -80,8 +80,8 @@ impl Index {
         Ok(Index::new(storage, directory))
     }
 
-    /// As [`open_any`](Index::open_any), for a file of which only parts are there: each part is fetched before it is used for
-    /// the first time. A part that is missing all the same is damage, by its checksum.
+    /// Does what [`open_any`](Index::open_any) does, for a file of which only parts are there: fetches each part before its
+    /// first use. A part that was not fetched fails its checksum, which is reported as damage.
     ///
     /// # Errors
     ///

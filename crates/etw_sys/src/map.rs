@@ -23,7 +23,8 @@ use memmap2::Mmap;
 ///   [`exit_on_page_error`](crate::exit_on_page_error) it ends with a message.
 ///
 /// Unnamed temporary files meet the contract, since no other process can open them. To read a file that may change, copy
-/// it first.
+/// it first. One exception is relied on: of a sparse file that is filled part by part, as traces at URLs are, pages that no
+/// code has read yet may be written while the file is mapped.
 #[derive(Debug)]
 pub struct FileMap(Option<Mmap>);
 

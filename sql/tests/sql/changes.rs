@@ -1,4 +1,4 @@
-//! Traces that change while a cluster answers a query, as files and as objects.
+//! Traces, in files and in buckets, that change while a cluster answers a query.
 
 use std::process::Command;
 use std::time::Duration;

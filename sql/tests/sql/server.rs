@@ -59,7 +59,7 @@ impl Server {
                 let shared = shared.clone();
                 std::thread::spawn(move || {
                     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-                    // A client that goes away is no error of the server.
+                    // Clients may close the connection early.
                     let _ = serve(&stream, &shared, habit);
                 });
             }
@@ -90,7 +90,7 @@ impl Server {
     }
 }
 
-/// Returns the number of bytes that answers had, and checks that none has bytes that another one had.
+/// Returns the number of bytes that were fetched, and checks that no byte was fetched twice.
 pub(crate) fn sent_once(asked: &[Asked], path: &str) -> usize {
     let mut ranges: Vec<&Range<usize>> =
         asked.iter().filter(|asked| asked.path == path).map(|asked| &asked.range).collect();

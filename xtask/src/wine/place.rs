@@ -58,8 +58,8 @@ pub(super) struct Host<'a> {
 }
 
 impl Place {
-    /// Builds the programs, makes the prefix if there is none, and installs OpenETW in it. Programs of this workspace and of
-    /// `ferrisetw` are built if wanted.
+    /// Builds the programs, creates the prefix if there is none, and installs OpenETW in it. Builds the programs of this
+    /// workspace and of `ferrisetw` only if the cases need them.
     pub(super) fn new(of_workspace: bool, of_ferrisetw: bool) -> Result<Place> {
         let base = std::path::absolute(target_dir().join("wine"))?;
         fs::create_dir_all(&base)?;

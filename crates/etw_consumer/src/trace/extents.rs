@@ -28,7 +28,7 @@ impl Trace {
     /// let second = FileTime(trace.start_time().0 + FileTime::PER_SECOND);
     /// let read: u64 =
     ///     trace.range(None, Some(second)).extents()?.iter().flatten().map(|place| place.end - place.start).sum();
-    /// println!("{read} bytes have the first second");
+    /// println!("the first second takes {read} bytes");
     /// # Ok::<(), etw_consumer::TraceError>(())
     /// ```
     ///
