@@ -13,8 +13,8 @@ pub(super) struct OfThread {
     pub(super) activity: Cell<[u64; 2]>,
 }
 
-/// In a shared library, the compiler reaches a variable of the thread by a call, which takes about 1 ns of the 20 of an event.
-/// This one is among those whose places are fixed when the library is loaded, which Rust cannot say.
+/// In a shared library, the compiler reaches a variable of the thread by a call, which takes about 1 ns of the 20 of an
+/// event. The place of this one is fixed when the library is loaded, which Rust cannot express.
 #[cfg(all(target_arch = "x86_64", target_env = "gnu", not(miri)))]
 mod place {
     use super::OfThread;
