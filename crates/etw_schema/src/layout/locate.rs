@@ -3,7 +3,7 @@
 use etw_event::{Clock, Fields, PointerSize};
 
 use super::scan::{ansi_len, utf16_len};
-use super::{Elements, FRAME_START, Frame, LayoutDefect, MAX_EMPTY_VALUES, Op, Part, Plan, Shape};
+use super::{Elements, FRAME_START, Frame, LayoutDefect, MAX_EMPTY_VALUES, Op, Part, Plan, Shape, Stated};
 use crate::{Inference, Inferred};
 
 /// The positions of the properties in one event. Reused between events, so that locating does not allocate.
@@ -132,23 +132,21 @@ pub(super) fn locate(plan: &Plan, payload: &[u8], pointer: PointerSize, located:
         located.end = fixed;
         return;
     }
-    let mut plan = plan;
-    let mut inferred = None;
-    // One call in a loop, so that all of it is compiled in one place.
-    loop {
-        locate_all(plan, payload, located);
-        match &plan.stated {
-            // In this order, since most payloads end where their properties end.
-            Some(stated) if located.end as usize != payload.len() || located.error.is_some() => {
-                inferred = Some(stated.inferred);
-                plan = &stated.plan;
-            }
-            _ => break,
-        }
+    locate_all(plan, payload, located);
+    if let Some(stated) = &plan.stated {
+        locate_stated(stated, payload, located);
     }
-    if let Some(Inferred { from, what }) = inferred
-        && located.error.is_none()
-    {
+}
+
+/// Locates the stated properties alone, unless the payload ends where the inferred ones end.
+#[cold]
+fn locate_stated(stated: &Stated, payload: &[u8], located: &mut Located) {
+    if located.end as usize == payload.len() && located.error.is_none() {
+        return;
+    }
+    locate_all(&stated.plan, payload, located);
+    if located.error.is_none() {
+        let Inferred { from, what } = stated.inferred;
         let kind = LocateErrorKind::Inferred(what);
         located.error = Some(LocateError { property: from, offset: located.end, kind });
     }

@@ -1,7 +1,7 @@
 //! The variable of each thread: what every event has of it.
 
 // UNSAFETY: where the variable is, in shared libraries too.
-#![expect(unsafe_code)]
+#![cfg_attr(all(target_arch = "x86_64", target_env = "gnu", not(miri)), expect(unsafe_code))]
 
 use std::cell::Cell;
 
