@@ -16,6 +16,7 @@ need_rust
 need_rust_checkers
 need_rust_targets x86_64-pc-windows-gnu aarch64-pc-windows-msvc aarch64-apple-darwin aarch64-unknown-linux-gnu \
     i686-unknown-linux-gnu s390x-unknown-linux-gnu
+need_rust_source
 need_rust_toolchain "$msrv"
 need_cargo_tool cargo-nextest nextest
 need_cargo_tool cargo-fuzz fuzz

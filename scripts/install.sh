@@ -119,6 +119,14 @@ need_rust_targets() {
     done
 }
 
+# The source of the standard library, for systems for which there is no compiled one; without it their check is left out.
+need_rust_source() {
+    has rustup || return 0
+    if [ -d "$(rustc --print sysroot)/lib/rustlib/src/rust/library" ]; then return; fi
+    say "Installing rust-src with rustup"
+    rustup component add rust-src >&2 || say "cannot install rust-src; the check for Windows 7 is left out"
+}
+
 # A toolchain of another version; without it the check that needs it is left out.
 need_rust_toolchain() {
     has rustup || return 0

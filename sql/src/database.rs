@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, SchemaProvider};
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, TableReference};
 use datafusion::execution::context::{SQLOptions, SessionConfig, SessionContext};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
@@ -228,8 +228,9 @@ impl Database {
         let before = state.runtime_env().memory_pool.reserved();
         let mut rows = self.started(&state, &plan).await?;
         let first = match rows.next().await {
-            // Joins by hash keep one side in memory. Those of sorted rows use temporary files, as sorting does.
-            Some(Err(error)) if is_exhausted(&error) => {
+            // Joins by hash keep one side in memory. Those of sorted rows use temporary files, as sorting does. What has
+            // written files is not run twice.
+            Some(Err(error)) if is_exhausted(&error) && !is_writing(&plan)? => {
                 drop(rows);
                 // Its tasks end a moment later, and what they hold counts until then.
                 let start = Instant::now();
@@ -335,6 +336,11 @@ impl Database {
 /// Whether a query needed more memory than it may use.
 fn is_exhausted(error: &DataFusionError) -> bool {
     matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
+}
+
+/// Whether a statement writes files or tables.
+fn is_writing(plan: &LogicalPlan) -> Result<bool, DataFusionError> {
+    plan.exists(|node| Ok(matches!(node, LogicalPlan::Copy(_) | LogicalPlan::Dml(_) | LogicalPlan::Ddl(_))))
 }
 
 /// Whether a plan, or a query inside of it, is recursive.

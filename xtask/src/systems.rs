@@ -14,6 +14,8 @@ const TARGETS: &[&str] = &[
     "aarch64-apple-darwin",
     "aarch64-unknown-linux-gnu",
 ];
+/// Windows 7 and 8, for which Rust has no compiled standard library.
+const WINDOWS_7: &str = "x86_64-win7-windows-gnu";
 /// The target with 32 bits, for which only what reads traces compiles: the kernel is captured with `aya`, which has no
 /// bindings for it.
 const BITS_32: &str = "i686-unknown-linux-gnu";
@@ -63,11 +65,26 @@ pub(crate) fn check() -> Result<()> {
         }
         shell::run(clippy.args(["--", "-D", "warnings"]))?;
     }
+    let mut check = cargo(["check", "--quiet", "--package", "openetw", "--target", WINDOWS_7]);
+    match with_own_standard_library(&mut check)? {
+        true => shell::run(&mut check)?,
+        false => eprintln!(
+            "{WINDOWS_7}: left out: there is no source of Rust's standard library (`rustup component add rust-src`)"
+        ),
+    }
     if is_there(BITS_32)? {
         let mut check = cargo(["check", "--quiet", "--package", "openetw", "--no-default-features"]);
         shell::run(check.args(["--features", "read,export,analysis", "--target", BITS_32]))?;
     }
     Ok(())
+}
+
+/// Has the standard library compiled with a build, which stable Rust only does when told that it is nightly; false if its
+/// source is not installed.
+pub(crate) fn with_own_standard_library(build: &mut Command) -> Result<bool> {
+    let sysroot = shell::output(Command::new("rustc").args(["--print", "sysroot"]))?;
+    build.args(["-Z", "build-std"]).env("RUSTC_BOOTSTRAP", "1");
+    Ok(Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library").is_dir())
 }
 
 /// Whether the target's standard library is installed; prints that the check is left out if not.

@@ -24,8 +24,17 @@ pub struct IndexOptions {
     pub disabled: bool,
     /// Directory of the index, instead of that of the trace.
     pub directory: Option<PathBuf>,
-    /// For a copy of a trace, whose time of change does not count: fetches parts of the index beside it.
-    pub of_copy: Option<FetchParts>,
+    /// For a copy of a trace, whose time of change does not count: the index beside it.
+    pub of_copy: Option<IndexOfCopy>,
+}
+
+/// The index of a copy of a trace, which is fetched in parts.
+#[derive(Debug, Clone)]
+pub struct IndexOfCopy {
+    /// Name of the original index, for messages.
+    pub shown: String,
+    /// Fetches parts of it.
+    pub parts: FetchParts,
 }
 
 /// The tables of traces, and the traces if they were read for them.
@@ -126,7 +135,7 @@ pub fn place(files: &[PathBuf], options: &IndexOptions, symbols: &SymbolOptions)
     // Reading the trace reports the error.
     let place = IndexPlace::new(files, options.directory.as_deref(), &symbols.description()).ok()?;
     Some(match &options.of_copy {
-        Some(parts) => place.of_copy(parts),
+        Some(copy) => place.of_copy(&copy.parts),
         None => place,
     })
 }
@@ -153,9 +162,12 @@ pub fn open_for_times(files: &[PathBuf], options: &IndexOptions) -> Option<Trace
     let mut notes = Vec::new();
     let found = place.open_for_times(&mut notes);
     if found.is_none() {
-        notes
-            .iter()
-            .for_each(|note| warn(note, "the whole trace is read; `etw index` makes the index again"));
+        for mut note in notes {
+            if let Some(copy) = &options.of_copy {
+                note.path = copy.shown.clone().into();
+            }
+            warn(&note, "the whole trace is read; `etw index` makes the index again");
+        }
     }
     found
 }

@@ -4,8 +4,10 @@
 //! - `object`: one object, as a file of this machine of the same size, whose missing parts are zeros; `pages` says what is
 //!   there.
 //! - `trace`: a trace that is an object, and its index.
+//! - `downloads`: the directory of the files, also of processes that were killed.
 
 mod address;
+mod downloads;
 mod list;
 mod object;
 mod pages;
@@ -16,10 +18,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 
 use anyhow::{Context, Result, bail};
-use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use address::Stores;
+use downloads::Downloads;
 
 pub(crate) use address::is_url;
 pub(crate) use trace::RemoteTrace;
@@ -32,7 +34,7 @@ pub(crate) struct Remote {
     /// Of its own, so that every thread may wait for it. Taken away when this is dropped.
     runtime: Option<Runtime>,
     stores: Stores,
-    directory: TempDir,
+    downloads: Downloads,
     /// Number of the next object's directory.
     next: AtomicU64,
     kept_bytes: AtomicU64,
@@ -54,18 +56,13 @@ impl Remote {
         max_bytes: u64,
         make_room: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Result<Remote> {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix("etw-sql-");
-        let directory = match parent {
-            Some(parent) => builder.tempdir_in(parent),
-            None => builder.tempdir(),
-        };
+        let downloads = Downloads::new(parent.unwrap_or(&std::env::temp_dir()));
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(THREADS).thread_name("fetch").enable_all().build();
         Ok(Remote {
             runtime: Some(runtime.context("cannot start threads")?),
             stores: Stores::default(),
-            directory: directory.context("cannot make a directory for downloads")?,
+            downloads: downloads.context("cannot make a directory for downloads")?,
             next: AtomicU64::new(0),
             kept_bytes: AtomicU64::new(0),
             max_bytes,
@@ -76,7 +73,7 @@ impl Remote {
     /// Makes a directory for an object.
     fn directory(&self) -> Result<PathBuf> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let directory = self.directory.path().join(number.to_string());
+        let directory = self.downloads.path().join(number.to_string());
         std::fs::create_dir(&directory).with_context(|| directory.display().to_string())?;
         Ok(directory)
     }
@@ -116,7 +113,7 @@ impl Remote {
     /// Removes all files. Whoever still reads one has it open.
     pub(crate) fn clear(&self) {
         // What cannot be removed now goes with the directory.
-        let _ = std::fs::remove_dir_all(self.directory.path());
+        let _ = std::fs::remove_dir_all(self.downloads.path());
     }
 
     /// Counts bytes of files that were removed.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use etw_analysis::IndexPlace;
-use etw_app::index::IndexOptions;
+use etw_app::index::{IndexOfCopy, IndexOptions};
 use etw_columns::FetchParts;
 use etw_consumer::{Input, InputError, InputLimits, Statistics, Trace};
 use etw_etl::EtlFile;
@@ -101,7 +101,9 @@ impl RemoteTrace {
             // Blocks of columns that are read together are neighbours.
             let wider = |place: Range<u64>| place.start..place.end.max(place.start + INDEX_BYTES);
             let fetch = move |place| index.fetch([wider(place)]).map_err(std::io::Error::other);
-            Ok(IndexOptions { disabled: false, directory: None, of_copy: Some(FetchParts::new(fetch)) })
+            let shown = self.address.of_index().shown();
+            let copy = IndexOfCopy { shown, parts: FetchParts::new(fetch) };
+            Ok(IndexOptions { disabled: false, directory: None, of_copy: Some(copy) })
         })
     }
 

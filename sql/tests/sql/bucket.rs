@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, QUERIES, TRACES, queries, rows};
 use crate::remote::index;
-use crate::{Fixture, LIMIT, machine, text, text_of, wait};
+use crate::{Fixture, LIMIT, machine, text_of, wait};
 
 /// The server, which is killed at the end of a test.
 struct Moto {
@@ -106,18 +106,5 @@ fn a_cluster_reads_from_a_bucket() {
     assert_eq!(expected.lines().count(), TRACES as usize + 1);
     assert_eq!(cluster.answer(&asked), expected);
     // Executors that are killed in the middle of a query.
-    for delay in [50, 200, 500, 900] {
-        let asked = cluster.ask(&asked).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(delay));
-        cluster.executors.remove(0).kill();
-        let output = wait(asked);
-        let error = text(&output.stderr);
-        match output.status.success() {
-            true => assert_eq!(text(&output.stdout), expected, "after {delay} ms"),
-            false => assert!(error.contains("executor") && error.lines().count() == 1, "{error}"),
-        }
-        cluster.scheduler.said("has left");
-        cluster.add();
-    }
-    assert_eq!(cluster.answer(&asked), expected);
+    cluster.check_kills(&asked, &[50, 200, 500, 900]);
 }

@@ -103,8 +103,11 @@ impl<'f> Cluster<'f> {
     }
 
     pub(crate) fn add(&mut self) {
-        let words = ["executor", "--scheduler", &self.address, "--memory", "64", "--threads", "1"];
-        let options: Vec<&str> = self.options.iter().map(String::as_str).collect();
+        let words = ["executor", "--scheduler", &self.address, "--threads", "1"];
+        let mut options: Vec<&str> = self.options.iter().map(String::as_str).collect();
+        if !options.contains(&"--memory") {
+            options.extend(["--memory", "64"]);
+        }
         let mut executor = command(self.fixture, &[&words, &options[..]].concat());
         executor.envs(self.variables.iter().cloned());
         let executor = Running::start(executor);
@@ -120,6 +123,25 @@ impl<'f> Cluster<'f> {
 
     pub(crate) fn answer(&self, words: &[&str]) -> String {
         text_of(&wait(self.ask(words).spawn().unwrap()))
+    }
+
+    /// Kills an executor at each delay (ms) after the start of a query, which gives the whole answer or an error.
+    pub(crate) fn check_kills(&mut self, words: &[&str], delays: &[u64]) {
+        let expected = self.answer(words);
+        for delay in delays {
+            let asked = self.ask(words).spawn().unwrap();
+            std::thread::sleep(Duration::from_millis(*delay));
+            self.executors.remove(0).kill();
+            let output = wait(asked);
+            let error = text(&output.stderr);
+            match output.status.success() {
+                true => assert_eq!(text(&output.stdout), expected, "after {delay} ms"),
+                false => assert!(error.contains("executor") && error.lines().count() == 1, "{error}"),
+            }
+            self.scheduler.said("has left");
+            self.add();
+        }
+        assert_eq!(self.answer(words), expected);
     }
 
     pub(crate) fn fail(&self, words: &[&str]) -> String {
@@ -240,28 +262,27 @@ fn an_executor_that_dies_gives_no_short_answer() {
     let query = "select count(*) as n, sum(length(payload)) as p, count(distinct payload) as d from events";
     let words = ["t*.etl", query, "--format", "csv"];
     let expected = text_of(&fixture.run(&words));
-    let mut outcomes = Vec::new();
-    for delay in [0, 100, 300, 600, 1000, 1500] {
-        let asked = cluster.ask(&words).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(delay));
-        cluster.executors.remove(0).kill();
-        let output = wait(asked);
-        let error = text(&output.stderr);
-        match output.status.success() {
-            true => assert_eq!(text(&output.stdout), expected, "after {delay} ms"),
-            false => assert!(error.contains("executor") && error.lines().count() == 1, "{error}"),
-        }
-        outcomes.push((delay, output.status.success(), error));
-        cluster.scheduler.said("has left");
-        cluster.add();
-    }
-    assert_eq!(cluster.answer(&words), expected, "{outcomes:?}");
+    assert_eq!(cluster.answer(&words), expected);
+    cluster.check_kills(&words, &[0, 100, 300, 600, 1000, 1500]);
     // Without executors, the query fails.
     cluster.executors.clear();
     cluster.scheduler.said("has left");
     cluster.scheduler.said("has left");
     cluster.scheduler.said("has left");
     assert!(cluster.fail(&words).contains("no executor"));
+}
+
+#[test]
+fn joins_of_more_than_executors_may_use_take_temporary_files() {
+    let fixture = Fixture::empty();
+    write_trace(&fixture.path("trace.etl"), 1_000_000);
+    // Some 15 MB on each side for each executor.
+    let query = format!(
+        "select count(*), max(one.time), max(other.time) from {KIND} one join {KIND} other on one.ProcessID = other.ProcessID"
+    );
+    let words = ["trace.etl", query.as_str(), "--format", "csv"];
+    let cluster = Cluster::start_with(&fixture, 2, &["--memory", "16"], &[]);
+    assert_eq!(cluster.answer(&words), text_of(&fixture.run(&words)));
 }
 
 #[test]

@@ -126,6 +126,7 @@ fn traces_without_an_index_are_fetched_as_a_whole() {
     assert_eq!(text_of(&output), format!("n,t\n{},{url}\n", EVENTS / 2));
     let warning = text(&output.stderr);
     assert!(warning.contains("earlier state") && warning.lines().count() == 1, "{warning}");
+    assert!(warning.contains(&format!("{url}.etwindex")), "{warning}");
     // One that is packed.
     let packed = std::process::Command::new("gzip").arg("-k").arg(fixture.path("trace.etl")).status();
     if packed.is_ok_and(|status| status.success()) {

@@ -1,11 +1,13 @@
 //! A server of objects on this machine, as simple stores are, which keeps what it was asked for.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 /// What the server does otherwise than a good one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,23 +46,37 @@ struct Shared {
 
 pub(crate) struct Server {
     pub(crate) address: String,
+    scheme: &'static str,
     shared: Arc<Mutex<Shared>>,
 }
 
 impl Server {
     /// Starts a server, which ends with the test.
     pub(crate) fn start(habit: Habit) -> Server {
+        Server::start_with(habit, None)
+    }
+
+    /// Starts a server that talks TLS if it has a configuration for that.
+    pub(crate) fn start_with(habit: Habit, tls: Option<Arc<ServerConfig>>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let shared = Arc::new(Mutex::new(Shared::default()));
-        let server = Server { address, shared: shared.clone() };
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let server = Server { address, scheme, shared: shared.clone() };
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let shared = shared.clone();
+                let (shared, tls) = (shared.clone(), tls.clone());
                 std::thread::spawn(move || {
                     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
                     // Clients may close the connection early.
-                    let _ = serve(&stream, &shared, habit);
+                    let _ = match tls {
+                        Some(tls) => serve(
+                            StreamOwned::new(ServerConnection::new(tls).unwrap(), stream),
+                            &shared,
+                            habit,
+                        ),
+                        None => serve(stream, &shared, habit),
+                    };
                 });
             }
         });
@@ -81,7 +97,7 @@ impl Server {
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
-        format!("http://{}/{path}", self.address)
+        format!("{}://{}/{path}", self.scheme, self.address)
     }
 
     /// Returns the requests since the last call.
@@ -101,21 +117,27 @@ pub(crate) fn sent_once(asked: &[Asked], path: &str) -> usize {
     ranges.iter().map(|range| range.len()).sum()
 }
 
-fn serve(stream: &TcpStream, shared: &Mutex<Shared>, habit: Habit) -> std::io::Result<()> {
-    let mut lines = BufReader::new(stream).lines();
+fn serve(stream: impl Read + Write, shared: &Mutex<Shared>, habit: Habit) -> std::io::Result<()> {
+    let mut stream = BufReader::new(stream);
     // Connections are kept.
-    while let Some(first) = lines.next().transpose()? {
-        let mut head = vec![first];
-        while let Some(line) = lines.next().transpose()?.filter(|line| !line.is_empty()) {
-            head.push(line);
+    loop {
+        let mut head = Vec::new();
+        loop {
+            let mut line = String::new();
+            if stream.read_line(&mut line)? == 0 {
+                return Ok(());
+            }
+            match line.trim_end() {
+                "" => break,
+                line => head.push(line.to_owned()),
+            }
         }
-        answer(stream, &head, shared, habit)?;
+        answer(stream.get_mut(), &head, shared, habit)?;
     }
-    Ok(())
 }
 
 fn answer(
-    mut stream: &TcpStream,
+    stream: &mut impl Write,
     head: &[String],
     shared: &Mutex<Shared>,
     habit: Habit,
@@ -136,7 +158,8 @@ fn answer(
     }
     let mut refuse = |status: &str, body: &str| {
         let len = body.len();
-        stream.write_all(format!("HTTP/1.1 {status}\r\nContent-Length: {len}\r\n\r\n{body}").as_bytes())
+        stream.write_all(format!("HTTP/1.1 {status}\r\nContent-Length: {len}\r\n\r\n{body}").as_bytes())?;
+        stream.flush()
     };
     if habit == Habit::Talkative {
         return refuse("400 Bad Request", "<Error>the-secret\nis not the key of the-id</Error>");
@@ -191,7 +214,10 @@ fn answer(
     let body = &bytes[range];
     if habit == Habit::Short {
         stream.write_all(&body[..body.len() / 2])?;
-        return stream.shutdown(std::net::Shutdown::Both);
+        stream.flush()?;
+        // The connection ends.
+        return Err(std::io::ErrorKind::BrokenPipe.into());
     }
-    stream.write_all(body)
+    stream.write_all(body)?;
+    stream.flush()
 }

@@ -1,11 +1,18 @@
-//! TLS between client, scheduler and executors, with certificates that are made here.
+//! TLS between client, scheduler and executors, and to servers of traces, with certificates that are made here.
 
 use std::process::Command;
+use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::cluster::{Cluster, Running, command};
-use crate::{EVENTS, Fixture, KIND, text, wait};
+use crate::remote::index;
+use crate::server::{Habit, Server, sent_once};
+use crate::{EVENTS, Fixture, KIND, text, text_of, time, wait};
 
 /// Writes `NAME-ca.pem`, and `NAME-cert.pem` with `NAME-key.pem` for the names.
 fn certify(fixture: &Fixture, name: &str, names: &[&str]) {
@@ -97,4 +104,36 @@ fn certificates_have_the_names_of_processes() {
         cluster.ask(&["trace.etl", "trace.etl", query, "--tls-ca", "good-ca.pem"]),
         "the executor https://localhost:",
     );
+}
+
+#[test]
+fn traces_are_read_by_https() {
+    let fixture = Fixture::new();
+    index(&fixture.path("trace.etl"));
+    certify(&fixture, "good", &["127.0.0.1"]);
+    certify(&fixture, "other", &["127.0.0.1"]);
+    let chain = CertificateDer::pem_file_iter(fixture.path("good-cert.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(fixture.path("good-key.pem")).unwrap();
+    let tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain.map(Result::unwrap).collect(), key)
+        .unwrap();
+    let server = Server::start_with(Habit::Good, Some(Arc::new(tls)));
+    for name in ["trace.etl", "trace.etl.etwindex"] {
+        server.put(name, std::fs::read(fixture.path(name)).unwrap());
+    }
+    let bytes = std::fs::metadata(fixture.path("trace.etl")).unwrap().len() as usize;
+    let query = format!("select count(*) as n from events where time < '{}'", time(EVENTS / 10));
+    let ask = |authority: &str| {
+        let mut program = fixture.program(&[&server.url("trace.etl"), &query, "--format", "csv"]);
+        program.env("SSL_CERT_FILE", fixture.path(authority));
+        program
+    };
+    let output = wait(ask("good-ca.pem").spawn().unwrap());
+    assert_eq!((text_of(&output), text(&output.stderr)), (format!("n\n{}\n", EVENTS / 10), String::new()));
+    assert!(sent_once(&server.asked(), "trace.etl") < bytes / 2);
+    // Servers whose authority is not known.
+    refused(ask("other-ca.pem"), "trace.etl: ");
 }

@@ -28,6 +28,9 @@ pub(crate) struct Options {
     /// Build the programs for Windows and pack them as a zip file (needs gcc-mingw-w64-x86-64).
     #[arg(long, conflicts_with_all = ["check", "programs"])]
     windows: bool,
+    /// The same for Windows 7 and 8 (needs Rust's component rust-src).
+    #[arg(long, requires = "windows")]
+    win7: bool,
     /// Package the programs in this directory instead of building them.
     #[arg(long)]
     programs: Option<PathBuf>,
@@ -43,7 +46,7 @@ struct Release {
 /// Writes the package and the tarball to `target/dist`, and tries the package if asked to.
 pub(crate) fn run(options: &Options) -> Result<()> {
     if options.windows {
-        return windows::run();
+        return windows::run(options.win7);
     }
     let package = match &options.programs {
         Some(directory) => make(directory)?,
@@ -66,7 +69,12 @@ pub(crate) fn smoke() -> Result<()> {
         None => {
             // Builds nothing after `cargo nextest run --workspace`.
             shell::run(&mut cargo(["test", "--workspace", "--no-run", "--quiet"]))?;
-            run(&Options { check: true, windows: false, programs: Some(target_dir().join("debug")) })
+            run(&Options {
+                check: true,
+                windows: false,
+                win7: false,
+                programs: Some(target_dir().join("debug")),
+            })
         }
     }
 }

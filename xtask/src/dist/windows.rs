@@ -11,9 +11,12 @@ use zip::{CompressionMethod, ZipWriter};
 use super::licences;
 use super::stage::{PROGRAMS, TOOLS};
 use crate::shell::{self, cargo, root, target_dir};
+use crate::systems;
 
 /// The target whose linker other systems have too.
 const TARGET: &str = "x86_64-pc-windows-gnu";
+/// The same for Windows 7 and 8.
+const OLD_TARGET: &str = "x86_64-win7-windows-gnu";
 /// That linker, as named by Debian.
 const LINKER: &str = "x86_64-w64-mingw32-gcc";
 
@@ -27,24 +30,33 @@ const FILES: [(&str, &str); 5] = [
 ];
 
 /// Builds the programs and writes the archive to `target/dist`.
-pub(super) fn run() -> Result<()> {
+pub(super) fn run(for_windows_7: bool) -> Result<()> {
     if !shell::succeeds(std::process::Command::new(LINKER).arg("--version")) {
         bail!("{LINKER} is missing: apt-get install gcc-mingw-w64-x86-64");
     }
     let packages = PROGRAMS.iter().flat_map(|(_, package)| ["--package", package]);
-    let mut build = cargo(["build", "--profile", "packaged", "--target", TARGET]);
+    let target = if for_windows_7 { OLD_TARGET } else { TARGET };
+    let mut build = cargo(["build", "--profile", "packaged", "--target", target]);
+    if for_windows_7 && !systems::with_own_standard_library(&mut build)? {
+        bail!("the source of Rust's standard library is missing: rustup component add rust-src");
+    }
+    build.env(format!("CARGO_TARGET_{}_LINKER", target.replace('-', "_").to_uppercase()), LINKER);
+    for (tool, name) in [("CC", LINKER), ("AR", "x86_64-w64-mingw32-ar")] {
+        build.env(format!("{tool}_{}", target.replace('-', "_")), name);
+    }
     shell::run(build.args(packages).arg("--bins"))?;
     let directory = target_dir().join("dist");
     let programs = PROGRAMS.map(|(program, _)| program);
-    let path = pack(&target_dir().join(TARGET).join("packaged"), &programs, &directory)?;
+    let system = if for_windows_7 { "windows7" } else { "windows" };
+    let path = pack(&target_dir().join(target).join("packaged"), &programs, system, &directory)?;
     let mib = fs::metadata(&path)?.len() as f64 / f64::from(1 << 20);
     eprintln!("{}: {mib:.1} MiB", path.display());
     Ok(())
 }
 
 /// Writes the archive with these programs to a directory, and returns its path.
-pub(crate) fn pack(from: &Path, programs: &[&str], directory: &Path) -> Result<PathBuf> {
-    let name = format!("openetw-{}-x86_64-windows", env!("CARGO_PKG_VERSION"));
+pub(crate) fn pack(from: &Path, programs: &[&str], system: &str, directory: &Path) -> Result<PathBuf> {
+    let name = format!("openetw-{}-x86_64-{system}", env!("CARGO_PKG_VERSION"));
     fs::create_dir_all(directory)?;
     let path = directory.join(format!("{name}.zip"));
     let mut archive = ZipWriter::new(File::create(&path)?);

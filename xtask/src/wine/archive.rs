@@ -18,7 +18,7 @@ const DIRECTORY: &str = "drive_c/Program Files/OpenETW";
 /// Packs the program that the other cases use, unpacks it, and records with it and with the names of the tools.
 pub(super) fn run(place: &Place) -> Result<String> {
     let host = place.host()?;
-    let archive = pack_for_windows(&place.windows, &["etw"], host.directory.path())?;
+    let archive = pack_for_windows(&place.windows, &["etw"], "windows", host.directory.path())?;
     let to = place.prefix.join(DIRECTORY);
     if to.exists() {
         fs::remove_dir_all(&to)?;

@@ -115,7 +115,11 @@ impl Place {
         Ok(SessionProperties {
             logger_name: name.to_owned(),
             guid: guid::from(&given.Wnode.Guid),
-            buffer_size: if given.BufferSize == 0 { 64 } else { given.BufferSize },
+            buffer_size: match given.BufferSize {
+                0 => 64,
+                // Programs ask for less and more than the documentation allows, and get what there is.
+                kib => kib.clamp(4, 16384),
+            },
             minimum_buffers: given.MinimumBuffers,
             maximum_buffers: given.MaximumBuffers,
             maximum_file_size: given.MaximumFileSize,

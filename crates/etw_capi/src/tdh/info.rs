@@ -103,7 +103,7 @@ pub(super) fn event_info(
                 blob.put_u16(at + 10, start_of(first.saturating_add(*members)) - start);
             }
             PropertyType::Value { in_type, out_type, map } => {
-                let (in_type, natural) = stored(*in_type, labels.pointer);
+                let (in_type, natural) = stored(*in_type, schema.decoding, labels.pointer);
                 if length == 0 && flags & 0x02 == 0 {
                     length = natural;
                 }
@@ -159,7 +159,7 @@ pub(super) fn source_of(schema: &EventSchema) -> u32 {
 }
 
 /// Returns the type as TDH has it, and its size if that is the same for all values.
-fn stored(in_type: InType, pointer: PointerSize) -> (InType, u16) {
+fn stored(in_type: InType, decoding: Decoding, pointer: PointerSize) -> (InType, u16) {
     let pointer = pointer.bytes() as u16;
     match in_type {
         InType::INT8 | InType::UINT8 | InType::ANSI_CHAR => (in_type, 1),
@@ -171,6 +171,9 @@ fn stored(in_type: InType, pointer: PointerSize) -> (InType, u16) {
         InType::GUID | InType::SYSTEMTIME => (in_type, 16),
         InType::POINTER | InType::SIZE_T => (in_type, pointer),
         InType::WMI_TIME => (InType::INT64, 8),
+        // TDH had these types for TraceLogging before manifests got theirs, and programs know them (one_collect, krabsetw).
+        InType::COUNTED_UNICODE_STRING if decoding == Decoding::TraceLogging => (InType::COUNTED_STRING, 0),
+        InType::COUNTED_ANSI_STRING if decoding == Decoding::TraceLogging => (InType::COUNTED_STRING_ANSI, 0),
         InType::WPP_HEX_DUMP => (InType::COUNTED_BINARY, 0),
         InType(0x8000..) => (InType::BINARY, 0),
         _ => (in_type, 0),

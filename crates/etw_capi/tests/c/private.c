@@ -46,7 +46,9 @@ int main(int argc, char **argv) {
   Prepare(&session, EVENT_TRACE_FILE_MODE_SEQUENTIAL | PRIVATE);
   EXPECT(ControlTraceA(0, "Own", &session.properties, EVENT_TRACE_CONTROL_QUERY), ERROR_WMI_INSTANCE_NOT_FOUND);
   strncpy(session.file, argv[1], sizeof session.file - 1);
+  session.properties.BufferSize = 1;
   EXPECT(StartTraceA(&handle, "Own", &session.properties), ERROR_SUCCESS);
+  EXPECT(session.properties.BufferSize, 4);
   EXPECT(StartTraceA(&handle, "Own", &session.properties), ERROR_ALREADY_EXISTS);
   EXPECT(EnableTraceEx2(handle, &Provider, EVENT_CONTROL_CODE_ENABLE_PROVIDER, TRACE_LEVEL_WARNING, 0, 0, 1000, NULL),
          ERROR_SUCCESS);

@@ -44,6 +44,9 @@ static PBYTE print_property(PEVENT_RECORD event, PTRACE_EVENT_INFO info, USHORT 
   int isArray = (property->Flags & (PropertyParamCount | PropertyParamFixedCount)) != 0;
   printf(" ");
   print_wide(TEI_PROPERTY_NAME(info, property));
+  if (!(property->Flags & PropertyStruct) && property->nonStructType.InType >= TDH_INTYPE_COUNTEDSTRING) {
+    printf(":%u", property->nonStructType.InType);
+  }
   printf("=%s", isArray ? "[" : "");
   for (USHORT element = 0; element < count; element++) {
     printf("%s", element ? "," : "");

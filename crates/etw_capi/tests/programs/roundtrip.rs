@@ -12,7 +12,7 @@ stopped: 4201
 pointers: 8, lost: 0
 OpenETW.Test.RoundTrip/Plain level=4 keyword=10 opcode=0 source=3:
 OpenETW.Test.RoundTrip/Numbers level=2 keyword=30 opcode=1 source=3: number=-5 small=200 hex=0x1F tagged=-1 half=1.5 bool=true boolean=false pid=77 guid={3970f9cf-2c0c-4f11-b1cc-e3a1e9958833} null=0x0
-OpenETW.Test.RoundTrip/Texts level=3 keyword=10 opcode=0 source=3: narrow=eight wide=w\\u00e4de sixteen=six none= counted=count countedWide=cou utf8=\\u00e4 bytes=0x0100000002
+OpenETW.Test.RoundTrip/Texts level=3 keyword=10 opcode=0 source=3: narrow=eight wide=w\\u00e4de sixteen=six none= counted:301=count countedWide:300=cou utf8=\\u00e4 bytes=0x0100000002
 wide=w\\u00e4de
 OpenETW.Test.RoundTrip/Arrays level=3 keyword=10 opcode=0 source=3: fixed=[1,2,3] variable.Count=2 variable=[7,8] place={ x=0.25 inner={ y.Count=1 y=[7] } } last=9
 place.x=0.25 in 8 bytes
