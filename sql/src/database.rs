@@ -140,11 +140,7 @@ impl Database {
             .with_information_schema(true)
             .with_create_default_catalog_and_schema(false)
             .with_default_catalog_and_schema(CATALOG, ALL);
-        if let MemoryLimit::Finite(bytes) = options.runtime.memory_pool.memory_limit() {
-            // What each sort keeps for merging its files. The default is too much for several sorts in little memory.
-            let kept = &mut config.options_mut().execution.sort_spill_reservation_bytes;
-            *kept = (*kept).min(bytes / (16 * options.threads));
-        }
+        limit_merges(&mut config, &options.runtime, options.threads);
         let parser = &mut config.options_mut().sql_parser;
         // Names of fields have capitals; nobody is to quote them.
         parser.enable_ident_normalization = false;
@@ -330,6 +326,14 @@ impl Database {
     pub(crate) fn damage(&self) -> Vec<(String, u64)> {
         let damaged = self.traces.sources.iter().map(|source| (source.name.clone(), source.damage()));
         damaged.filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+/// Limits what each sort keeps for merging its files. The default is too much for several sorts in little memory.
+pub(crate) fn limit_merges(config: &mut SessionConfig, runtime: &RuntimeEnv, threads: usize) {
+    if let MemoryLimit::Finite(bytes) = runtime.memory_pool.memory_limit() {
+        let kept = &mut config.options_mut().execution.sort_spill_reservation_bytes;
+        *kept = (*kept).min(bytes / (16 * threads));
     }
 }
 

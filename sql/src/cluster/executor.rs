@@ -11,6 +11,7 @@ use arrow_flight::flight_service_client::FlightServiceClient;
 use async_trait::async_trait;
 use datafusion::common::DataFusionError;
 use datafusion::execution::SessionState;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
 use datafusion_distributed::{
     ChannelResolver, DistributedExt, Worker, WorkerChannel, WorkerQueryContext, WorkerSessionBuilder,
@@ -23,9 +24,8 @@ use super::codec::Codec;
 use super::messages::{self, DAMAGE, Damage, JOIN, Joining, QUERY, TRACES, VERSION};
 use super::scheduler::print;
 use super::security::Access;
-use crate::error;
-use crate::functions;
 use crate::stacks::StackNames;
+use crate::{database, error, functions};
 
 /// Time between attempts to join the scheduler.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -54,11 +54,11 @@ pub(super) async fn run(args: &ExecutorArgs) -> Result<()> {
         scheduler: scheduler.clone(),
         codec: Arc::new(Codec { files: Arc::new(files) }),
         channels: Channels::new(access.clone()),
+        runtime: args.process.limits.runtime()?,
         threads: crate::threads(args.process.threads),
     };
-    let worker = Worker::from_session_builder(sessions)
-        .with_runtime_env(args.process.limits.runtime()?)
-        .with_version(VERSION);
+    let runtime = sessions.runtime.clone();
+    let worker = Worker::from_session_builder(sessions).with_runtime_env(runtime).with_version(VERSION);
     let server = access.server()?.add_service(worker.into_worker_server());
     print(&format!("listening on {address}"));
     tokio::select! {
@@ -72,6 +72,7 @@ struct Sessions {
     scheduler: Scheduler,
     codec: Arc<Codec>,
     channels: Channels,
+    runtime: Arc<RuntimeEnv>,
     threads: usize,
 }
 
@@ -88,6 +89,7 @@ impl WorkerSessionBuilder for Sessions {
             .with_distributed_channel_resolver(self.channels.clone());
         if let Some(config) = builder.config() {
             config.options_mut().execution.target_partitions = self.threads;
+            database::limit_merges(config, &self.runtime, self.threads);
         }
         let mut state = builder.build();
         let (scheduler, codec) = (self.scheduler.clone(), self.codec.clone());
