@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use datafusion::catalog::{SchemaProvider, TableProvider};
+use datafusion::common::utils::datafusion_strsim::normalized_levenshtein;
 use datafusion::common::{Result, exec_err};
 use etw_analysis::EventTable;
 
@@ -113,13 +114,17 @@ impl SchemaProvider for TraceTables {
     }
 }
 
+/// How like a misspelled name is, from 0 to 1.
+const LIKE: f64 = 0.7;
+
 /// Returns the names of tables that are like one that does not exist.
 pub(crate) fn similar(names: &[String], wanted: &str) -> Vec<String> {
     let wanted = wanted.to_lowercase();
     let last = wanted.rsplit('/').next().unwrap_or_default();
     let is_like = |name: &&String| {
         let name = name.to_lowercase();
-        name.contains(&wanted) || !last.is_empty() && name.ends_with(last)
+        let is_part = name.contains(&wanted) || !last.is_empty() && name.ends_with(last);
+        is_part || normalized_levenshtein(&name, &wanted) >= LIKE
     };
     names.iter().filter(is_like).take(3).cloned().collect()
 }

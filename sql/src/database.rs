@@ -263,6 +263,9 @@ impl Database {
     /// Returns the error of a statement, with names like one that is unknown.
     pub(crate) fn explained(&self, error: &DataFusionError, sql: &str) -> anyhow::Error {
         let mut explained = error::of_statement(error, sql);
+        // The names that nobody writes.
+        explained.text =
+            explained.text.replace(&format!("'{CATALOG}.{ALL}."), "'").replace(&format!("'{CATALOG}."), "'");
         let first = explained.text.lines().next().unwrap_or_default().to_owned();
         if let Some(name) = error::unknown_table(&first) {
             let names = similar(&self.near_names(), &name);

@@ -36,6 +36,17 @@ pub(crate) fn of_statement(error: &DataFusionError, sql: &str) -> StatementError
     StatementError { text }
 }
 
+/// Returns an error and its causes. Some errors already include their cause.
+pub(crate) fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
 /// Returns the line and the column that an error is about, both from 1.
 fn place(error: &DataFusionError) -> Option<(usize, usize)> {
     if let Some(span) = error.diagnostic().and_then(|diagnostic| diagnostic.span) {
@@ -81,8 +92,5 @@ pub(crate) fn unknown_table(message: &str) -> Option<String> {
     let (_, rest) = message.split_once("table '")?;
     let (name, rest) = rest.split_once('\'')?;
     let is_missing = rest.starts_with(" not found");
-    // The catalog and the schema come first.
-    let name =
-        name.strip_prefix("etw.").map_or(name, |rest| rest.split_once('.').map_or(rest, |(_, name)| name));
     is_missing.then(|| name.to_owned())
 }

@@ -1,5 +1,6 @@
 //! The traces of a command line: files, objects, directories, patterns, and names for them.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -105,16 +106,27 @@ fn expanded(word: &str) -> Result<Vec<PathBuf>> {
         }
         return Ok(found);
     }
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    if path.exists() || !name.contains(['*', '?']) {
+    let is_pattern = |part: &OsStr| part.as_encoded_bytes().iter().any(|byte| b"*?".contains(byte));
+    if path.exists() || !path.iter().any(is_pattern) {
         return Ok(vec![path.to_owned()]);
     }
-    let directory = path.parent().unwrap_or(Path::new(""));
-    let matches = |path: &PathBuf| {
-        let found = path.file_name().and_then(|name| name.to_str());
-        path.is_file() && found.is_some_and(|found| is_match(name.as_bytes(), found.as_bytes()))
-    };
-    let found: Vec<PathBuf> = listed(directory)?.into_iter().filter(matches).collect();
+    let mut found = vec![PathBuf::new()];
+    for part in path.iter() {
+        if !is_pattern(part) {
+            found.iter_mut().for_each(|path| path.push(part));
+            continue;
+        }
+        let mut matching = Vec::new();
+        for directory in found.iter().filter(|path| path.as_os_str().is_empty() || path.is_dir()) {
+            let is_match = |path: &PathBuf| {
+                let name = path.file_name().unwrap_or_default();
+                is_match(part.as_encoded_bytes(), name.as_encoded_bytes())
+            };
+            matching.extend(listed(directory)?.into_iter().filter(is_match));
+        }
+        found = matching;
+    }
+    found.retain(|path| path.is_file());
     match found.is_empty() {
         true => bail!("no file matches '{word}'"),
         false => Ok(found),
@@ -198,6 +210,31 @@ mod tests {
         assert_eq!(split(&words(&["a.etl"]), false).unwrap().1, None);
         assert!(split(&words(&["a.etl", "AS"]), false).is_err());
         assert!(expand(&[("/nowhere/*.etl".to_owned(), None)]).is_err());
+    }
+
+    #[test]
+    fn patterns_may_be_in_directories() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["one", "two", "other", "two.etl"] {
+            std::fs::create_dir(directory.path().join(name)).unwrap();
+        }
+        for name in ["one/a.etl", "two/a.etl", "two/b.etl", "other/a.etl", "three", "two/day.txt"] {
+            std::fs::write(directory.path().join(name), "").unwrap();
+        }
+        let check = |pattern: &str, expected: &[&str]| {
+            let word = directory.path().join(pattern).to_str().unwrap().to_owned();
+            let found = expand(&[(word, None)]).unwrap();
+            let names: Vec<_> = found
+                .iter()
+                .map(|input| input.path.strip_prefix(directory.path()).unwrap().to_str().unwrap())
+                .collect();
+            assert_eq!(names, expected, "{pattern}");
+        };
+        check("t*/*.etl", &["two/a.etl", "two/b.etl"]);
+        check("*/a.etl", &["one/a.etl", "other/a.etl", "two/a.etl"]);
+        check("two/*.etl", &["two/a.etl", "two/b.etl"]);
+        check("???/b.?tl", &["two/b.etl"]);
+        assert!(expand(&[(directory.path().join("x*/a.etl").to_str().unwrap().to_owned(), None)]).is_err());
     }
 
     #[test]

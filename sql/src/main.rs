@@ -51,7 +51,7 @@ use cluster::{Client, Credentials, TraceArgs};
 use database::{Database, Limits};
 use engine::Engine;
 use inputs::Words;
-use output::{Answer, Format};
+use output::{Answer, Format, Output};
 
 const EXAMPLES: &str = "Examples:
   etw sql trace.etl 'select provider, count(*) from events group by provider order by 2 desc'
@@ -64,7 +64,7 @@ const EXAMPLES: &str = "Examples:
 
 /// Ask questions about traces in SQL. Without a query, starts a shell, or reads statements from standard input.
 ///
-/// Tables are `events`, one for each kind of events (`\"Provider/Event\"`), those that `etw tables` lists (its `events` is
+/// Tables are `events`, one for each kind of events (`"Provider/Event"`), those that `etw tables` lists (its `events` is
 /// `generic_events` here), and `damage`.
 #[derive(Debug, Parser)]
 #[command(name = "etw sql", bin_name = "etw sql", version, after_help = EXAMPLES)]
@@ -118,7 +118,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let text = format!("{error:#}");
+            let text = error::with_causes(&error);
             // Programs read one line.
             let text = if is_binary { text.lines().next().unwrap_or_default() } else { &text };
             // A closed standard error is ignored.
@@ -134,8 +134,11 @@ fn run(args: &Args) -> Result<()> {
         return Err(UsageError("no trace; name one before the query".to_owned()).into());
     }
     let path = args.output.as_deref();
-    let of_name = path.and_then(|path| Format::of_name(path.to_str()?));
-    let format = args.format.or(of_name).unwrap_or(Format::Table);
+    let format = match (args.format, path) {
+        (Some(format), _) => format,
+        (None, Some(path)) => Format::of_path(path)?.unwrap_or(Format::Table),
+        (None, None) => Format::Table,
+    };
     if format.is_binary() && files::is_terminal(path) {
         return Err(UsageError("this format is no text; name a file with -o".to_owned()).into());
     }
@@ -171,9 +174,9 @@ fn answer(
             text
         }
     };
-    let mut out = files::open(args.output.as_deref())?;
-    runtime.block_on(run_script(&engine, &sql, format, &mut *out))?;
-    out.flush()?;
+    let mut out = Output::open(args.output.as_deref())?;
+    runtime.block_on(run_script(&engine, &sql, format, &mut out))?;
+    out.finish()?;
     report_damage(&engine);
     Ok(())
 }
@@ -250,6 +253,7 @@ fn on_large_stack(work: impl FnOnce() -> Result<()> + Send) -> Result<()> {
 ///
 /// Fails with the first statement that fails, or if the output cannot be written.
 async fn run_script(engine: &Engine, sql: &str, format: Format, out: &mut (dyn Write + Send)) -> Result<()> {
+    let mut answers = 0;
     for (number, statement) in database::parsed(sql)?.into_iter().enumerate() {
         let (schema, mut rows) = engine.answer(statement, number, sql).await?;
         // Statements such as SET have no answer.
@@ -258,6 +262,11 @@ async fn run_script(engine: &Engine, sql: &str, format: Format, out: &mut (dyn W
                 batch?;
             }
             continue;
+        }
+        answers += 1;
+        if answers > 1 && format.is_binary() {
+            let text = "a file of this format has one answer; write those of other statements to other files";
+            return Err(UsageError(text.to_owned()).into());
         }
         let mut answer = Answer::new(format, &schema, &mut *out)?;
         while let Some(batch) = rows.next().await {

@@ -1,8 +1,10 @@
 //! Answers as text for people, and in formats for programs.
 
-use std::io::Write;
+use std::fs::Metadata;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::arrow::compute::cast;
@@ -11,9 +13,11 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::writer::StreamWriter;
 use datafusion::arrow::json::writer::{JsonArray, Writer, WriterBuilder};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use etw_app::{UsageError, output as files};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
+use tempfile::NamedTempFile;
 
 /// Rows that decide about the widths of columns; wider cells in later ones move the rest of their line.
 const MEASURED_ROWS: usize = 1000;
@@ -43,18 +47,99 @@ impl Format {
         matches!(self, Format::Parquet | Format::Arrow)
     }
 
-    /// Returns the format that a file's name says.
-    pub(crate) fn of_name(name: &str) -> Option<Format> {
-        let (_, extension) = name.rsplit_once('.')?;
-        Some(match extension.to_ascii_lowercase().as_str() {
-            "json" => Format::Json,
-            "csv" => Format::Csv,
-            "parquet" => Format::Parquet,
-            "arrow" | "arrows" => Format::Arrow,
-            "md" => Format::Markdown,
-            "txt" => Format::Table,
-            _ => return None,
-        })
+    /// Returns the format that a file's name says; `None` if it has no extension.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the extension is unknown.
+    pub(crate) fn of_path(path: &Path) -> Result<Option<Format>> {
+        let Some(extension) = path.extension() else { return Ok(None) };
+        Ok(Some(match extension.to_ascii_lowercase().to_str() {
+            Some("json") => Format::Json,
+            Some("csv") => Format::Csv,
+            Some("parquet") => Format::Parquet,
+            Some("arrow" | "arrows") => Format::Arrow,
+            Some("md") => Format::Markdown,
+            Some("txt") => Format::Table,
+            _ => {
+                let text = format!(
+                    "{}: unknown extension; use --format table|json|csv|parquet|arrow|markdown",
+                    path.display()
+                );
+                return Err(UsageError(text).into());
+            }
+        }))
+    }
+}
+
+/// Where answers are written: standard output, or a file, which takes the place of an earlier one when it is complete.
+pub(crate) enum Output {
+    Direct(Box<dyn Write + Send>),
+    File(BufWriter<NamedTempFile>, PathBuf),
+}
+
+impl Output {
+    /// Opens standard output if there is no path, or it is `-`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file is a trace, or cannot be written.
+    pub(crate) fn open(path: Option<&Path>) -> Result<Output> {
+        let found = path.and_then(|path| std::fs::metadata(path).ok());
+        match path {
+            // Pipes and devices are written as they are.
+            Some(path) if path != Path::new("-") && found.as_ref().is_none_or(Metadata::is_file) => {
+                files::check_no_trace(path)?;
+                // What a link leads to is replaced, not the link.
+                let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+                let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+                let mut builder = tempfile::Builder::new();
+                builder.prefix(".etw-sql-");
+                if let Some(found) = found {
+                    builder.permissions(found.permissions());
+                } else {
+                    #[cfg(unix)]
+                    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+                }
+                let file = builder.tempfile_in(directory.unwrap_or(Path::new(".")));
+                let file = file.with_context(|| format!("{}: cannot be written", path.display()))?;
+                Ok(Output::File(BufWriter::new(file), path))
+            }
+            path => Ok(Output::Direct(files::open(path)?)),
+        }
+    }
+
+    /// Completes the output.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be written.
+    pub(crate) fn finish(self) -> Result<()> {
+        match self {
+            Output::Direct(mut out) => Ok(out.flush()?),
+            Output::File(out, path) => {
+                let failed = || format!("{}: cannot be written", path.display());
+                let file = out.into_inner().map_err(|error| error.into_error()).with_context(failed)?;
+                file.persist(&path).map_err(|error| error.error).with_context(failed)?;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self {
+            Output::Direct(out) => out.write(bytes),
+            Output::File(out, _) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self {
+            Output::Direct(out) => out.flush(),
+            Output::File(out, _) => out.flush(),
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! Output to standard output or a file, and detection of a closed pipe.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use openetw::etl::EtlFile;
 
 /// Opens a file for writing, or standard output if `path` is `None` or `-`.
 ///
@@ -22,14 +23,54 @@ pub fn open(path: Option<&Path>) -> Result<Box<dyn Write + Send>> {
     }
 }
 
-/// Creates a file, or truncates an existing one.
+/// Creates a file, or truncates an existing one that is not a trace.
 ///
 /// # Errors
 ///
-/// Fails if the file cannot be created; the error names it.
+/// Fails if the file cannot be created, or if it is a trace; the error names it.
 pub fn create(path: &Path) -> Result<File> {
+    check_no_trace(path)?;
     File::create(path)
         .with_context(|| format!("{}: cannot be written; check the directory and its rights", path.display()))
+}
+
+/// Extensions of traces.
+const TRACES: [&str; 3] = ["etl", "nettrace", "netperf"];
+/// Extensions that may follow these.
+const PACKED: [&str; 3] = ["zst", "gz", "zip"];
+/// What is read of a file to see whether it is a trace.
+const HEAD_BYTES: u64 = 1 << 20;
+
+/// Checks that a file is not a trace, so that no report of a trace replaces it. Its name or its content tells.
+///
+/// # Errors
+///
+/// Fails if it is a trace.
+pub fn check_no_trace(path: &Path) -> Result<()> {
+    // What does not exist, or is no file, or cannot be read, is reported when it is written.
+    let Ok(file) = std::fs::metadata(path).and_then(|found| match found.is_file() && found.len() > 0 {
+        true => File::open(path),
+        false => Err(io::ErrorKind::NotFound.into()),
+    }) else {
+        return Ok(());
+    };
+    let mut head = Vec::new();
+    let is_read = file.take(HEAD_BYTES).read_to_end(&mut head).is_ok();
+    if is_trace_name(path) || is_read && (EtlFile::open(&head).is_ok() || head.starts_with(b"Nettrace")) {
+        bail!("{}: is a trace, which is not overwritten; name another output file", path.display());
+    }
+    Ok(())
+}
+
+/// Whether a file's name says that it is a trace.
+fn is_trace_name(path: &Path) -> bool {
+    let is_one_of = |path: &Path, list: &[&str]| {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        extension.is_some_and(|extension| list.iter().any(|known| extension.eq_ignore_ascii_case(known)))
+    };
+    let is_packed = is_one_of(path, &PACKED);
+    is_one_of(path, &TRACES)
+        || is_packed && path.file_stem().is_some_and(|stem| is_one_of(stem.as_ref(), &TRACES))
 }
 
 /// Output whose errors name the file or stream.

@@ -564,8 +564,11 @@ SECTION("tp_btf/block_rq_complete") int disk_complete(u64 *context)
 {
 	struct request *request = (void *)context[0];
 	u64 key = (u64)request;
-	struct disk *record = reserve(sizeof(*record), DISK_COMPLETE, request->cmd_flags);
 	struct issue *issue = map_lookup(&issued, &key);
+	/* The end of a request that asked for a flush, which was a request of its own, and maybe had data, which is complete. */
+	if (!issue && !(u32)context[2] && (request->cmd_flags & OPERATION) <= DISK_WRITE)
+		return 0;
+	struct disk *record = reserve(sizeof(*record), DISK_COMPLETE, request->cmd_flags);
 	if (record) {
 		fill_disk(record, request);
 		record->bytes = context[2];

@@ -1,10 +1,11 @@
 //! Input checks, symbol files of programs, output files, and the directory of the tools' own files.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use etw_app::pipes;
 use etw_app::status::{Failed, code};
+use etw_app::{output, pipes};
 
 /// Fails if a trace does not exist or cannot be accessed.
 pub(crate) fn check_inputs(files: &[PathBuf]) -> Result<()> {
@@ -32,9 +33,9 @@ pub(crate) fn symbols_of(image: &Path, directories: &[PathBuf]) -> Result<PathBu
     })
 }
 
-/// Writes a file; errors name it.
+/// Writes a file that is not a trace; errors name it.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    std::fs::write(path, bytes).with_context(|| format!("{}: cannot be written", path.display()))
+    output::create(path)?.write_all(bytes).with_context(|| format!("{}: cannot be written", path.display()))
 }
 
 /// Returns the directory of the tools' saved data: `openetw` in the user's application data.

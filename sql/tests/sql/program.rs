@@ -178,7 +178,7 @@ fn errors_show_their_place() {
     let text = fixture.fail(&["trace.etl", "select * from \"ProcessStart\""], 1);
     assert!(text.contains("not found"), "{text}");
     let text = fixture.fail(&["trace.etl", "select * from evnts"], 1);
-    assert!(text.contains("'etw.traces.evnts' not found"), "{text}");
+    assert!(text.contains("'evnts' not found"), "{text}");
     check("select stack_text()", &fixture.fail(&["trace.etl", "select stack_text()"], 1));
     let text = fixture.fail(&["trace.etl", "select x from events", "--format", "arrow"], 1);
     assert_eq!(text.lines().count(), 1, "{text}");
@@ -258,4 +258,65 @@ fn joins_of_more_than_fits_into_memory_use_temporary_files() {
     let answer = ask("16");
     assert!(answer.contains("1000000,"), "{answer}");
     assert_eq!(answer, ask("1024"));
+}
+
+#[test]
+fn outputs_are_complete_or_left_alone() {
+    let fixture = Fixture::new();
+    let trace = std::fs::read(fixture.path("trace.etl")).unwrap();
+    let count = "select count(*) as n from events";
+    // A trace is no output, whatever its name is.
+    std::fs::copy(fixture.path("trace.etl"), fixture.path("named.csv")).unwrap();
+    for words in [
+        ["trace.etl", count, "-o", "trace.etl", "--format", "csv"],
+        ["trace.etl", count, "-o", "./trace.etl", "--format", "table"],
+        ["trace.etl", count, "-o", "named.csv", "--format", "csv"],
+    ] {
+        assert!(fixture.fail(&words, 1).contains("is a trace"));
+    }
+    for name in ["trace.etl", "named.csv"] {
+        assert!(std::fs::read(fixture.path(name)).unwrap() == trace, "{name}");
+    }
+    // What was there stays until there is something else.
+    std::fs::write(fixture.path("kept.csv"), "a\n1\n").unwrap();
+    fixture.fail(&["trace.etl", "select nope from events", "-o", "kept.csv"], 1);
+    fixture.fail(&["trace.etl", "select 1 as a; select nope from events", "-o", "kept.csv"], 1);
+    assert_eq!(std::fs::read_to_string(fixture.path("kept.csv")).unwrap(), "a\n1\n");
+    text_of(&fixture.run(&["trace.etl", count, "-o", "kept.csv"]));
+    let answer = std::fs::read_to_string(fixture.path("kept.csv")).unwrap();
+    assert!(answer.starts_with("n\n") && answer.len() > 4, "{answer}");
+    // One answer in a file that can have one.
+    for name in ["two.parquet", "two.arrow"] {
+        let error = fixture.fail(&["trace.etl", "select 1 as a; select 2 as b", "-o", name], 2);
+        assert!(error.contains("one answer"), "{error}");
+        assert!(!fixture.path(name).exists());
+        text_of(&fixture.run(&[
+            "trace.etl",
+            "set datafusion.execution.batch_size = 100; select 2 as b",
+            "-o",
+            name,
+        ]));
+        assert!(fixture.path(name).exists());
+    }
+    assert!(fixture.fail(&["trace.etl", count, "-o", "a.weird"], 2).contains("unknown extension"));
+    // A device is written as it is, and no temporary file is left.
+    text_of(&fixture.run(&["trace.etl", count, "-o", "/dev/null"]));
+    let left = std::fs::read_dir(fixture.directory.path()).unwrap();
+    let names: Vec<_> = left.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(names.iter().all(|name| !name.starts_with('.')), "{names:?}");
+}
+
+#[test]
+fn misspelled_tables_have_suggestions() {
+    let fixture = Fixture::new();
+    for (table, wanted) in [
+        ("slowio", "did you mean \"slow_io\"?"),
+        ("proceses", "did you mean \"processes\""),
+        ("\"Microsoft-Windows-Kernel-Process/ProcessStrat\"", "ProcessStart\"?"),
+    ] {
+        let error = fixture.fail(&["trace.etl", &format!("select 1 from {table}")], 1);
+        assert!(error.contains(wanted), "{error}");
+    }
+    let error = fixture.fail(&["none.etl", "select 1"], 1);
+    assert_eq!(error.matches("os error 2").count(), 1, "{error}");
 }

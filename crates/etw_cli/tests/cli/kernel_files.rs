@@ -58,6 +58,22 @@ fn requests_of_disks_name_the_file_that_they_are_for() {
     assert_eq!(named("FileIo/FileRundown", &held).len(), 1);
 }
 
+#[test]
+fn writes_have_bytes_and_flushes_are_flushes() {
+    let (etw, dir) = (Etw::new(), on_disk());
+    let of = format!("of={}", dir.path().join("synced").display());
+    let program = ["dd", "if=/dev/zero", &of, "bs=64k", "count=8", "oflag=sync", "status=none"];
+    if record(&etw, "DISK_IO+DISK_IO_INIT", &program).is_none() {
+        return;
+    }
+    let events = events(&etw);
+    let size = |event: &Value| event["EventData"]["TransferSize"].as_u64().unwrap();
+    let written: u64 = of_kind(&events, "DiskIo/Write").map(size).sum();
+    assert!(written >= 8 << 16, "{written}");
+    // The end of a request that asked for a flush is no write.
+    assert_eq!(of_kind(&events, "DiskIo/Write").filter(|event| size(event) == 0).count(), 0);
+}
+
 /// The program of `examples/file_acts.rs`, which is built with the tests.
 fn acts() -> String {
     crate::record::program().replace("numbered_events", "file_acts")

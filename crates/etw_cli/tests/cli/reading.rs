@@ -241,3 +241,55 @@ fn standard_input_and_pipes_are_read_by_every_command() {
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(errors.contains("a trace from a pipe takes as much disk space as it has bytes"), "{errors}");
 }
+
+#[test]
+fn no_output_replaces_a_trace() {
+    let etw = Etw::new();
+    let trace = etw.path("a.etl");
+    write_trace(&trace, 400, 0);
+    let bytes = std::fs::read(&trace).unwrap();
+    // Whatever its name is, and through a link.
+    let renamed = etw.path("a.out");
+    std::fs::copy(&trace, &renamed).unwrap();
+    let link = etw.path("link.txt");
+    std::os::unix::fs::symlink(&trace, &link).unwrap();
+    for output in [&trace, &renamed, &link] {
+        for words in [
+            &["dump", &trace, "-o", output][..],
+            &["dump", &trace, "--format", "csv", "-o", output],
+            &["report", &trace, "-o", output],
+            &[
+                "report",
+                &trace,
+                "--table",
+                "processes",
+                "--columns",
+                "process",
+                "--format",
+                "csv",
+                "-o",
+                output,
+            ],
+            &["compare", &trace, &trace, "-o", output],
+            &["export", &trace, "--format", "perfetto", "-o", output],
+            &["export", &trace, "--format", "speedscope", "-o", output],
+            &["export", &trace, "--format", "ndjson", "-o", output],
+            &["export", &trace, "--format", "pcapng", "-o", output],
+            &["export", &trace, "--format", "parquet", "--table", "processes", "-o", output],
+            &["tracerpt", &trace, "-y", "-of", "CSV", "-o", output],
+            &["tracerpt", &trace, "-y", "-summary", output],
+            &["xperf", "-i", &trace, "-o", output, "-a", "process"],
+        ] {
+            let run = etw.run(words);
+            let error = String::from_utf8_lossy(&run.stderr);
+            assert!(!run.status.success(), "{words:?}");
+            assert!(
+                error.lines().count() == 1 && error.contains("name another output file"),
+                "{words:?}: {error}"
+            );
+            for file in [&trace, &renamed] {
+                assert!(std::fs::read(file).unwrap() == bytes, "{words:?}");
+            }
+        }
+    }
+}

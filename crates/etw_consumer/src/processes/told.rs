@@ -65,12 +65,41 @@ pub(super) fn read<T>(
     let properties = schema.locate(record, located);
     let id = ["ProcessId", "ProcessID"].iter().find_map(|name| properties.try_get::<u32>(name))?;
     let image = ["ImageFileName", "ImageName"].iter().find_map(|name| properties.try_get::<String>(name))?;
-    let name = image.rsplit(['\\', '/']).next().filter(|name| !name.is_empty())?;
+    let name = Some(image_name(&image)).filter(|name| !name.is_empty())?;
     Some(with(id, name))
+}
+
+/// Returns the file name of an image: what follows the path. Names of Linux' kernel threads have slashes and no path
+/// (`kworker/1:2H-kblockd`).
+fn image_name(image: &str) -> &str {
+    match image.starts_with(['/', '.']) || image.contains('\\') {
+        true => image.rsplit(['\\', '/']).next().unwrap_or_default(),
+        false => image,
+    }
 }
 
 /// Whether two names may be of one process: classic events cut image names at 15 characters.
 pub(super) fn same_process(one: &str, other: &str) -> bool {
     let length = one.len().min(other.len());
     one == other || (length >= 14 && one.as_bytes().get(..length) == other.as_bytes().get(..length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_images_are_without_path() {
+        for (image, name) in [
+            (r"\Device\HarddiskVolume2\Windows\System32\svchost.exe", "svchost.exe"),
+            (r"C:\a/b.exe", "b.exe"),
+            ("notepad.exe", "notepad.exe"),
+            ("/usr/bin/dd", "dd"),
+            ("./shop", "shop"),
+            ("kworker/1:2H-kblockd", "kworker/1:2H-kblockd"),
+            ("/usr/bin/", ""),
+        ] {
+            assert_eq!(image_name(image), name);
+        }
+    }
 }

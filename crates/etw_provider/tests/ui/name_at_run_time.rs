@@ -4,6 +4,10 @@ use etw_provider::{event, provider};
 
 provider!(static APP: "MyCompany.MyApp");
 
+fn name() -> &'static str {
+    "Started"
+}
+
 fn main() {
-    let _ = event!(APP, std::env::args().next().unwrap().as_str());
+    let _ = event!(APP, name());
 }

@@ -60,12 +60,13 @@ pub(super) fn run(args: &ExportArgs, format: ColumnFormat) -> Result<()> {
         let table = index.table(name).context("the table is missing")?;
         let path = if is_file { args.output.clone() } else { args.output.join(file_name(name, format)) };
         let file = match is_file {
-            true => File::create(&path),
-            false => {
-                path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| File::create_new(&path))
-            }
+            true => output::create(&path)?,
+            false => path
+                .parent()
+                .map_or(Ok(()), std::fs::create_dir_all)
+                .and_then(|()| File::create_new(&path))
+                .with_context(|| failed(&path))?,
         };
-        let file = file.with_context(|| failed(&path))?;
         let file = BufWriter::new(file);
         let of_events = of_events.iter().find(|of_events| of_events.schema().name == **name);
         match of_events.map(|of_events| (of_events, nested(of_events))) {
