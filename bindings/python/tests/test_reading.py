@@ -168,7 +168,9 @@ def test_iteration_ends_early_and_in_threads(net):
 def test_ctrl_c_interrupts_native_work(net):
     """The files are read as one trace many times, so that it takes long."""
     code = (
-        "import openetw, sys\n"
+        "import openetw, signal, sys\n"
+        # Ignored, and inherited so, if the tests run in the background.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "trace = openetw.open(*[sys.argv[1]] * 60)\n"
         "print('ready', flush=True)\n"
         "try:\n"
