@@ -5,14 +5,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use etw_app::UsageError;
+use etw_app::input::is_trace_name;
 
 use crate::opened::Files;
 use crate::remote::is_url;
-
-/// Extensions of traces in directories.
-const EXTENSIONS: [&str; 3] = ["etl", "nettrace", "netperf"];
-/// Extensions that may follow these; archives need no other.
-const PACKED: [&str; 2] = ["zst", "gz"];
 
 /// What names of traces in directories end with, as messages have it.
 const NAMES: &str = ".etl, .nettrace, .netperf, .zst, .gz, .zip";
@@ -86,7 +82,7 @@ fn objects(word: &str, files: &Files) -> Result<Vec<PathBuf>> {
     }
     let is_wanted = |found: &str| match is_pattern {
         true => is_match(name.as_bytes(), found.as_bytes()),
-        false => is_name_of_trace(found),
+        false => is_trace_name(found),
     };
     let found = files.remote()?.list(word, is_wanted)?;
     match found.is_empty() {
@@ -141,15 +137,7 @@ fn listed(directory: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn is_trace(path: &Path) -> bool {
-    path.is_file() && path.file_name().and_then(|name| name.to_str()).is_some_and(is_name_of_trace)
-}
-
-/// Whether a file or an object is a trace, by its name.
-fn is_name_of_trace(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let (rest, last) = name.rsplit_once('.').unwrap_or_default();
-    let inner = rest.rsplit_once('.').map_or("", |(_, inner)| inner);
-    EXTENSIONS.contains(&last) || last == "zip" || PACKED.contains(&last) && EXTENSIONS.contains(&inner)
+    path.is_file() && path.file_name().and_then(|name| name.to_str()).is_some_and(is_trace_name)
 }
 
 /// Whether a name matches a pattern, in which `*` stands for any bytes and `?` for one.

@@ -180,12 +180,15 @@ def test_ctrl_c_interrupts_native_work(net):
         "    print('interrupted')\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(net)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    start = time.monotonic()
-    assert process.communicate(timeout=60)[0] == "interrupted\n"
-    assert time.monotonic() - start < 20
+    try:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        start = time.monotonic()
+        assert process.communicate(timeout=60)[0] == "interrupted\n"
+        assert time.monotonic() - start < 20
+    finally:
+        process.kill()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

@@ -21,6 +21,18 @@ use crate::{UsageError, interrupt, machine, output, pipes};
 
 /// Damaged places listed on standard error; further ones are only counted.
 const MAX_WARNINGS: usize = 10;
+/// Extensions of traces.
+const EXTENSIONS: [&str; 3] = ["etl", "nettrace", "netperf"];
+/// Extensions that may follow these; archives need no other.
+const PACKED: [&str; 2] = ["zst", "gz"];
+
+/// Returns whether a file or an object is a trace, by its name.
+pub fn is_trace_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let (rest, last) = name.rsplit_once('.').unwrap_or_default();
+    let inner = rest.rsplit_once('.').map_or("", |(_, inner)| inner);
+    EXTENSIONS.contains(&last) || last == "zip" || PACKED.contains(&last) && EXTENSIONS.contains(&inner)
+}
 
 /// The event filters of a command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

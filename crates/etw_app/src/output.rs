@@ -8,6 +8,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use openetw::etl::EtlFile;
 
+use crate::input::is_trace_name;
+
 /// Opens a file for writing, or standard output if `path` is `None` or `-`.
 ///
 /// # Errors
@@ -34,10 +36,6 @@ pub fn create(path: &Path) -> Result<File> {
         .with_context(|| format!("{}: cannot be written; check the directory and its rights", path.display()))
 }
 
-/// Extensions of traces.
-const TRACES: [&str; 3] = ["etl", "nettrace", "netperf"];
-/// Extensions that may follow these.
-const PACKED: [&str; 3] = ["zst", "gz", "zip"];
 /// What is read of a file to see whether it is a trace.
 const HEAD_BYTES: u64 = 1 << 20;
 
@@ -56,21 +54,11 @@ pub fn check_no_trace(path: &Path) -> Result<()> {
     };
     let mut head = Vec::new();
     let is_read = file.take(HEAD_BYTES).read_to_end(&mut head).is_ok();
-    if is_trace_name(path) || is_read && (EtlFile::open(&head).is_ok() || head.starts_with(b"Nettrace")) {
+    let is_named = path.file_name().and_then(|name| name.to_str()).is_some_and(is_trace_name);
+    if is_named || is_read && (EtlFile::open(&head).is_ok() || head.starts_with(b"Nettrace")) {
         bail!("{}: is a trace, which is not overwritten; name another output file", path.display());
     }
     Ok(())
-}
-
-/// Whether a file's name says that it is a trace.
-fn is_trace_name(path: &Path) -> bool {
-    let is_one_of = |path: &Path, list: &[&str]| {
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        extension.is_some_and(|extension| list.iter().any(|known| extension.eq_ignore_ascii_case(known)))
-    };
-    let is_packed = is_one_of(path, &PACKED);
-    is_one_of(path, &TRACES)
-        || is_packed && path.file_stem().is_some_and(|stem| is_one_of(stem.as_ref(), &TRACES))
 }
 
 /// Output whose errors name the file or stream.
