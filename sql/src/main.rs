@@ -175,7 +175,9 @@ fn answer(
         }
     };
     let mut out = Output::open(args.output.as_deref())?;
-    runtime.block_on(run_script(&engine, &sql, format, &mut out))?;
+    // Streams follow each other in a pipe, but who opens a file reads the first one.
+    let has_one = format == Format::Parquet || format == Format::Arrow && matches!(out, Output::File(..));
+    runtime.block_on(run_script(&engine, &sql, format, has_one, &mut out))?;
     out.finish()?;
     report_damage(&engine);
     Ok(())
@@ -247,12 +249,18 @@ fn on_large_stack(work: impl FnOnce() -> Result<()> + Send) -> Result<()> {
     })
 }
 
-/// Runs statements one after the other, and writes their answers.
+/// Runs statements one after the other, and writes their answers; `has_one` if the output can have only one.
 ///
 /// # Errors
 ///
 /// Fails with the first statement that fails, or if the output cannot be written.
-async fn run_script(engine: &Engine, sql: &str, format: Format, out: &mut (dyn Write + Send)) -> Result<()> {
+async fn run_script(
+    engine: &Engine,
+    sql: &str,
+    format: Format,
+    has_one: bool,
+    out: &mut (dyn Write + Send),
+) -> Result<()> {
     let mut answers = 0;
     for (number, statement) in database::parsed(sql)?.into_iter().enumerate() {
         let (schema, mut rows) = engine.answer(statement, number, sql).await?;
@@ -264,7 +272,7 @@ async fn run_script(engine: &Engine, sql: &str, format: Format, out: &mut (dyn W
             continue;
         }
         answers += 1;
-        if answers > 1 && format.is_binary() {
+        if answers > 1 && has_one {
             let text = "a file of this format has one answer; write those of other statements to other files";
             return Err(UsageError(text.to_owned()).into());
         }

@@ -71,7 +71,7 @@ pub(crate) fn run(engine: &Engine, runtime: &Runtime) -> Result<()> {
                         let mut out = std::io::stdout();
                         runtime.block_on(async {
                             tokio::select! {
-                                done = crate::run_script(engine, line, format, &mut out) => done,
+                                done = crate::run_script(engine, line, format, false, &mut out) => done,
                                 _ = tokio::signal::ctrl_c() => Err(anyhow!("interrupted")),
                             }
                         })

@@ -6,6 +6,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 case "${1:-}" in
 "") output=$here/capture.bpf.o ;;
+-*) sed -n '2,4s/^# //p' "$0" && exit 0 ;;
 /*) output=$1 ;;
 *) output=$PWD/$1 ;;
 esac

@@ -54,5 +54,8 @@ fn write_code(target: &Path, code: &str, left_out: &[manifest::LeftOut], what: &
     for manifest::LeftOut { provider, id, version, reason } in left_out {
         output::warn(&format_args!("{provider}: no {what} for event {id} version {version}: {reason}"));
     }
-    std::fs::write(target, code).with_context(|| format!("cannot write '{}'", target.display()))
+    let directory = target.parent().map_or(Ok(()), std::fs::create_dir_all);
+    directory
+        .and_then(|()| std::fs::write(target, code))
+        .with_context(|| format!("cannot write '{}'", target.display()))
 }

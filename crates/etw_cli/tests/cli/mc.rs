@@ -150,7 +150,6 @@ fn the_options_of_windows_mc_name_the_header_and_its_macros() {
         let text = std::fs::read_to_string(etw.path(file)).unwrap();
         (text, String::from_utf8(output.stderr).unwrap())
     };
-    std::fs::create_dir(etw.path("include")).unwrap();
     let (text, warnings) = header(&["mc", "-um", MANIFEST], "readings.h");
     assert_eq!(warnings, "");
     for line in [
