@@ -36,17 +36,6 @@ pub(crate) fn of_statement(error: &DataFusionError, sql: &str) -> StatementError
     StatementError { text }
 }
 
-/// Returns an error and its causes. Some errors already include their cause.
-pub(crate) fn with_causes(error: &anyhow::Error) -> String {
-    let mut text = error.to_string();
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
-}
-
 /// Returns the line and the column that an error is about, both from 1.
 fn place(error: &DataFusionError) -> Option<(usize, usize)> {
     if let Some(span) = error.diagnostic().and_then(|diagnostic| diagnostic.span) {

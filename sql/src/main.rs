@@ -118,7 +118,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let text = error::with_causes(&error);
+            let text = files::with_causes(&error);
             // Programs read one line.
             let text = if is_binary { text.lines().next().unwrap_or_default() } else { &text };
             // A closed standard error is ignored.
@@ -249,7 +249,7 @@ fn on_large_stack(work: impl FnOnce() -> Result<()> + Send) -> Result<()> {
     })
 }
 
-/// Runs statements one after the other, and writes their answers; `has_one` if the output can have only one.
+/// Runs statements in order and writes their answers. With `has_one`, the output can hold only one answer.
 ///
 /// # Errors
 ///

@@ -75,7 +75,7 @@ impl Files {
             let added = self.add(path, here.clone(), identity, Some(remote));
             // The file here is nobody's business.
             return added.map_err(|error| {
-                anyhow!("{}", crate::error::with_causes(&error).replace(&*here.to_string_lossy(), &shown))
+                anyhow!("{}", etw_app::output::with_causes(&error).replace(&*here.to_string_lossy(), &shown))
             });
         }
         let identity = Identity::of(&path);

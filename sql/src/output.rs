@@ -72,7 +72,7 @@ impl Format {
     }
 }
 
-/// Where answers are written: standard output, or a file, which takes the place of an earlier one when it is complete.
+/// The destination of answers: standard output, or a file that replaces an earlier one once it is complete.
 pub(crate) enum Output {
     Direct(Box<dyn Write + Send>),
     File(BufWriter<NamedTempFile>, PathBuf),

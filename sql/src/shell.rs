@@ -78,7 +78,7 @@ pub(crate) fn run(engine: &Engine, runtime: &Runtime) -> Result<()> {
                     }
                 };
                 if let Err(error) = done {
-                    eprintln!("{}", crate::error::with_causes(&error));
+                    eprintln!("{}", etw_app::output::with_causes(&error));
                 }
             }
             Err(ReadlineError::Interrupted) => {}

@@ -435,7 +435,7 @@ pub(crate) fn prepare<'s>(
 
 /// Returns a value that is made once.
 pub(crate) fn once<T>(cell: &Once<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
-    cell.get_or_init(|| make().map_err(|error| crate::error::with_causes(&error)))
+    cell.get_or_init(|| make().map_err(|error| etw_app::output::with_causes(&error)))
         .as_ref()
         .map_err(|text| anyhow::anyhow!("{text}"))
 }

@@ -15,7 +15,7 @@ const TARGETS: &[&str] = &[
     "aarch64-unknown-linux-gnu",
 ];
 /// Windows 7 and 8, for which Rust has no compiled standard library.
-const WINDOWS_7: &str = "x86_64-win7-windows-gnu";
+pub(crate) const WINDOWS_7: &str = "x86_64-win7-windows-gnu";
 /// The target with 32 bits, for which only what reads traces compiles: the kernel is captured with `aya`, which has no
 /// bindings for it.
 const BITS_32: &str = "i686-unknown-linux-gnu";

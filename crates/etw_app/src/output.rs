@@ -125,15 +125,16 @@ pub fn report(error: &anyhow::Error) {
 
 /// Returns an error and its causes in one line.
 pub fn one_line(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain() {
-        let cause = cause.to_string();
-        // Some errors already include their cause.
-        if text.is_empty() {
-            text = cause;
-        } else if !text.contains(&cause) {
+    with_causes(error).replace('\n', " ")
+}
+
+/// Returns an error and its causes, each once: some errors already include their cause.
+pub fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
             text = format!("{text}: {cause}");
         }
     }
-    text.replace('\n', " ")
+    text
 }

@@ -565,7 +565,7 @@ SECTION("tp_btf/block_rq_complete") int disk_complete(u64 *context)
 	struct request *request = (void *)context[0];
 	u64 key = (u64)request;
 	struct issue *issue = map_lookup(&issued, &key);
-	/* The end of a request that asked for a flush, which was a request of its own, and maybe had data, which is complete. */
+	/* A request with a flush ends once more, after the flush and its data, which are recorded by themselves. */
 	if (!issue && !(u32)context[2] && (request->cmd_flags & OPERATION) <= DISK_WRITE)
 		return 0;
 	struct disk *record = reserve(sizeof(*record), DISK_COMPLETE, request->cmd_flags);

@@ -1,6 +1,6 @@
 //! The directory of what a process fetches. It goes with the process or, if that was killed, when the next one starts.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::Result;
 use std::path::Path;
 
@@ -24,13 +24,13 @@ impl Downloads {
     ///
     /// Fails if it cannot be made.
     pub(super) fn new(parent: &Path) -> Result<Downloads> {
-        remove_abandoned(parent);
         let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
         // It gets its name after it is locked, so that there is no moment in which it looks abandoned.
         let unnamed = directory.path().join("lock.new");
         let lock = File::create(&unnamed)?;
         lock.lock()?;
         fs::rename(unnamed, directory.path().join(LOCK))?;
+        remove_abandoned(parent, &fs::metadata(directory.path())?);
         Ok(Downloads { directory, _lock: lock })
     }
 
@@ -39,10 +39,12 @@ impl Downloads {
     }
 }
 
-/// Removes the directories of processes that were killed, as far as this user may.
-fn remove_abandoned(parent: &Path) {
+/// Removes the directories of processes that were killed. Those of other users than the owner of `own` stay: what they put
+/// there is not to be trusted.
+fn remove_abandoned(parent: &Path, own: &Metadata) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        if !entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+        let is_ours = entry.metadata().is_ok_and(|found| found.is_dir() && has_owner(&found, own));
+        if !is_ours || !entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
             continue;
         }
         let Ok(lock) = File::options().write(true).open(entry.path().join(LOCK)) else { continue };
@@ -51,6 +53,18 @@ fn remove_abandoned(parent: &Path) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
+}
+
+#[cfg(unix)]
+fn has_owner(found: &Metadata, own: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    found.uid() == own.uid()
+}
+
+/// The temporary directory is the user's own.
+#[cfg(not(unix))]
+fn has_owner(_: &Metadata, _: &Metadata) -> bool {
+    true
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Traces, in files and in buckets, that change while a cluster answers a query.
+//! Queries of a cluster during which a trace changes, in a file or in a bucket.
 
 use std::process::Command;
 use std::time::Duration;

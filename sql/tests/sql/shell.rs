@@ -116,8 +116,8 @@ fn a_shell_completes_names_and_remembers_lines() {
     let Some(mut shell) = Shell::start(&fixture) else { return };
     shell.shows("lists the tables");
     shell.line("\\f csv");
-    // Completes a table, a column, a function, and a kind of events whose name needs quotes. Nothing that is typed contains
-    // the expected answers.
+    // Completes a table, a column, a function, and a kind of events whose name needs quotes. The typed text never has the
+    // answer in it.
     shell.line("select 'x' || count(*) || 'y' as n from dama\t;");
     shell.shows("x0y");
     shell.line("select 'x' || count(related_act\t) || 'z' as n from events;");

@@ -15,8 +15,6 @@ use crate::systems;
 
 /// The target whose linker other systems have too.
 const TARGET: &str = "x86_64-pc-windows-gnu";
-/// The same for Windows 7 and 8.
-const OLD_TARGET: &str = "x86_64-win7-windows-gnu";
 /// That linker, as named by Debian.
 const LINKER: &str = "x86_64-w64-mingw32-gcc";
 
@@ -35,7 +33,7 @@ pub(super) fn run(for_windows_7: bool) -> Result<()> {
         bail!("{LINKER} is missing: apt-get install gcc-mingw-w64-x86-64");
     }
     let packages = PROGRAMS.iter().flat_map(|(_, package)| ["--package", package]);
-    let target = if for_windows_7 { OLD_TARGET } else { TARGET };
+    let target = if for_windows_7 { systems::WINDOWS_7 } else { TARGET };
     let mut build = cargo(["build", "--profile", "packaged", "--target", target]);
     if for_windows_7 && !systems::with_own_standard_library(&mut build)? {
         bail!("the source of Rust's standard library is missing: rustup component add rust-src");

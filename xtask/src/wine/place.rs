@@ -58,8 +58,8 @@ pub(super) struct Host<'a> {
 }
 
 impl Place {
-    /// Builds the programs, creates the prefix if there is none, and installs OpenETW in it. Builds the programs of this
-    /// workspace and of `ferrisetw` only if the cases need them.
+    /// Builds the programs, creates the prefix if it does not exist, and installs OpenETW in it. Programs of this workspace
+    /// (`of_workspace`) and of `ferrisetw` are built only on request.
     pub(super) fn new(of_workspace: bool, of_ferrisetw: bool) -> Result<Place> {
         let base = std::path::absolute(target_dir().join("wine"))?;
         fs::create_dir_all(&base)?;
