@@ -7,6 +7,7 @@ use openetw::tables::arrow::ArrowTableError;
 use openetw::tables::{ColumnsError, RowFilterError, TraceIndexError};
 use openetw::{EventFilterError, InputError, ProviderSpecError, SessionError, TimePointError, TraceError};
 use pyo3::PyErr;
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
@@ -25,6 +26,11 @@ pub(crate) mod code {
     pub(crate) const NO_SYSTEM_RESOURCES: u32 = 1450;
     pub(crate) const SERVICE_NOT_ACTIVE: u32 = 1062;
     pub(crate) const WMI_INSTANCE_NOT_FOUND: u32 = 4201;
+}
+
+/// Issues a warning.
+pub(crate) fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
+    py.import("warnings")?.call_method1("warn", (text, py.get_type::<PyRuntimeWarning>())).map(drop)
 }
 
 /// An exception to raise.

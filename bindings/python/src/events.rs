@@ -1,5 +1,6 @@
 //! Events in a Python loop. A thread reads and filters them; their fields are decoded when Python asks for them.
 
+use std::fmt::Display;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use pyo3::exceptions::{PyKeyError, PyTimeoutError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDateTime, PyDict, PyInt, PyList, PyString};
 
-use crate::errors::{Failure, OrRaise, code};
+use crate::errors::{Failure, OrRaise, code, warn};
 use crate::fork;
 use crate::kinds::kind_name;
 use crate::statistics::Statistics;
@@ -70,7 +71,8 @@ pub(crate) struct Events {
 
 enum Message {
     Events(Vec<Held>),
-    End(Result<(), TraceError>),
+    /// The end, with the fields of the filter that no event had.
+    End(Result<Vec<String>, TraceError>),
 }
 
 /// The result of waiting for events.
@@ -133,8 +135,9 @@ impl Events {
                 }
             });
             lock(&pending).send();
+            let absent = || trace.absent_properties().into_iter().map(str::to_owned).collect();
             // Fails if nobody wants to know.
-            let _ = sender.send(Message::End(read));
+            let _ = sender.send(Message::End(read.map(|()| absent())));
         };
         let started = py.detach(|| -> Result<(), Failure> {
             let trace = builder.open()?;
@@ -166,7 +169,8 @@ impl Events {
             Some(until) => timeout.min(until.saturating_duration_since(Instant::now())),
             None => timeout,
         };
-        let received = py.detach(|| {
+        let mut absent = Vec::new();
+        let received: Result<Waited, Failure> = py.detach(|| {
             let mut receiver = lock(&self.receiver);
             if lock(&self.batch).len() > 0 {
                 // Another thread has received them.
@@ -186,7 +190,8 @@ impl Events {
                 Err(RecvTimeoutError::Timeout) => Ok(Waited::Nothing),
                 Ok(Message::End(read)) => {
                     *receiver = None;
-                    read.map(|()| Waited::End).map_err(Failure::from)
+                    absent = read?;
+                    Ok(Waited::End)
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     *receiver = None;
@@ -198,7 +203,9 @@ impl Events {
                 }
             }
         });
-        received.or_raise()
+        let received = received.or_raise()?;
+        warn_of_absent(py, &absent)?;
+        Ok(received)
     }
 
     fn is_over(&self) -> bool {
@@ -296,6 +303,15 @@ impl Drop for Events {
     fn drop(&mut self) {
         self.stop.stop();
     }
+}
+
+/// Warns of fields in a filter that no event has.
+pub(crate) fn warn_of_absent(py: Python<'_>, names: &[impl Display]) -> PyResult<()> {
+    names.iter().try_for_each(|name| {
+        let text =
+            format!("no event has the field '{name}' of the filter, of those that meet its other conditions");
+        warn(py, &text)
+    })
 }
 
 /// Returns a number of seconds as a duration.

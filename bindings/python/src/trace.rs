@@ -8,12 +8,14 @@ use arrow_array::RecordBatch;
 use openetw::analysis::StackNames;
 use openetw::symbols::{SymbolPath, Symbolizer};
 use openetw::tables::{IndexPlace, Table as RowTable, TraceIndex, row_tables};
-use openetw::{EventFilter, FileTime, Schemas, StatisticsHandle, StopHandle, TimePoint, TraceBuilder};
+use openetw::{
+    EventFilter, FileTime, Predicate, Schemas, StatisticsHandle, StopHandle, TimePoint, TraceBuilder,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyDateTime, PyDict, PyInt, PyString, PyTuple};
 
 use crate::errors::{Failure, OrRaise};
-use crate::events::Events;
+use crate::events::{Events, warn_of_absent};
 use crate::rows::{Batches, Reader, Selection};
 use crate::statistics::Statistics;
 use crate::table::Table;
@@ -262,11 +264,7 @@ impl Trace {
         })
     }
 
-    fn kind(&self, name: &str, condition: Option<&str>, stop: &StopHandle) -> Result<Table, Failure> {
-        let mut filter = self.filter.clone();
-        if let Some(condition) = condition {
-            filter = filter.expression(condition)?;
-        }
+    fn kind(&self, name: &str, filter: EventFilter, stop: &StopHandle) -> Result<Table, Failure> {
         let open = |filter| -> Result<_, Failure> { Ok(self.filtered(filter)?.open()?) };
         let mut batches = kinds::read_one(&mut open(filter)?, name, stop)?;
         if batches.is_none() {
@@ -394,13 +392,20 @@ impl Trace {
         let columns = columns.map(Vec::from);
         if name.contains('/') {
             let stop = StopHandle::default();
-            return interruptible(py, &stop, || {
-                let table = self.kind(name, r#where, &stop)?;
+            let mut filter = self.filter.clone();
+            if let Some(condition) = r#where {
+                filter = filter.expression(condition).map_err(Failure::from)?;
+            }
+            let predicate = filter.predicate();
+            let table = interruptible(py, &stop, || {
+                let table = self.kind(name, filter, &stop)?;
                 match columns {
                     Some(columns) => table.select(&columns),
                     None => Ok(table),
                 }
-            });
+            })?;
+            warn_of_absent(py, &predicate.iter().flat_map(Predicate::absent_properties).collect::<Vec<_>>())?;
+            return Ok(table);
         }
         let selection = self.selection(r#where).or_raise()?;
         self.rows(py, name, raw, |reader, table| reader.read(table, columns.as_deref(), &selection))

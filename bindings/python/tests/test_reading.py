@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 import uuid
+import warnings
 
 import pytest
 
@@ -84,6 +85,18 @@ def test_conditions_on_stacks(net):
     trace = openetw.open(net)
     some = list(trace.where("event == PerfInfo/SampleProfile and stack contains 'ntoskrnl'").limit(5))
     assert all(event.kind == "PerfInfo/SampleProfile" for event in some)
+
+
+def test_misspelt_fields_in_filters_are_warned_of(shop):
+    trace = openetw.open(shop)
+    with pytest.warns(RuntimeWarning, match="no event has the field 'wroker'"):
+        assert list(trace.where("event == Order and wroker == Ada")) == []
+    with pytest.warns(RuntimeWarning, match="'wroker'"):
+        assert trace.table("Example.Shop/Order", where="wroker == Ada").num_rows == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(list(trace.where("worker == Ada"))) == 150
+        assert list(trace.where("event == Nowhere and wroker == Ada")) == [], "no event was asked"
 
 
 @pytest.mark.parametrize(

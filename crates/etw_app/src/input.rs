@@ -140,7 +140,8 @@ impl Opened {
     }
 }
 
-/// Prints warnings about losses in files, damage and unreadable files, and if no event passed the filters.
+/// Prints warnings about losses in files, damage and unreadable files, about fields of the filters that no event has, and
+/// if no event passed the filters.
 ///
 /// # Errors
 ///
@@ -156,6 +157,7 @@ pub fn close(trace: &Trace, is_filtered: bool) -> Result<()> {
             trace.start_time()
         ));
     }
+    report_absent(trace);
     report_damage(trace);
     let mut stderr = std::io::stderr().lock();
     // A closed standard error is ignored.
@@ -184,6 +186,16 @@ pub fn close(trace: &Trace, is_filtered: bool) -> Result<()> {
         );
     }
     check_read(trace)
+}
+
+/// Prints warnings about fields in the filter that no event has, of those that were asked for them.
+pub fn report_absent(trace: &Trace) {
+    for name in trace.absent_properties() {
+        output::warn(&format_args!(
+            "no event has the field '{name}' of the filter, of those that meet its other conditions; \
+             `etw provider search --field {name}` searches all fields"
+        ));
+    }
 }
 
 /// Prints warnings about the damaged places of the files.

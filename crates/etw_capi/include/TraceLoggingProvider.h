@@ -158,7 +158,7 @@ openetw_tl_send(const struct _tlgProvider_t *provider, const struct openetw_tl_e
   1, OPENETW_TL_GUID_(l, w1, w2, b1, b2, b3, b4, b5, b6, b7, b8)
 
 #define OPENETW_TL_PROVIDER_(variable, providerId)                                                                     \
-  { 0, 0, 0, NULL, &variable##OpenEtwMetadata.size, OPENETW_TL_GUID_ providerId }
+  { 0, 0, 0, NULL, &variable##OpenEtwMetadata.size, OPENETW_TL_EITHER_(providerId) providerId }
 /* The group is a trait: its size, its type and the GUID. Without one, it is zero, and the metadata ends before it. */
 #define OPENETW_TL_METADATA_(variable, providerName, ...)                                                              \
   _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wmissing-field-initializers\"")                    \
@@ -178,8 +178,17 @@ openetw_tl_send(const struct _tlgProvider_t *provider, const struct openetw_tl_e
 #define OPENETW_TL_REST_(first, ...) __VA_ARGS__
 #define OPENETW_TL_GUID_(l, w1, w2, b1, b2, b3, b4, b5, b6, b7, b8)                                                    \
   { l, w1, w2, { b1, b2, b3, b4, b5, b6, b7, b8 } }
-/* Stands for an absent GUID, since only a name with parentheses is the macro. */
-enum { OPENETW_TL_GUID_ = 0 };
+/* The macro for a GUID in parentheses, or the GUID for none: only parentheses make the probe a comma. */
+#define OPENETW_TL_EITHER_(providerId)                                                                                 \
+  OPENETW_TL_EXPANDED_THIRD_(OPENETW_TL_PROBE_ providerId, OPENETW_TL_GUID_, OPENETW_TL_NO_GUID_, 0)
+#define OPENETW_TL_PROBE_(...) ,
+#define OPENETW_TL_EXPANDED_THIRD_(...) OPENETW_TL_THIRD_(__VA_ARGS__)
+#define OPENETW_TL_THIRD_(first, second, third, ...) third
+#ifdef __cplusplus
+#define OPENETW_TL_NO_GUID_ {}
+#else
+#define OPENETW_TL_NO_GUID_ { 0 }
+#endif
 
 /* Registering. These return S_OK: a program works the same when nobody records it. */
 #define TraceLoggingRegister(handle) openetw_tl_register((handle), NULL, NULL)

@@ -43,7 +43,8 @@ fn events_are_counted_selected_and_decoded() {
         &format!(
             "select payload from events where provider = {provider} and process_id = 0 order by time limit 1"
         ),
-        &fixture.ask(&format!("select payload from events where provider = {provider} limit 1")),
+        &fixture
+            .ask(&format!("select payload from events where provider = {provider} order by time limit 1")),
     );
     check("select count(*) from damage", "0");
     check(

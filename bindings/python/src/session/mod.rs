@@ -14,7 +14,6 @@ use openetw::session::{
     EnableBuilder, ErrorKind, Instance, LogFileMode, SessionBuilder, SessionClock, SessionStatus as Native,
 };
 use openetw::{EventFilter, ProviderSpec, Schemas, StatisticsHandle, TraceBuilder};
-use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 
 pub(crate) use controller::Controller;
@@ -22,7 +21,7 @@ pub(crate) use link::wait_for_provider;
 use link::{Link, wait_for};
 pub(crate) use status::SessionStatus;
 
-use crate::errors::{Failure, OrRaise, code};
+use crate::errors::{Failure, OrRaise, code, warn};
 use crate::events::{Events, seconds};
 use crate::provider;
 use crate::values::OneOrMore;
@@ -74,10 +73,6 @@ const SAMPLE_INTERVALS: RangeInclusive<Duration> = Duration::from_micros(100)..=
 
 fn millis(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
-}
-
-fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
-    py.import("warnings")?.call_method1("warn", (text, py.get_type::<PyRuntimeWarning>())).map(drop)
 }
 
 #[pymethods]

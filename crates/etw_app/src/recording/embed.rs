@@ -18,7 +18,7 @@ use openetw::etl::{BufferFlags, BufferHeader, BufferState, BufferType, EtlFile};
 use openetw::relog::EmbeddedSchemas;
 use openetw::session::ProcessStatus;
 use openetw::symbols::KernelSymbols;
-use openetw::{ClockType, HookId, PointerSize, Ticks, Trace, classes};
+use openetw::{ClockType, HookId, PointerSize, ProcessTable, Ticks, Trace, classes};
 
 #[cfg(target_os = "linux")]
 use super::jit::{self, JitClock};
@@ -120,7 +120,7 @@ pub fn look_through(path: &Path, schemas: &Schemas) -> Result<Contents> {
 
 /// Returns the kernel's event for a process (`Process_V4_TypeGroup1`).
 fn process_record(process: &ProcessStatus) -> RecordBuilder {
-    let name = process.image.rsplit(['/', '\\']).next().unwrap_or_default();
+    let name = ProcessTable::image_name(&process.image);
     let wide = |text: &str| text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
     let payload = [
         // UniqueProcessKey, ProcessId, ParentId, SessionId, ExitStatus (still active), DirectoryTableBase, Flags.

@@ -22,6 +22,8 @@
 #include <TraceLoggingActivity.h>
 #endif
 TRACELOGGING_DEFINE_PROVIDER(g_p, "A.B", (0x3970f9cf, 0x2c0c, 0x4f11, 0xb1, 0xcc, 0xe3, 0xa1, 0xe9, 0x95, 0x88, 0x33));
+TRACELOGGING_DEFINE_PROVIDER(g_named, "A.C", );
+TRACELOGGING_DEFINE_PROVIDER(g_member, "A.D", , TraceLoggingOptionGroup(0x3970f9cf, 0x2c0c, 0x4f11, 0xb1, 0xcc, 0xe3, 0xa1, 0xe9, 0x95, 0x88, 0x34));
 int main(void) {
   TraceLoggingRegister(g_p);
   const TCHAR *name = TEXT("session");

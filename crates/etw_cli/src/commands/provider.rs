@@ -7,6 +7,7 @@ use etw_app::schema_diff::{Differences, Side};
 use etw_app::schemas::Schemas;
 use etw_app::search::{self, Kind};
 use etw_app::{description, output};
+use openetw::Guid;
 use openetw::windows::Pack;
 use serde_json::json;
 
@@ -104,7 +105,15 @@ fn windows(schemas: &Schemas) -> Result<&'static Pack<'static>> {
 }
 
 fn unknown(name: &str) -> anyhow::Error {
+    // Nothing else tells the GUID of a provider that describes its own events.
+    let own = match name.parse::<Guid>() {
+        Ok(_) => String::new(),
+        Err(_) => {
+            let guid = Guid::from_provider_name(name);
+            format!(" (the GUID of a TraceLogging provider or EventSource with this name is {guid})")
+        }
+    };
     anyhow!(
-        "unknown provider '{name}'; `etw provider list` lists known providers, `etw schema add FILE` adds one"
+        "unknown provider '{name}'{own}; `etw provider list` lists known providers, `etw schema add FILE` adds one"
     )
 }

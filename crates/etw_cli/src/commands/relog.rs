@@ -89,6 +89,7 @@ pub(crate) fn split(args: &SplitArgs) -> Result<()> {
     let relogger = with_redactions(relogger(&args.form), &args.redaction)?;
     let output = args.output.clone().unwrap_or_else(|| name_of(&args.files));
     let parts = relogger.split(&mut trace, by, output)?;
+    input::report_absent(&trace);
     input::report_damage(&trace);
     parts.iter().for_each(report);
     warn_of_redactions(&args.redaction, &parts);
@@ -152,6 +153,7 @@ fn write(relogger: &Relogger, trace: &mut Trace, path: &Path, set: &[Assignment]
         [] => (relogger.write(trace, path)?, Vec::new()),
         set => relogger.write_with(trace, path, set)?,
     };
+    input::report_absent(trace);
     input::report_damage(trace);
     report(&relogged);
     for (assignment, count) in set.iter().zip(counts) {

@@ -98,6 +98,18 @@ fn a_provider_is_shown_with_the_releases_of_each_layout() {
 }
 
 #[test]
+fn the_guid_of_an_unknown_name_is_told() {
+    let etw = Etw::new();
+    let (status, error) = etw.fails(&["provider", "show", "MyCompany.MyComponent"]);
+    assert_eq!(status, 1);
+    assert!(error.contains("unknown provider 'MyCompany.MyComponent'"), "{error}");
+    let guid = openetw::Guid::from_provider_name("MyCompany.MyComponent").to_string();
+    assert!(error.contains(&guid), "{error}");
+    let (_, error) = etw.fails(&["provider", "show", "{3df1dd72-8f4d-4c4a-9f3f-0123456789ab}"]);
+    assert!(error.starts_with("etw: unknown provider '{3df1dd72-8f4d-4c4a-9f3f-0123456789ab}'; "), "{error}");
+}
+
+#[test]
 fn what_is_inferred_or_unknown_is_marked() {
     let etw = Etw::new();
     let shown = json_lines(&etw.ok(&["provider", "show", "Microsoft-Windows-TCPIP", "--format", "json"]));

@@ -155,6 +155,12 @@ fn unknown_fields_are_refused_or_warned_of() {
     );
     warned(&["--fields", "Elsewhere"], "etw: warning: no event has a field 'Elsewhere'\n");
     warned(&["--fields", "Name,Number"], "");
+    // The same for fields in filters; a field that no event was asked for may exist.
+    let text = "etw: warning: no event has the field 'Nmae' of the filter, of those that meet its other conditions; \
+                `etw provider search --field Nmae` searches all fields\n";
+    warned(&["--where", "Number >= 0 and not Nmae == 'x'"], text);
+    warned(&["--where", "Nmae or Number >= 0"], text);
+    warned(&["--where", "level >= 0 or Nmae == 'x'"], "");
 }
 
 #[cfg(unix)]

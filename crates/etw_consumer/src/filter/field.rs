@@ -47,7 +47,7 @@ pub(super) fn predicate(expression: &Expression) -> Result<Predicate, FilterErro
         Expression::Not(operand) => Ok(predicate(operand)?.not()),
         // A field alone tests whether the event has it.
         Expression::Has(name) => match by_name(name) {
-            Field::Property(property) => Ok(Predicate::property_is(&property)),
+            Field::Property(property) => Ok(Predicate::has(property)),
             Field::Header(_) => Err(FilterError::Expected {
                 column: name.column,
                 expected: AN_OPERATOR,

@@ -48,7 +48,7 @@ impl Predicate {
         match &self.0 {
             Node::Constant(value) => Some(*value),
             Node::Compare(comparison) => comparison.evaluate(scope),
-            Node::Has(name) => Some(scope.event?.find_path(name).is_some()),
+            Node::Has(property) => Some(property.find(scope.event?).is_some()),
             Node::Ids(ids) => Some(ids.contains(scope.record.descriptor().id)),
             Node::Provider(spec, guids) => {
                 if !spec.passes(scope.record) {
@@ -118,9 +118,9 @@ impl Comparison {
     fn evaluate(&self, scope: &Scope<'_>) -> Option<bool> {
         match &self.field {
             Field::Header(field) => self.header(*field, scope),
-            Field::Property(name) => {
+            Field::Property(property) => {
                 let event = scope.event?;
-                let Some(property) = event.find_path(name) else { return Some(false) };
+                let Some(property) = property.find(event) else { return Some(false) };
                 Some(self.property(property.value(), &|| property.text().to_string()))
             }
         }

@@ -1,6 +1,7 @@
 //! Predicates: conditions on events.
 
 mod evaluate;
+mod property;
 mod text;
 
 use std::fmt;
@@ -11,6 +12,7 @@ use etw_event::{Guid, Level, Opcode, Record};
 use crate::{Event, IdSet, ProviderSpec, TimePoint};
 
 pub(crate) use evaluate::Scope;
+use property::Property;
 
 /// A condition on events, compiled from a filter expression or made by the constructors here.
 ///
@@ -32,7 +34,7 @@ pub struct Predicate(Node);
 enum Node {
     Constant(bool),
     Compare(Comparison),
-    Has(Box<str>),
+    Has(Property),
     Ids(IdSet),
     Provider(Box<ProviderSpec>, Vec<Guid>),
     All(Vec<Predicate>),
@@ -61,8 +63,7 @@ pub(crate) struct Comparison {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Field {
     Header(HeaderField),
-    /// A property by name or path.
-    Property(Box<str>),
+    Property(Property),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,7 +172,7 @@ impl Predicate {
 
     /// Tests whether the event has the property.
     pub fn property_is(property: &str) -> Predicate {
-        Predicate(Node::Has(property.into()))
+        Predicate::has(property.into())
     }
 
     property_predicates! {
@@ -293,6 +294,46 @@ impl Predicate {
         }
     }
 
+    /// Returns the properties that none of the events had that were compared with this predicate or a copy of it, as the
+    /// expression names them. A misspelt name is among them; a property that no event was asked for is not.
+    ///
+    /// ```
+    /// use etw_consumer::Predicate;
+    ///
+    /// let predicate: Predicate = "ImageNmae endswith '.exe'".parse()?;
+    /// // ... after reading a trace with it:
+    /// for name in predicate.absent_properties() {
+    ///     eprintln!("no event has a field '{name}'");
+    /// }
+    /// # Ok::<(), etw_consumer::FilterError>(())
+    /// ```
+    pub fn absent_properties(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        self.each_property(&mut |property| {
+            if property.is_absent() && !names.contains(&&*property.name) {
+                names.push(&*property.name);
+            }
+        });
+        // Another comparison with the same property may have found it.
+        self.each_property(&mut |property| {
+            if property.is_found() {
+                names.retain(|name| **name != *property.name);
+            }
+        });
+        names
+    }
+
+    fn each_property<'p>(&'p self, with: &mut dyn FnMut(&'p Property)) {
+        match &self.0 {
+            Node::Compare(Comparison { field: Field::Property(property), .. }) | Node::Has(property) => {
+                with(property);
+            }
+            Node::All(inner) | Node::Any(inner) => inner.iter().for_each(|one| one.each_property(with)),
+            Node::Not(inner) => inner.each_property(with),
+            _ => {}
+        }
+    }
+
     /// Whether an event matches the predicate.
     pub fn matches(&self, event: &Event<'_>) -> bool {
         self.evaluate(&Scope::of_event(event)).unwrap_or(false)
@@ -301,6 +342,10 @@ impl Predicate {
     /// Tests whether the event's id is in the set.
     pub fn ids(ids: IdSet) -> Predicate {
         Predicate(Node::Ids(ids))
+    }
+
+    pub(crate) fn has(property: Property) -> Predicate {
+        Predicate(Node::Has(property))
     }
 
     pub(crate) fn compare(comparison: Comparison) -> Predicate {
@@ -391,10 +436,12 @@ impl fmt::Display for Predicate {
                 let case = if *ignore_case { "i" } else { "" };
                 match field {
                     Field::Header(field) => write!(f, "{field:?} {case}{operator:?} {value:?}"),
-                    Field::Property(name) => write!(f, "`{name}` {case}{operator:?} {value:?}"),
+                    Field::Property(property) => {
+                        write!(f, "`{}` {case}{operator:?} {value:?}", property.name)
+                    }
                 }
             }
-            Node::Has(name) => write!(f, "`{name}`"),
+            Node::Has(property) => write!(f, "`{}`", property.name),
             Node::Ids(ids) => write!(f, "<{ids:?}>"),
             Node::Provider(spec, _) => write!(f, "<{} {:?}>", spec.provider, spec.ids),
             Node::All(inner) => join(f, inner, "and"),

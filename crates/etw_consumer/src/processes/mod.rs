@@ -127,6 +127,18 @@ impl PartialEq for ProcessNames {
 impl Eq for ProcessNames {}
 
 impl ProcessTable {
+    /// Returns the file name of an image: what follows the path. Names of Linux' kernel threads have slashes and no path.
+    ///
+    /// ```
+    /// use etw_consumer::ProcessTable;
+    ///
+    /// assert_eq!(ProcessTable::image_name(r"\Device\HarddiskVolume2\Windows\notepad.exe"), "notepad.exe");
+    /// assert_eq!(ProcessTable::image_name("kworker/1:2H-kblockd"), "kworker/1:2H-kblockd");
+    /// ```
+    pub fn image_name(image: &str) -> &str {
+        told::image_name(image)
+    }
+
     /// Returns an empty table for sources of these machines.
     pub(crate) fn new(machines: Machines) -> ProcessTable {
         ProcessTable { machines, ..ProcessTable::default() }

@@ -69,9 +69,8 @@ pub(super) fn read<T>(
     Some(with(id, name))
 }
 
-/// Returns the file name of an image: what follows the path. Names of Linux' kernel threads have slashes and no path
-/// (`kworker/1:2H-kblockd`).
-fn image_name(image: &str) -> &str {
+/// [`ProcessTable::image_name`](super::ProcessTable::image_name).
+pub(super) fn image_name(image: &str) -> &str {
     match image.starts_with(['/', '.']) || image.contains('\\') {
         true => image.rsplit(['\\', '/']).next().unwrap_or_default(),
         false => image,

@@ -217,6 +217,11 @@ impl Trace {
         &self.statistics
     }
 
+    /// Returns the properties in the filter that no event had so far ([`Predicate::absent_properties`]).
+    pub fn absent_properties(&self) -> Vec<&str> {
+        self.predicate.as_ref().map(Predicate::absent_properties).unwrap_or_default()
+    }
+
     /// Returns the processes in the trace. The first call scans the files ([`TraceBuilder::look_ahead`]).
     ///
     /// What is read without a scan, as live sessions are, adds its processes only if their names are wanted

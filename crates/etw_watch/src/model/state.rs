@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use openetw::{Clock, FileTime};
+use openetw::{Clock, FileTime, ProcessTable};
 
 use super::bounded::Bounded;
 use super::facts::{DiskOperation, Fact, FileOperation, ImageChange, Network, NetworkAction, Protocol};
@@ -447,7 +447,7 @@ impl State {
         }
         let user = self.lookup.user(sid);
         let process = self.process(process_id);
-        process.name = printable(image.rsplit(['/', '\\']).next().unwrap_or_default()).into();
+        process.name = printable(ProcessTable::image_name(image)).into();
         process.user = user.into();
         process.parent_id = if parent_id == 0 { process.parent_id } else { parent_id };
         process.started = started.or(process.started);
