@@ -26,7 +26,8 @@ pub(super) fn put(
         if table.rows.is_empty() {
             if !is_page {
                 let (title, flags) = (table.kind.title(), table.kind.flags());
-                writeln!(out, "\n{title}: no events; they are recorded by: {flags}")?;
+                let of = if options.processes.is_empty() { "" } else { " of what was selected" };
+                writeln!(out, "\n{title}: no events{of}; they are recorded by: {flags}")?;
             }
             continue;
         }

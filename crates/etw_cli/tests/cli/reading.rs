@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use openetw::etl::{EtlFile, EtlWriter, Records, WriterOptions};
@@ -161,6 +162,21 @@ fn unknown_fields_are_refused_or_warned_of() {
     warned(&["--where", "Number >= 0 and not Nmae == 'x'"], text);
     warned(&["--where", "Nmae or Number >= 0"], text);
     warned(&["--where", "level >= 0 or Nmae == 'x'"], "");
+}
+
+/// What `--fields` knows of the header is in the documentation of JSON, whose names it has, and of the command.
+#[test]
+fn fields_of_the_header_are_documented() {
+    let docs = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    let (json, command) = (docs("json.md"), docs("cli.md"));
+    for name in openetw::export::HeaderField::names() {
+        let key = name.rsplit('.').next().unwrap();
+        assert!(json.contains(&format!("`{key}`")) || json.contains(&format!("\"{key}\"")), "json.md: {key}");
+        assert!(command.contains(key), "cli.md: {name}");
+    }
 }
 
 #[cfg(unix)]
