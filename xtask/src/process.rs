@@ -53,6 +53,19 @@ impl Process {
         Ok(Process { child, text, limit, watchdog: Some(watchdog), is_killed })
     }
 
+    /// Whether the process has ended.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system cannot tell.
+    pub(crate) fn has_ended(&mut self) -> Result<bool> {
+        let has_ended = self.child.try_wait()?.is_some();
+        if has_ended {
+            self.watchdog = None;
+        }
+        Ok(has_ended)
+    }
+
     /// Waits until the process ends.
     ///
     /// # Errors

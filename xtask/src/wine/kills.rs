@@ -54,7 +54,8 @@ fn kill_one(host: &Host<'_>, round: u32, time: Duration) -> Result<(u64, u64)> {
     fs::write(host.path(&name), [0; 16])?;
     let ledger = format!("{}\\{name}", host.windows_directory());
     let mut command = host.client(&["write-until-killed", PROVIDER, &ledger]);
-    let writer = Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()), MINUTES_2)?;
+    let errors = fs::File::create(host.path(&format!("{name}.errors")))?;
+    let mut writer = Process::spawn(command.stdout(Stdio::null()).stderr(errors), MINUTES_2)?;
     let until = Instant::now() + Duration::from_secs(60);
     let counted = || -> Result<(u64, u64)> {
         let bytes = fs::read(host.path(&name))?;
@@ -65,7 +66,12 @@ fn kill_one(host: &Host<'_>, round: u32, time: Duration) -> Result<(u64, u64)> {
     };
     while counted()?.1 == 0 {
         if Instant::now() > until {
-            bail!("the writer of round {round} writes nothing");
+            let (begun, _) = counted()?;
+            let state = if writer.has_ended()? { "has ended" } else { "runs" };
+            let errors = fs::read_to_string(host.path(&format!("{name}.errors")))?;
+            bail!(
+                "the writer of round {round} writes nothing: it {state} and has begun {begun} events; {errors}"
+            );
         }
         thread::sleep(Duration::from_millis(1));
     }
@@ -74,6 +80,7 @@ fn kill_one(host: &Host<'_>, round: u32, time: Duration) -> Result<(u64, u64)> {
     drop(writer);
     let counts = counted()?;
     fs::remove_file(host.path(&name))?;
+    fs::remove_file(host.path(&format!("{name}.errors")))?;
     Ok(counts)
 }
 
