@@ -277,7 +277,9 @@ impl Host {
         let mut properties = self.session(slot)?.properties.clone();
         let (flags, stacks, interval) = (update.enable_flags, update.stack_tracing, update.sample_interval);
         if flags.is_some() || stacks.is_some() || interval.is_some() {
-            if properties.enable_flags == 0 || flags == Some(0) {
+            // A system logger may get its events later, by flags or from the providers that it enables.
+            let is_system_logger = properties.log_file_mode.contains(LogFileMode::SYSTEM_LOGGER);
+            if !is_system_logger && (properties.enable_flags == 0 || flags == Some(0)) {
                 return Err(invalid(
                     "enable_flags",
                     "system events cannot be added to or removed from a running session",

@@ -74,7 +74,7 @@ impl Host {
         }
     }
 
-    /// Changes the system events of a session that has some.
+    /// Changes the system events of a session.
     pub(super) fn change_system(
         &mut self,
         peer: &Peer,
@@ -85,11 +85,15 @@ impl Host {
         let system = self.system_for(peer, session.name())?;
         let SystemWants { enables, names, .. } = session.system_wants(&*system);
         let wants = SystemWants { enables, names, ..SystemWants::of(properties) };
+        if wants.is_empty() {
+            self.session_mut(slot)?.properties.clone_from(properties);
+            return self.tell_system(slot, false);
+        }
         let missing = system.want(session.serial, wants)?;
         let session = self.session_mut(slot)?;
         session.system_missing = lines(missing);
         session.properties.clone_from(properties);
-        Ok(())
+        session.begin_system(&*system)
     }
 
     /// Informs the system provider of the providers that a session has enabled, and of whether it `has_new_stacks`.

@@ -71,6 +71,35 @@ fn system_loggers_are_sessions_with_a_system_provider() {
     assert!(status.properties.log_file_mode.contains(LogFileMode::SYSTEM_LOGGER));
 }
 
+/// As consumers do that enable providers by `EnableTraceEx2` after `TraceSetInformation`.
+#[test]
+fn a_system_logger_gets_its_stacks_and_flags_while_it_runs() {
+    let (system, host) = host();
+    let mut controller = host.controller();
+    let session = SessionBuilder::new("System").real_time().mode(LogFileMode::SYSTEM_LOGGER);
+    session.start(&mut controller).unwrap();
+    let stacks = SessionUpdate { stack_tracing: Some(vec![0x0524]), ..SessionUpdate::default() };
+    let flags = |flags| SessionUpdate { enable_flags: Some(flags), ..SessionUpdate::default() };
+    let wanted = || system.wanted.lock().unwrap().values().cloned().collect::<Vec<_>>();
+    let regions = || system.regions.lock().unwrap().len();
+    controller.update("System", stacks.clone()).unwrap();
+    assert!(wanted().is_empty() && regions() == 0, "nothing is recorded yet");
+    controller.enable("System", &EnableBuilder::new(PROVIDER.to_string().parse().unwrap())).unwrap();
+    assert_eq!((wanted()[0].stack_tracing.as_slice(), wanted()[0].flags, regions()), (&[0x0524][..], 0, 1));
+    controller.disable("System", PROVIDER).unwrap();
+    assert!(wanted().is_empty() && regions() == 0);
+    controller.update("System", flags(GIVEN)).unwrap();
+    assert_eq!(
+        (wanted()[0].stack_tracing.as_slice(), wanted()[0].flags, regions()),
+        (&[0x0524][..], GIVEN, 1)
+    );
+    controller.update("System", flags(0)).unwrap();
+    assert!(wanted().is_empty() && regions() == 0);
+    // Other sessions keep what they have.
+    SessionBuilder::new("Other").real_time().start(&mut controller).unwrap();
+    assert!(text(controller.update("Other", stacks)).contains("cannot be added"));
+}
+
 fn host() -> (Arc<Silent>, TestHost) {
     let system = Arc::new(Silent::default());
     let given = system.clone();
