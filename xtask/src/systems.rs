@@ -1,6 +1,6 @@
 //! Checks that the crates compile for other systems and with fewer features, and that formats work on big-endian ones.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
@@ -81,10 +81,19 @@ pub(crate) fn check() -> Result<()> {
 
 /// Has the standard library compiled with a build, which stable Rust only does when told that it is nightly; false if its
 /// source is not installed.
+///
+/// It builds in a directory of its own ([`own_standard_library_dir`]): build scripts notice the variable that tells Rust so,
+/// and everything that depends on them would be compiled again by the next build.
 pub(crate) fn with_own_standard_library(build: &mut Command) -> Result<bool> {
     let sysroot = shell::output(Command::new("rustc").args(["--print", "sysroot"]))?;
     build.args(["-Z", "build-std"]).env("RUSTC_BOOTSTRAP", "1");
+    build.env("CARGO_TARGET_DIR", own_standard_library_dir());
     Ok(Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library").is_dir())
+}
+
+/// The target directory of [`with_own_standard_library`].
+pub(crate) fn own_standard_library_dir() -> PathBuf {
+    shell::target_dir().join("own-std")
 }
 
 /// Whether the target's standard library is installed; prints that the check is left out if not.

@@ -46,7 +46,8 @@ pub(super) fn run(for_windows_7: bool) -> Result<()> {
     let directory = target_dir().join("dist");
     let programs = PROGRAMS.map(|(program, _)| program);
     let system = if for_windows_7 { "windows7" } else { "windows" };
-    let path = pack(&target_dir().join(target).join("packaged"), &programs, system, &directory)?;
+    let built = if for_windows_7 { systems::own_standard_library_dir() } else { target_dir() };
+    let path = pack(&built.join(target).join("packaged"), &programs, system, &directory)?;
     let mib = fs::metadata(&path)?.len() as f64 / f64::from(1 << 20);
     eprintln!("{}: {mib:.1} MiB", path.display());
     Ok(())
