@@ -249,7 +249,7 @@ fn on_large_stack(work: impl FnOnce() -> Result<()> + Send) -> Result<()> {
     })
 }
 
-/// Runs statements in order and writes their answers. With `has_one`, the output can hold only one answer.
+/// Runs statements in order and writes their answers. If `has_one` is set, a second answer is an error.
 ///
 /// # Errors
 ///

@@ -72,7 +72,7 @@ impl Format {
     }
 }
 
-/// The destination of answers: standard output, or a file that replaces an earlier one once it is complete.
+/// Standard output, or a file that replaces an earlier one when it is complete.
 pub(crate) enum Output {
     Direct(Box<dyn Write + Send>),
     File(BufWriter<NamedTempFile>, PathBuf),

@@ -91,7 +91,7 @@ fn a_cluster_reads_from_a_bucket() {
     std::fs::write(fixture.path("queries.sql"), script).unwrap();
     let words = |traces: &'static str| [traces, "-f", "queries.sql", "--format", "json"];
     let alone = text_of(&fixture.run(&words("t*.etl")));
-    // The answers equal those for the local files, except for the names of the traces.
+    // Only the names of the traces differ from the answers for local files.
     let together = cluster.answer(&words("s3://traces/day/t*.etl")).replace("s3://traces/day/", "");
     let (alone, together): (Vec<&str>, Vec<&str>) = (alone.lines().collect(), together.lines().collect());
     assert_eq!((alone.len(), together.len()), (QUERIES, QUERIES));

@@ -23,7 +23,7 @@ impl Property {
     pub(super) fn find<'e>(&self, event: &Event<'e>) -> Option<PropertyValue<'e>> {
         let found = event.find_path(&self.name);
         let known = self.seen.load(Ordering::Relaxed);
-        // Nearly every time nothing is new, so the processors share the line of the cache.
+        // Usually nothing changes, and without stores all processors share the cache line.
         if found.is_some() && known != FOUND {
             self.seen.store(FOUND, Ordering::Relaxed);
         } else if found.is_none() && known == NOT_ASKED && event.properties.is_ok() {

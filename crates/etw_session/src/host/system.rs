@@ -91,9 +91,14 @@ impl Host {
         }
         let missing = system.want(session.serial, wants)?;
         let session = self.session_mut(slot)?;
+        if let Err(failure) = session.begin_system(&*system) {
+            // It has no region, so nothing was recorded before either.
+            system.detach(session.serial);
+            return Err(failure);
+        }
         session.system_missing = lines(missing);
         session.properties.clone_from(properties);
-        session.begin_system(&*system)
+        Ok(())
     }
 
     /// Informs the system provider of the providers that a session has enabled, and of whether it `has_new_stacks`.
