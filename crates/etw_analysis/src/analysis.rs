@@ -4,7 +4,7 @@ use etw_consumer::{Event, Stack};
 use etw_event::FileTime;
 
 use crate::activity::{Providers, SpanSums};
-use crate::by_stack::{ByStack, Found, StackWeight};
+use crate::by_stack::{ByStack, Found};
 use crate::class::{Group, class};
 use crate::facts::Fact;
 use crate::file_names::FileNames;
@@ -22,6 +22,7 @@ use crate::tables::http::Http;
 use crate::tables::interrupts::Interrupts;
 use crate::tables::network::Network;
 use crate::tables::syscalls::SystemCalls;
+use crate::weight::StackWeight;
 use crate::{Machines, Window};
 
 /// The counters behind the tables, filled from the events of a trace in time order.

@@ -3,7 +3,6 @@
 use etw_consumer::{Event, Stack};
 use etw_event::{Guid, PointerSize, Record, Ticks, classes};
 
-use crate::call_tree::WeightUnit;
 use crate::class::{Group, class};
 use crate::facts::{Fact, Switched};
 use crate::managed::ClrProvider;
@@ -14,6 +13,7 @@ use crate::samples::{SampleCount, Samples};
 use crate::stacks::{NodeIndex, StackTree};
 use crate::switches::Readied;
 use crate::wait_chains::{Counted, Place, WaitChains};
+use crate::weight::StackWeight;
 use crate::{Duration, Window};
 
 /// Microsoft-DotNETCore-SampleProfiler, whose only event is a sample of a thread.
@@ -29,98 +29,6 @@ const EXCEPTION_THROWN: u16 = 80;
 const MAX_BEGUN: usize = 1 << 16;
 /// Maximum number of frames in a stack.
 const MAX_FRAMES: usize = 1024;
-
-/// What is counted by stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum StackWeight {
-    /// Time that threads ran, from switches: by the stack of the switch to the thread (Windows), or of the one away from
-    /// it (Linux).
-    Running,
-    /// Time that threads waited, by the stack at which they did: that of the switch to the thread (Windows), or of the
-    /// one away from it (Linux).
-    Waits,
-    /// Time that threads waited, by the stack at which they did, and further by what ended the wait: its stack, and
-    /// where it had waited itself before.
-    WaitChains,
-    /// Time that threads did not run, whether they waited or were ready to run, by the stacks of waits.
-    OffCpu,
-    /// Times that a thread made another ready, by its stack.
-    Ready,
-    /// Bytes of disk requests, by the stack that sent them.
-    Disk,
-    /// Bytes of reads and writes of files, and other operations with no bytes.
-    Files,
-    /// Bytes sent and received over TCP and UDP.
-    Network,
-    /// Time that hard faults took.
-    Faults,
-    /// Number of page faults that need no disk: for pages that are in memory already, new ones, and copies.
-    SoftFaults,
-    /// Bytes of address space that was allocated (VirtualAlloc).
-    Memory,
-    /// Bytes that were allocated in heaps of Windows.
-    Heap,
-    /// Number of system calls.
-    Syscalls,
-    /// Time of interrupts and deferred calls.
-    Interrupts,
-    /// Number of exceptions of .NET.
-    Exceptions,
-    /// Bytes that .NET programs allocated (sampled).
-    Allocations,
-    /// Number of samples of .NET's threads, running or not (Microsoft-DotNETCore-SampleProfiler in EventPipe traces).
-    DotNet,
-    /// Number of events of every kind that have a stack.
-    Events,
-}
-
-impl StackWeight {
-    /// All that can be counted, in the order of reports.
-    pub const ALL: [StackWeight; 18] = [
-        StackWeight::Running,
-        StackWeight::Waits,
-        StackWeight::WaitChains,
-        StackWeight::OffCpu,
-        StackWeight::Ready,
-        StackWeight::Disk,
-        StackWeight::Files,
-        StackWeight::Network,
-        StackWeight::Faults,
-        StackWeight::SoftFaults,
-        StackWeight::Memory,
-        StackWeight::Heap,
-        StackWeight::Syscalls,
-        StackWeight::Interrupts,
-        StackWeight::Exceptions,
-        StackWeight::Allocations,
-        StackWeight::DotNet,
-        StackWeight::Events,
-    ];
-
-    pub(crate) fn unit(self) -> WeightUnit {
-        match self {
-            StackWeight::Running
-            | StackWeight::Waits
-            | StackWeight::WaitChains
-            | StackWeight::OffCpu
-            | StackWeight::Faults
-            | StackWeight::Interrupts => WeightUnit::Time,
-            StackWeight::Disk
-            | StackWeight::Files
-            | StackWeight::Network
-            | StackWeight::Memory
-            | StackWeight::Heap
-            | StackWeight::Allocations => WeightUnit::Bytes,
-            StackWeight::Ready
-            | StackWeight::SoftFaults
-            | StackWeight::Syscalls
-            | StackWeight::Exceptions
-            | StackWeight::DotNet
-            | StackWeight::Events => WeightUnit::Count,
-        }
-    }
-}
 
 /// What the counters of tables found an event to say.
 pub(crate) struct Found {

@@ -51,12 +51,12 @@ mod trace_logging;
 mod user_addresses;
 mod volumes;
 mod wait_chains;
+mod weight;
 mod window;
 
 pub use activity::Activity;
 pub use analysis::Analysis;
 pub use attribution::Attribution;
-pub use by_stack::StackWeight;
 pub use call_tree::{
     CallNode, CallTree, Change, Comparison, FrameIndex, FramePattern, NamedStacks, StackFrame, StackIndex,
     StackTags, StackTagsError, TreeShape, TreeView, WeightSum, WeightUnit,
@@ -80,4 +80,5 @@ pub use tables::table::{Cell, Column, Table, TableKind};
 pub use timeline::{DiskRequest, Moment, Sample, StackNode, Survey, Switch, ThreadInfo, Timeline};
 pub use trace_index::{IndexNote, IndexPlace, IndexProblem, TraceIndex, TraceIndexError};
 pub use user_addresses::UserAddresses;
+pub use weight::StackWeight;
 pub use window::{Duration, Window};

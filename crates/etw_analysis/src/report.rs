@@ -5,7 +5,7 @@ use etw_event::FileTime;
 use etw_symbols::Symbolizer;
 
 use crate::activity::{Activity, activity};
-use crate::by_stack::{ByStack, StackWeight};
+use crate::by_stack::ByStack;
 use crate::call_tree::{NamedStacks, TreeShape};
 use crate::names::{Names, Sources};
 use crate::tables::context::Context;
@@ -14,6 +14,7 @@ use crate::tables::named::named;
 use crate::tables::shaped;
 use crate::tables::table::{Table, TableKind};
 use crate::tables::{cpu, dotnet, functions, processes, wait_chains, waits};
+use crate::weight::StackWeight;
 use crate::{Analysis, Duration, ProcessFilter, Window};
 
 /// Options for the content of a report.

@@ -57,7 +57,7 @@ pub(super) fn graph(kind: TableKind, stacks: &NamedStacks, links: &Links) -> Mar
                 " Left out are " (weight_text(unit, left_out.weight)) " in " (left_out.count)
                 " events, of the idle process or not selected."
             }
-            (links.to(viewer::stacks(kind)))
+            (links.to(viewer::stacks(kind).as_deref()))
         },
     )
 }

@@ -338,7 +338,7 @@ fn table_section(table: &Table, rows: usize, is_incomplete: bool, links: &Links)
         .filter(|index| !table.columns[*index].heading.is_empty() && has_values(*index))
         .collect();
     let column = |key: &&str| table.columns.iter().position(|column| column.key == *key);
-    let bar = weights(table.kind).iter().filter_map(column).find(|index| has_values(*index));
+    let bar = table.kind.weights().iter().filter_map(column).find(|index| has_values(*index));
     let ranges = Ranges::of(table, shown);
     // The idle process would dwarf all others.
     let id = column(&"process_id");
@@ -384,7 +384,7 @@ fn table_section(table: &Table, rows: usize, is_incomplete: bool, links: &Links)
                 }
             }
             @for note in &table.notes { p.note { (Shown(note)) } }
-            (links.to(viewer::table(table)))
+            (links.to(viewer::table(table).as_deref()))
         }
     }
 }
@@ -408,25 +408,6 @@ fn bar_cell(value: f64, most: f64) -> Markup {
 fn bar_of(shapes: &Markup) -> Markup {
     html! {
         td.bar { svg viewBox={ "0 0 " (BAR_WIDTH) " 12" } preserveAspectRatio="none" { (shapes) } }
-    }
-}
-
-/// Keys of columns that are also shown as bars; the first one with values is used.
-fn weights(kind: TableKind) -> &'static [&'static str] {
-    match kind {
-        TableKind::Processes | TableKind::Cpu | TableKind::Threads => &["cpu_ns", "weight_ns"],
-        TableKind::Functions => &["exclusive_weight_ns"],
-        TableKind::Waits | TableKind::WaitChains => &["wait_ns"],
-        TableKind::Disk => &["bytes"],
-        TableKind::Network => &["received_bytes"],
-        TableKind::Files | TableKind::Faults | TableKind::Syscalls | TableKind::DpcIsr => &["time_ns"],
-        TableKind::Gc | TableKind::GcProcesses => &["pause_ns"],
-        TableKind::Jit | TableKind::Contention => &["time_ns"],
-        TableKind::Allocations => &["bytes"],
-        TableKind::Exceptions => &["count"],
-        TableKind::ThreadPool => &["enqueued", "thread_starts"],
-        TableKind::Http => &["time_ns", "count"],
-        TableKind::ByFunction(_) => &["exclusive_time_ns", "exclusive_bytes", "exclusive_count"],
     }
 }
 

@@ -53,75 +53,34 @@ fn argument(text: &str) -> String {
 }
 
 /// Returns the part after `#` of the viewer's URL that shows a table.
-pub(super) fn table(table: &Table) -> Option<&'static str> {
+pub(super) fn table(table: &Table) -> Option<String> {
     let has_switches = || {
         let switches = table.columns.iter().position(|column| column.key == "cpu_ns");
         let of = |row: &Vec<Cell>| switches.and_then(|column| row.get(column).cloned());
         table.rows.iter().filter_map(of).any(|cell| cell != Cell::None)
     };
-    Some(match table.kind {
-        TableKind::Processes => "table=processes",
-        TableKind::Cpu | TableKind::Threads if has_switches() => "table=cpu_precise",
-        TableKind::Cpu | TableKind::Threads => "table=cpu_sampled",
-        TableKind::Functions => "table=cpu_sampled",
-        TableKind::Waits => "table=cpu_precise",
-        TableKind::Disk => "table=disk",
-        TableKind::Files => "table=file_io",
-        TableKind::Network => "table=network",
-        TableKind::Faults => "table=hard_faults",
-        TableKind::DpcIsr => "table=dpc_isr",
-        TableKind::Syscalls => "table=syscalls",
-        TableKind::Gc | TableKind::GcProcesses => "table=gc",
-        TableKind::Jit => "table=jit",
-        TableKind::Allocations => "table=allocations",
-        TableKind::Exceptions => "table=exceptions",
-        TableKind::Contention => "table=contention",
-        TableKind::ThreadPool => "table=threadpool",
+    let rows = match table.kind {
         TableKind::ByFunction(_) => return stacks(table.kind),
         TableKind::WaitChains => return stacks(TableKind::ByFunction(StackWeight::WaitChains)),
-        TableKind::Http => return None,
-    })
+        TableKind::Cpu | TableKind::Threads if has_switches() => "cpu_precise",
+        kind => kind.rows()?,
+    };
+    Some(format!("table={rows}"))
 }
 
 /// Returns the same for stacks.
-pub(super) fn stacks(kind: TableKind) -> Option<&'static str> {
-    Some(match kind {
-        TableKind::Functions => "table=cpu_sampled&tab=stacks&stack=%7B%22weight%22%3A%22weight%22%7D",
-        TableKind::ByFunction(weight) => match weight {
-            StackWeight::Waits => "table=cpu_precise&tab=stacks&stack=%7B%22weight%22%3A%22waits%22%7D",
-            StackWeight::Disk => "table=disk&tab=stacks&stack=%7B%22weight%22%3A%22size%22%7D",
-            StackWeight::Files => "table=file_io&tab=stacks&stack=%7B%22weight%22%3A%22size%22%7D",
-            StackWeight::Network => "table=network&tab=stacks&stack=%7B%22weight%22%3A%22size%22%7D",
-            StackWeight::Faults => "table=hard_faults&tab=stacks&stack=%7B%22weight%22%3A%22duration%22%7D",
-            StackWeight::SoftFaults => "table=page_faults&tab=stacks&stack=%7B%22weight%22%3A%22rows%22%7D",
-            StackWeight::Memory => "table=virtual_alloc&tab=stacks&stack=%7B%22weight%22%3A%22size%22%7D",
-            StackWeight::Heap => "table=heap&tab=stacks&stack=%7B%22weight%22%3A%22size%22%7D",
-            StackWeight::Exceptions => "table=exceptions&tab=stacks&stack=%7B%22weight%22%3A%22rows%22%7D",
-            StackWeight::Allocations => "table=allocations&tab=stacks&stack=%7B%22weight%22%3A%22size%22%7D",
-            StackWeight::Events => "table=events&tab=stacks&stack=%7B%22weight%22%3A%22rows%22%7D",
-            StackWeight::WaitChains => {
-                "table=cpu_precise&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Await-chains%22%7D"
-            }
-            StackWeight::Ready => {
-                "table=cpu_precise&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Aready%22%7D"
-            }
-            StackWeight::Running => {
-                "table=cpu_precise&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Arunning%22%7D"
-            }
-            StackWeight::OffCpu => {
-                "table=cpu_precise&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Aoffcpu%22%7D"
-            }
-            StackWeight::Syscalls => {
-                "table=syscalls&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Asyscalls%22%7D"
-            }
-            StackWeight::Interrupts => {
-                "table=dpc_isr&tab=stacks&stack=%7B%22weight%22%3A%22trace%3Ainterrupts%22%7D"
-            }
-            // The viewer does not count these.
-            _ => return None,
+pub(super) fn stacks(kind: TableKind) -> Option<String> {
+    let rows = kind.rows()?;
+    let weight = match kind {
+        TableKind::ByFunction(weight) => match weight.column() {
+            Some(column) => column.to_owned(),
+            // The viewer counts it as the report does.
+            None => format!("trace%3A{}", weight.name()),
         },
+        TableKind::Functions => "weight".to_owned(),
         _ => return None,
-    })
+    };
+    Some(format!("table={rows}&tab=stacks&stack=%7B%22weight%22%3A%22{weight}%22%7D"))
 }
 
 #[cfg(test)]
@@ -146,9 +105,16 @@ mod tests {
     }
 
     #[test]
+    fn places_are_tables_with_rows() {
+        for name in TableKind::ALL.iter().filter_map(|kind| kind.rows()) {
+            assert!(openetw::tables::row_tables().any(|table| table.name == name), "{name}");
+        }
+    }
+
+    #[test]
     fn stacks_are_of_tables_with_this_weight() {
         let places = StackWeight::ALL.iter().filter_map(|weight| stacks(TableKind::ByFunction(*weight)));
-        let places: Vec<&str> = places.chain(stacks(TableKind::Functions)).collect();
+        let places: Vec<String> = places.chain(stacks(TableKind::Functions)).collect();
         assert_eq!(places.len(), 18);
         for place in places {
             let (name, rest) = place.strip_prefix("table=").unwrap().split_once('&').unwrap();

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::context::Context;
 use super::table::{Cell, Column, Table, TableKind, hidden, shown};
 use crate::Duration;
-use crate::by_stack::{ByStack, StackWeight};
+use crate::by_stack::ByStack;
 use crate::call_tree::WeightUnit;
 use crate::maps::HashMap;
 use crate::names::{Code, FunctionIndex, Space};
@@ -14,6 +14,7 @@ use crate::processes::{Processes, ThreadIndex};
 use crate::samples::{SampleCount, Samples};
 use crate::stacks::{Link, Node, StackTree};
 use crate::switches::ReadiedBy;
+use crate::weight::StackWeight;
 
 /// Stacks with their weights.
 #[derive(Clone, Copy)]

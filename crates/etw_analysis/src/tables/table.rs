@@ -1,7 +1,7 @@
 //! Tables: the results of an analysis.
 
 use crate::Duration;
-use crate::by_stack::StackWeight;
+use crate::weight::{self, StackWeight};
 
 /// The kind of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,94 +77,32 @@ impl TableKind {
 
     /// Returns the name for programs.
     pub fn name(self) -> &'static str {
-        match self {
-            TableKind::Processes => "processes",
-            TableKind::Cpu => "cpu",
-            TableKind::Threads => "threads",
-            TableKind::Functions => "functions",
-            TableKind::Waits => "waits",
-            TableKind::Disk => "disk",
-            TableKind::Files => "files",
-            TableKind::Network => "network",
-            TableKind::Faults => "faults",
-            TableKind::DpcIsr => "dpcisr",
-            TableKind::Syscalls => "syscalls",
-            TableKind::GcProcesses => "gc-processes",
-            TableKind::Gc => "gc",
-            TableKind::Jit => "jit",
-            TableKind::Allocations => "allocations",
-            TableKind::Exceptions => "exceptions",
-            TableKind::Contention => "contention",
-            TableKind::ThreadPool => "threadpool",
-            TableKind::Http => "http",
-            TableKind::WaitChains => "wait-chains",
-            TableKind::ByFunction(weight) => match weight {
-                StackWeight::Running => "running-by-function",
-                StackWeight::Waits => "waits-by-function",
-                StackWeight::WaitChains => "wait-chains-by-function",
-                StackWeight::OffCpu => "offcpu-by-function",
-                StackWeight::SoftFaults => "soft-faults-by-function",
-                StackWeight::Heap => "heap-by-function",
-                StackWeight::Interrupts => "interrupts-by-function",
-                StackWeight::Exceptions => "exceptions-by-function",
-                StackWeight::Allocations => "allocations-by-function",
-                StackWeight::Ready => "ready-by-function",
-                StackWeight::Disk => "disk-by-function",
-                StackWeight::Files => "files-by-function",
-                StackWeight::Network => "network-by-function",
-                StackWeight::Faults => "faults-by-function",
-                StackWeight::Memory => "memory-by-function",
-                StackWeight::Syscalls => "syscalls-by-function",
-                StackWeight::DotNet => "dotnet-by-function",
-                StackWeight::Events => "events-by-function",
-            },
-        }
+        self.info().name
     }
 
     /// Returns the title for display.
     pub fn title(self) -> &'static str {
-        match self {
-            TableKind::Processes => "Processes",
-            TableKind::Cpu => "CPU by process",
-            TableKind::Threads => "CPU by thread",
-            TableKind::Functions => "CPU by function (sampled)",
-            TableKind::Waits => "Waits",
-            TableKind::Disk => "Disk I/O",
-            TableKind::Files => "File I/O",
-            TableKind::Network => "Network",
-            TableKind::Faults => "Hard faults",
-            TableKind::DpcIsr => "Interrupts and DPCs",
-            TableKind::Syscalls => "System calls",
-            TableKind::GcProcesses => ".NET: garbage collections by process",
-            TableKind::Gc => ".NET: garbage collections",
-            TableKind::Jit => ".NET: methods compiled",
-            TableKind::Allocations => ".NET: allocations (sampled)",
-            TableKind::Exceptions => ".NET: exceptions",
-            TableKind::Contention => ".NET: lock contention",
-            TableKind::ThreadPool => ".NET: thread pools",
-            TableKind::Http => "HTTP requests",
-            TableKind::WaitChains => "Wait chains",
-            TableKind::ByFunction(weight) => match weight {
-                StackWeight::Running => "CPU by function (switches)",
-                StackWeight::Waits => "Waits by function",
-                StackWeight::WaitChains => "Wait chains by function",
-                StackWeight::OffCpu => "Time off the processor by function",
-                StackWeight::SoftFaults => "Soft faults by function",
-                StackWeight::Heap => "Heap allocations by function",
-                StackWeight::Interrupts => "Interrupts and DPCs by function",
-                StackWeight::Exceptions => ".NET: exceptions by function",
-                StackWeight::Allocations => ".NET: allocations by function (sampled)",
-                StackWeight::Ready => "Threads made ready by function",
-                StackWeight::Disk => "Disk I/O by function",
-                StackWeight::Files => "File I/O by function",
-                StackWeight::Network => "Network by function",
-                StackWeight::Faults => "Hard faults by function",
-                StackWeight::Memory => "Allocated address space by function",
-                StackWeight::Syscalls => "System calls by function",
-                StackWeight::DotNet => ".NET: samples of threads by function",
-                StackWeight::Events => "Events by function",
-            },
-        }
+        self.info().title
+    }
+
+    /// Returns what the rows are, as a phrase.
+    pub fn about(self) -> &'static str {
+        self.info().about
+    }
+
+    /// Returns what enables the events for the table: kernel flags by xperf's names, or a provider with its keywords.
+    pub fn flags(self) -> &'static str {
+        self.info().flags
+    }
+
+    /// Returns the columns by which a row is heavy; the first one with values is also shown as bars.
+    pub fn weights(self) -> &'static [&'static str] {
+        self.info().weights
+    }
+
+    /// Returns the table that has the events one by one ([`row_tables`](crate::row_tables)), if there is one.
+    pub fn rows(self) -> Option<&'static str> {
+        self.info().rows
     }
 
     /// Returns whether reports for people have the table unless others are chosen. Threads repeat what processes show.
@@ -184,59 +122,193 @@ impl TableKind {
         )
     }
 
-    /// Returns what enables the events for the table: kernel flags by xperf's names, or a provider with its keywords.
-    pub fn flags(self) -> &'static str {
+    fn info(self) -> Info {
         match self {
-            TableKind::Processes => "PROC_THREAD",
-            TableKind::Cpu | TableKind::Threads => "PROC_THREAD+PROFILE or PROC_THREAD+CSWITCH",
-            TableKind::Functions => "PROC_THREAD+LOADER+PROFILE",
-            TableKind::Waits => "PROC_THREAD+CSWITCH+DISPATCHER",
-            TableKind::Disk => "PROC_THREAD+DISK_IO",
-            TableKind::Files => "PROC_THREAD+FILE_IO+FILE_IO_INIT",
-            TableKind::Network => "PROC_THREAD+NETWORKTRACE",
-            TableKind::Faults => "PROC_THREAD+HARD_FAULTS",
-            TableKind::DpcIsr => "DPC+INTERRUPT",
-            TableKind::Syscalls => "PROC_THREAD+SYSCALL+CSWITCH",
-            TableKind::GcProcesses | TableKind::Gc => "Microsoft-Windows-DotNETRuntime:4::0x1 (GC)",
-            TableKind::Jit => "Microsoft-Windows-DotNETRuntime:5::0x1000000018 (Loader, Jit, Compilation)",
-            TableKind::Allocations => "Microsoft-Windows-DotNETRuntime:5::0x40000001 (GC, Stack)",
-            TableKind::Exceptions => "Microsoft-Windows-DotNETRuntime:4::0x40008000 (Exception, Stack)",
-            TableKind::Contention => "Microsoft-Windows-DotNETRuntime:4::0x40004000 (Contention, Stack)",
-            TableKind::ThreadPool => "Microsoft-Windows-DotNETRuntime:5::0x10000 (Threading)",
-            TableKind::Http => {
-                "System.Net.Http, Microsoft.AspNetCore.Hosting and System.Threading.Tasks.TplEventSource:0x80:4; on \
-                 Windows Microsoft-Windows-WinINet, Microsoft-Windows-WebIO and Microsoft-Windows-HttpService"
-            }
-            TableKind::WaitChains => CHAINS,
-            TableKind::ByFunction(weight) => match weight {
-                StackWeight::WaitChains => CHAINS,
-                StackWeight::SoftFaults => "PROC_THREAD+LOADER+ALL_FAULTS with stacks of its events",
-                StackWeight::Heap => {
-                    "the heaps of a process (xperf -start -heap -pids) with stacks of HeapAlloc"
-                }
-                StackWeight::Interrupts => "PROC_THREAD+LOADER+DPC+INTERRUPT with stacks of its events",
-                StackWeight::Exceptions => TableKind::Exceptions.flags(),
-                StackWeight::Allocations => TableKind::Allocations.flags(),
-                StackWeight::Running | StackWeight::Waits | StackWeight::OffCpu => {
-                    "PROC_THREAD+LOADER+CSWITCH with --stackwalk CSwitch"
-                }
-                StackWeight::Ready => "PROC_THREAD+LOADER+CSWITCH+DISPATCHER with --stackwalk ReadyThread",
-                StackWeight::Disk => {
-                    "PROC_THREAD+LOADER+DISK_IO+DISK_IO_INIT with --stackwalk DiskReadInit+DiskWriteInit"
-                }
-                StackWeight::Files => "PROC_THREAD+LOADER+FILE_IO_INIT with --stackwalk FileRead+FileWrite",
-                StackWeight::Network => "PROC_THREAD+LOADER+NETWORKTRACE with stacks of its events",
-                StackWeight::Faults => "PROC_THREAD+LOADER+HARD_FAULTS with --stackwalk HardFault",
-                StackWeight::Memory => "PROC_THREAD+LOADER+VIRT_ALLOC with --stackwalk VirtualAlloc",
-                StackWeight::Syscalls => "PROC_THREAD+LOADER+SYSCALL with --stackwalk SyscallEnter",
-                StackWeight::DotNet => "Microsoft-DotNETCore-SampleProfiler, in traces of .NET's EventPipe",
-                StackWeight::Events => "any event with --stackwalk, or a provider with --stacks",
+            TableKind::Processes => Info {
+                name: "processes",
+                title: "Processes",
+                about: "start, end and exit status of processes",
+                flags: "PROC_THREAD",
+                weights: &["cpu_ns"],
+                rows: Some("processes"),
+            },
+            TableKind::Cpu => Info {
+                name: "cpu",
+                title: "CPU by process",
+                about: "processor time by process",
+                flags: "PROC_THREAD+PROFILE or PROC_THREAD+CSWITCH",
+                weights: &["cpu_ns", "weight_ns"],
+                rows: Some("cpu_sampled"),
+            },
+            TableKind::Threads => Info {
+                name: "threads",
+                title: "CPU by thread",
+                about: "processor time by thread",
+                flags: "PROC_THREAD+PROFILE or PROC_THREAD+CSWITCH",
+                weights: &["cpu_ns", "weight_ns"],
+                rows: Some("cpu_sampled"),
+            },
+            TableKind::Functions => Info {
+                name: "functions",
+                title: "CPU by function (sampled)",
+                about: "samples by function",
+                flags: "PROC_THREAD+LOADER+PROFILE",
+                weights: &["exclusive_weight_ns"],
+                rows: Some("cpu_sampled"),
+            },
+            TableKind::Waits => Info {
+                name: "waits",
+                title: "Waits",
+                about: "what threads waited for, and what woke them",
+                flags: "PROC_THREAD+CSWITCH+DISPATCHER",
+                weights: &["wait_ns"],
+                rows: Some("cpu_precise"),
+            },
+            TableKind::WaitChains => Info {
+                name: "wait-chains",
+                title: "Wait chains",
+                about: "waits with what ended them, and what that had waited for itself",
+                flags: StackWeight::WaitChains.flags(),
+                weights: &["wait_ns"],
+                rows: Some("cpu_precise"),
+            },
+            TableKind::Disk => Info {
+                name: "disk",
+                title: "Disk I/O",
+                about: "disk I/O by disk, process and file",
+                flags: "PROC_THREAD+DISK_IO",
+                weights: &["bytes"],
+                rows: Some("disk"),
+            },
+            TableKind::Files => Info {
+                name: "files",
+                title: "File I/O",
+                about: "file I/O by file and process",
+                flags: "PROC_THREAD+FILE_IO+FILE_IO_INIT",
+                weights: &["time_ns"],
+                rows: Some("file_io"),
+            },
+            TableKind::Network => Info {
+                name: "network",
+                title: "Network",
+                about: "network by process and endpoint",
+                flags: "PROC_THREAD+NETWORKTRACE",
+                weights: &["received_bytes"],
+                rows: Some("network"),
+            },
+            TableKind::Faults => Info {
+                name: "faults",
+                title: "Hard faults",
+                about: "hard faults by process and file",
+                flags: "PROC_THREAD+HARD_FAULTS",
+                weights: &["time_ns"],
+                rows: Some("hard_faults"),
+            },
+            TableKind::DpcIsr => Info {
+                name: "dpcisr",
+                title: "Interrupts and DPCs",
+                about: "interrupts and deferred calls by routine",
+                flags: "DPC+INTERRUPT",
+                weights: &["time_ns"],
+                rows: Some("dpc_isr"),
+            },
+            TableKind::Syscalls => Info {
+                name: "syscalls",
+                title: "System calls",
+                about: "system calls by process and name",
+                flags: "PROC_THREAD+SYSCALL+CSWITCH",
+                weights: &["time_ns"],
+                rows: Some("syscalls"),
+            },
+            TableKind::GcProcesses => Info {
+                name: "gc-processes",
+                title: ".NET: garbage collections by process",
+                about: ".NET garbage collections by process",
+                flags: "Microsoft-Windows-DotNETRuntime:4::0x1 (GC)",
+                weights: &["pause_ns"],
+                rows: Some("gc"),
+            },
+            TableKind::Gc => Info {
+                name: "gc",
+                title: ".NET: garbage collections",
+                about: ".NET garbage collections one by one",
+                flags: "Microsoft-Windows-DotNETRuntime:4::0x1 (GC)",
+                weights: &["pause_ns"],
+                rows: Some("gc"),
+            },
+            TableKind::Jit => Info {
+                name: "jit",
+                title: ".NET: methods compiled",
+                about: "methods that the JIT compiler of .NET compiled",
+                flags: "Microsoft-Windows-DotNETRuntime:5::0x1000000018 (Loader, Jit, Compilation)",
+                weights: &["time_ns"],
+                rows: Some("jit"),
+            },
+            TableKind::Allocations => Info {
+                name: "allocations",
+                title: ".NET: allocations (sampled)",
+                about: "allocations of .NET by type and stack",
+                flags: weight::ALLOCATIONS,
+                weights: &["bytes"],
+                rows: Some("allocations"),
+            },
+            TableKind::Exceptions => Info {
+                name: "exceptions",
+                title: ".NET: exceptions",
+                about: "exceptions of .NET by type and stack",
+                flags: weight::EXCEPTIONS,
+                weights: &["count"],
+                rows: Some("exceptions"),
+            },
+            TableKind::Contention => Info {
+                name: "contention",
+                title: ".NET: lock contention",
+                about: "waits for locks of .NET by stack",
+                flags: "Microsoft-Windows-DotNETRuntime:4::0x40004000 (Contention, Stack)",
+                weights: &["time_ns"],
+                rows: Some("contention"),
+            },
+            TableKind::ThreadPool => Info {
+                name: "threadpool",
+                title: ".NET: thread pools",
+                about: "thread pools of .NET by process",
+                flags: "Microsoft-Windows-DotNETRuntime:5::0x10000 (Threading)",
+                weights: &["enqueued", "thread_starts"],
+                rows: Some("threadpool"),
+            },
+            TableKind::Http => Info {
+                name: "http",
+                title: "HTTP requests",
+                about: "HTTP requests by host and path",
+                flags: HTTP,
+                weights: &["time_ns", "count"],
+                rows: None,
+            },
+            TableKind::ByFunction(weight) => Info {
+                name: weight.table_name(),
+                title: weight.title(),
+                about: weight.about(),
+                flags: weight.flags(),
+                weights: &["exclusive_time_ns", "exclusive_bytes", "exclusive_count"],
+                rows: weight.rows(),
             },
         }
     }
 }
 
-const CHAINS: &str = "PROC_THREAD+LOADER+CSWITCH+DISPATCHER with --stackwalk CSwitch+ReadyThread";
+/// The providers of HTTP requests.
+const HTTP: &str = "System.Net.Http, Microsoft.AspNetCore.Hosting and System.Threading.Tasks.TplEventSource:0x80:4; on \
+     Windows Microsoft-Windows-WinINet, Microsoft-Windows-WebIO and Microsoft-Windows-HttpService";
+
+/// What there is to say about a kind of table.
+struct Info {
+    name: &'static str,
+    title: &'static str,
+    about: &'static str,
+    flags: &'static str,
+    weights: &'static [&'static str],
+    rows: Option<&'static str>,
+}
 
 /// A table with its rows, the heaviest first.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,7 +8,7 @@ use etw_report::compare::{Condition, Format, Request};
 use openetw::analysis::{ProcessFilter, TableKind};
 
 use super::number;
-use super::report::{ShapeArgs, StackName, tables, time};
+use super::report::{ShapeArgs, once, stacks, time};
 use super::symbols::SymbolArgs;
 
 /// The examples at the end of `etw compare --help`.
@@ -35,8 +35,8 @@ pub(crate) struct CompareArgs {
     #[arg(value_name = "AFTER")]
     pub(crate) after: PathBuf,
     /// What to compare by stack [default: samples].
-    #[arg(long, visible_alias = "table", value_enum, value_name = "WHAT", value_delimiter = ',')]
-    pub(crate) stacks: Vec<StackName>,
+    #[arg(long, visible_alias = "table", value_name = "WHAT", value_delimiter = ',', value_parser = stacks())]
+    pub(crate) stacks: Vec<TableKind>,
     /// Fail if this condition on the difference holds.
     #[arg(long, value_name = "CONDITION")]
     pub(crate) fail_if: Vec<Condition>,
@@ -85,7 +85,7 @@ impl CompareArgs {
     /// Converts the arguments to a request.
     pub(crate) fn request(self) -> Result<Request> {
         let mut request = Request::new(self.before, self.after);
-        let wanted = tables(&self.stacks);
+        let wanted = once(&self.stacks);
         request.tables = if wanted.is_empty() { vec![TableKind::Functions] } else { wanted };
         request.conditions = self.fail_if;
         request.shape = self.shape.shape();

@@ -59,8 +59,8 @@ pub(crate) struct ReportArgs {
     pub(crate) rows: RowsArgs,
     /// Count something by the stacks of its events, and show it by function; folded stacks, call trees and flame graphs
     /// show it instead of samples.
-    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
-    pub(crate) stacks: Vec<StackName>,
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = stacks())]
+    pub(crate) stacks: Vec<TableKind>,
     /// Show the call tree of the stacks instead of tables: `top-down`, `bottom-up`, `by-name`, `callers=NAME`,
     /// `callees=NAME`, or `tags` (with --stack-tags). NAME is `function` or `module!function`, where `*` is any text.
     #[arg(long, value_name = "VIEW", value_parser = tree_kind)]
@@ -186,7 +186,7 @@ impl TypedValueParser for TableNames {
 /// Returns the names of the tables of reports, and of those with rows.
 fn table_names() -> TableNames {
     let mut names: Vec<PossibleValue> =
-        TableName::value_variants().iter().filter_map(ValueEnum::to_possible_value).collect();
+        report_tables().map(|kind| value(kind.name(), kind.about())).collect();
     for schema in row_tables() {
         if !names.iter().any(|name| name.get_name() == &*schema.name) {
             names.push(PossibleValue::new(&*schema.name).help(format!("{} (by rows)", schema.title)));
@@ -195,47 +195,19 @@ fn table_names() -> TableNames {
     TableNames(PossibleValuesParser::new(names))
 }
 
-/// Tables of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TableName {
-    /// Start, end and exit status of processes.
-    Processes,
-    /// Processor time by process.
-    Cpu,
-    /// Processor time by thread.
-    Threads,
-    /// Samples by function.
-    Functions,
-    /// What threads waited for, and what woke them.
-    Waits,
-    /// Waits with what ended them, and what that had waited for itself.
-    WaitChains,
-    /// Disk I/O by disk, process and file.
-    Disk,
-    /// File I/O by file and process.
-    Files,
-    /// Network by process and endpoint.
-    Network,
-    /// Hard faults by process and file.
-    Faults,
-    /// Interrupts and deferred calls by routine.
-    Dpcisr,
-    /// System calls by process and name.
-    Syscalls,
-    /// .NET garbage collections, by process and one by one.
-    Gc,
-    /// Methods that the JIT compiler of .NET compiled.
-    Jit,
-    /// Allocations of .NET by type and stack.
-    Allocations,
-    /// Exceptions of .NET by type and stack.
-    Exceptions,
-    /// Waits for locks of .NET by stack.
-    Contention,
-    /// Thread pools of .NET by process.
-    Threadpool,
-    /// HTTP requests of .NET programs by host and path.
-    Http,
+fn value(name: &'static str, help: &'static str) -> PossibleValue {
+    PossibleValue::new(name).help(help)
+}
+
+/// Returns the tables that `--table` chooses from.
+fn report_tables() -> impl Iterator<Item = TableKind> {
+    TableKind::ALL.into_iter().chain([TableKind::WaitChains])
+}
+
+/// Returns the tables with a name: collections of .NET have two, which are shown together.
+fn tables_named(name: &str) -> Vec<TableKind> {
+    let is_it = |kind: &TableKind| kind.name() == name || (name == "gc" && *kind == TableKind::GcProcesses);
+    report_tables().filter(is_it).collect()
 }
 
 /// What is done with stacks before they are shown.
@@ -287,76 +259,21 @@ impl ShapeArgs {
     }
 }
 
-/// What is counted by stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum StackName {
-    /// Samples of what runs.
-    #[value(alias = "cpu")]
-    Samples,
-    /// Time that threads ran, from switches.
-    Running,
-    /// Time that threads waited.
-    Waits,
-    /// Time that threads waited, further by what ended the waits, and what that had waited for.
-    WaitChains,
-    /// Time that threads did not run: they waited or were ready to run.
-    #[value(alias = "off-cpu")]
-    Offcpu,
-    /// Threads that were made ready.
-    Ready,
-    /// Bytes of disk requests.
-    Disk,
-    /// Bytes of reads and writes of files, and other operations.
-    Files,
-    /// Bytes sent and received.
-    Network,
-    /// Time of hard faults.
-    Faults,
-    /// Page faults without a disk.
-    SoftFaults,
-    /// Bytes of allocated address space.
-    Memory,
-    /// Bytes allocated in heaps of Windows.
-    Heap,
-    /// System calls.
-    Syscalls,
-    /// Time of interrupts and deferred calls.
-    Interrupts,
-    /// Exceptions of .NET.
-    Exceptions,
-    /// Bytes that .NET programs allocated.
-    Allocations,
-    /// Samples of .NET's threads in EventPipe traces, running or not.
-    Dotnet,
-    /// All events with a stack.
-    Events,
-}
-
-impl StackName {
-    /// Returns the table by function.
-    pub(crate) fn table(self) -> TableKind {
-        TableKind::ByFunction(match self {
-            StackName::Samples => return TableKind::Functions,
-            StackName::Running => StackWeight::Running,
-            StackName::Waits => StackWeight::Waits,
-            StackName::WaitChains => StackWeight::WaitChains,
-            StackName::Offcpu => StackWeight::OffCpu,
-            StackName::Ready => StackWeight::Ready,
-            StackName::Disk => StackWeight::Disk,
-            StackName::Files => StackWeight::Files,
-            StackName::Network => StackWeight::Network,
-            StackName::Faults => StackWeight::Faults,
-            StackName::SoftFaults => StackWeight::SoftFaults,
-            StackName::Memory => StackWeight::Memory,
-            StackName::Heap => StackWeight::Heap,
-            StackName::Syscalls => StackWeight::Syscalls,
-            StackName::Interrupts => StackWeight::Interrupts,
-            StackName::Exceptions => StackWeight::Exceptions,
-            StackName::Allocations => StackWeight::Allocations,
-            StackName::Dotnet => StackWeight::DotNet,
-            StackName::Events => StackWeight::Events,
-        })
-    }
+/// Accepts what can be counted by stack, and returns its table by function.
+pub(crate) fn stacks() -> impl TypedValueParser<Value = TableKind> {
+    let samples = value("samples", "samples of what runs").alias("cpu");
+    let weights = StackWeight::ALL.map(|weight| match weight {
+        StackWeight::OffCpu => value(weight.name(), weight.about()).alias("off-cpu"),
+        _ => value(weight.name(), weight.about()),
+    });
+    PossibleValuesParser::new([samples].into_iter().chain(weights)).try_map(|name| match &*name {
+        "samples" | "cpu" => Ok(TableKind::Functions),
+        "off-cpu" => Ok(TableKind::ByFunction(StackWeight::OffCpu)),
+        name => match StackWeight::of_name(name) {
+            Some(weight) => Ok(TableKind::ByFunction(weight)),
+            None => Err(UsageError(format!("`{name}` cannot be counted by stack"))),
+        },
+    })
 }
 
 impl ReportArgs {
@@ -416,13 +333,12 @@ impl ReportArgs {
     pub(crate) fn request(self) -> Result<Request> {
         let mut kinds = Vec::new();
         for name in &self.table {
-            match TableName::from_str(name, true) {
-                Ok(table) => kinds.extend(table.kinds()),
-                Err(_) => {
-                    let text = format!("the table {name} has rows only: use --columns or --group-by");
-                    return Err(UsageError(text).into());
-                }
+            let named = tables_named(name);
+            if named.is_empty() {
+                let text = format!("the table {name} has rows only: use --columns or --group-by");
+                return Err(UsageError(text).into());
             }
+            kinds.extend(named);
         }
         if !self.regions.is_empty() {
             let text = "--regions needs --table regions_of_interest with --columns, --group-by or --sum";
@@ -434,7 +350,7 @@ impl ReportArgs {
         Ok(Request {
             files: self.files,
             tables: kinds,
-            stacks: tables(&self.stacks),
+            stacks: once(&self.stacks),
             tree: self.tree.map(|kind| TreeRequest { kind, min_percent: self.min_percent, top: self.top }),
             shape: self.shape.shape(),
             stack_tags: self.shape.stack_tags,
@@ -456,38 +372,12 @@ impl ReportArgs {
     }
 }
 
-impl TableName {
-    fn kinds(self) -> &'static [TableKind] {
-        match self {
-            TableName::Processes => &[TableKind::Processes],
-            TableName::Cpu => &[TableKind::Cpu],
-            TableName::Threads => &[TableKind::Threads],
-            TableName::Functions => &[TableKind::Functions],
-            TableName::Waits => &[TableKind::Waits],
-            TableName::WaitChains => &[TableKind::WaitChains],
-            TableName::Disk => &[TableKind::Disk],
-            TableName::Files => &[TableKind::Files],
-            TableName::Network => &[TableKind::Network],
-            TableName::Faults => &[TableKind::Faults],
-            TableName::Dpcisr => &[TableKind::DpcIsr],
-            TableName::Syscalls => &[TableKind::Syscalls],
-            TableName::Gc => &[TableKind::GcProcesses, TableKind::Gc],
-            TableName::Jit => &[TableKind::Jit],
-            TableName::Allocations => &[TableKind::Allocations],
-            TableName::Exceptions => &[TableKind::Exceptions],
-            TableName::Contention => &[TableKind::Contention],
-            TableName::Threadpool => &[TableKind::ThreadPool],
-            TableName::Http => &[TableKind::Http],
-        }
-    }
-}
-
-/// Returns the tables by function, each once.
-pub(crate) fn tables(names: &[StackName]) -> Vec<TableKind> {
+/// Returns the tables, each once.
+pub(crate) fn once(chosen: &[TableKind]) -> Vec<TableKind> {
     let mut tables: Vec<TableKind> = Vec::new();
-    for table in names.iter().map(|name| name.table()) {
-        if !tables.contains(&table) {
-            tables.push(table);
+    for table in chosen {
+        if !tables.contains(table) {
+            tables.push(*table);
         }
     }
     tables

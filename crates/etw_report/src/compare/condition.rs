@@ -141,9 +141,9 @@ fn subject_of(subject: &str) -> Result<(TableKind, What), String> {
         None => subject.split_once(char::is_whitespace).unwrap_or((subject, "")),
     };
     let Some(table) = table_of(table) else {
+        let weights = StackWeight::ALL.map(StackWeight::name).join(", ");
         return Err(format!(
-            "`{subject}` is none of cpu, running, waits, ready, disk, files, network, faults, memory, syscalls, \
-             dotnet, events, process:NAME, function:NAME, exclusive:NAME"
+            "`{subject}` is none of cpu, {weights}, process:NAME, function:NAME, exclusive:NAME"
         ));
     };
     match (rest.trim(), of(rest.trim())) {
@@ -158,8 +158,7 @@ fn table_of(name: &str) -> Option<TableKind> {
     if ["cpu", "samples"].contains(&name) {
         return Some(TableKind::Functions);
     }
-    let mut all = StackWeight::ALL.into_iter().map(TableKind::ByFunction);
-    all.find(|table| table.name().strip_suffix("-by-function") == Some(name))
+    StackWeight::of_name(name).map(TableKind::ByFunction)
 }
 
 impl Condition {
