@@ -192,7 +192,7 @@ pub fn close(trace: &Trace, is_filtered: bool) -> Result<()> {
 pub fn report_absent(trace: &Trace) {
     for name in trace.absent_properties() {
         output::warn(&format_args!(
-            "no event has the field '{name}' of the filter, of those that meet its other conditions; \
+            "no event that meets the rest of the filter has the field '{name}'; \
              `etw provider search --field {name}` searches all fields"
         ));
     }

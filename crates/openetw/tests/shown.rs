@@ -5,10 +5,17 @@
 use std::collections::{BTreeSet, HashMap};
 
 use etw_testkit::data;
-use openetw::export::{JsonWriter, Options};
+use openetw::export::{HeaderField, JsonWriter, Options};
 use openetw::{Predicate, Trace};
 use serde_json::Value;
 
+/// Header fields that filters do not know.
+const NOT_FILTERED: [&str; 4] = [
+    "System.Computer",
+    "System.Execution.KernelTime",
+    "System.Execution.UserTime",
+    "System.TimeCreated.RawTime",
+];
 /// Files with at most this many records are read once for each name that they show.
 const SMALL: u64 = 500;
 
@@ -30,7 +37,7 @@ fn filters_find_what_json_shows() {
                     let shown = String::from_utf8_lossy(&line);
                     assert!(predicate.matches(event), "{}: {text} does not find {shown}", file.name);
                 };
-                for text in own(&json) {
+                for text in own(&json).into_iter().chain(keyed(&json)) {
                     found(&text, &text.parse().unwrap());
                 }
                 for text in shared(&json) {
@@ -89,6 +96,25 @@ fn shared(json: &Value) -> Vec<String> {
     // A provider without a name shows its GUID twice.
     let texts: BTreeSet<String> = texts.into_iter().flatten().collect();
     texts.into_iter().collect()
+}
+
+/// Conditions on the keys of JSON themselves; lists and objects have keys of their own.
+fn keyed(json: &Value) -> Vec<String> {
+    let mut texts = Vec::new();
+    let names = HeaderField::names().filter(|name| !NOT_FILTERED.contains(name));
+    for name in names {
+        let value = name.split('.').try_fold(json, |value, key| value.get(key));
+        match value {
+            Some(Value::Array(values)) => texts.extend(values.iter().filter_map(|value| equal(name, value))),
+            Some(Value::Object(_)) | None => {}
+            // A number to filters, and a text in JSON.
+            Some(Value::String(mask)) if name == "System.Keywords.Mask" => {
+                texts.push(format!("{name} == {mask}"))
+            }
+            Some(value) => texts.extend(equal(name, value)),
+        }
+    }
+    texts
 }
 
 /// Returns `field == value`; `None` for a value that the event does not have.

@@ -157,11 +157,12 @@ fn unknown_fields_are_refused_or_warned_of() {
     warned(&["--fields", "Elsewhere"], "etw: warning: no event has a field 'Elsewhere'\n");
     warned(&["--fields", "Name,Number"], "");
     // The same for fields in filters; a field that no event was asked for may exist.
-    let text = "etw: warning: no event has the field 'Nmae' of the filter, of those that meet its other conditions; \
+    let text = "etw: warning: no event that meets the rest of the filter has the field 'Nmae'; \
                 `etw provider search --field Nmae` searches all fields\n";
     warned(&["--where", "Number >= 0 and not Nmae == 'x'"], text);
     warned(&["--where", "Nmae or Number >= 0"], text);
     warned(&["--where", "level >= 0 or Nmae == 'x'"], "");
+    warned(&["--where", "System.EventID >= 0 and System.Execution.ProcessorID < 1000"], "");
 }
 
 /// What `--fields` knows of the header is in the documentation of JSON, whose names it has, and of the command.

@@ -38,6 +38,37 @@ const HEADER_FIELDS: [(&str, HeaderField); 25] = [
     ("stack", HeaderField::Stack),
 ];
 
+/// Header fields by their keys in an event's JSON (`docs/json.md`), which are also columns of CSV.
+const JSON_KEYS: [(&str, HeaderField); 27] = [
+    ("System.Channel", HeaderField::Channel),
+    ("System.EventID", HeaderField::Id),
+    ("System.Version", HeaderField::Version),
+    ("System.EventType", HeaderField::Event),
+    ("System.EventGuid", HeaderField::Event),
+    ("System.Correlation.ActivityID", HeaderField::ActivityId),
+    ("System.Correlation.RelatedActivityID", HeaderField::RelatedActivityId),
+    ("System.Execution.ProcessID", HeaderField::ProcessId),
+    ("System.Execution.ThreadID", HeaderField::ThreadId),
+    ("System.Execution.ProcessorID", HeaderField::Processor),
+    ("System.Keywords", HeaderField::Keyword),
+    ("System.Keywords.Mask", HeaderField::Keyword),
+    ("System.Keywords.Name", HeaderField::Keyword),
+    ("System.Level", HeaderField::Level),
+    ("System.Level.Value", HeaderField::Level),
+    ("System.Level.Name", HeaderField::Level),
+    ("System.Opcode", HeaderField::Opcode),
+    ("System.Opcode.Value", HeaderField::Opcode),
+    ("System.Opcode.Name", HeaderField::Opcode),
+    ("System.Task", HeaderField::Task),
+    ("System.Task.Value", HeaderField::Task),
+    ("System.Task.Name", HeaderField::Task),
+    ("System.Provider", HeaderField::Provider),
+    ("System.Provider.Guid", HeaderField::Provider),
+    ("System.Provider.Name", HeaderField::Provider),
+    ("System.TimeCreated", HeaderField::Time),
+    ("System.TimeCreated.SystemTime", HeaderField::Time),
+];
+
 /// Returns the predicate of an expression.
 pub(super) fn predicate(expression: &Expression) -> Result<Predicate, FilterError> {
     let all = |operands: &[Expression]| operands.iter().map(predicate).collect::<Result<Vec<_>, _>>();
@@ -70,8 +101,8 @@ fn compare(comparison: &FilterComparison) -> Result<Predicate, FilterError> {
     Ok(Predicate::any_of(values.iter().map(of_value).collect::<Result<Vec<_>, _>>()?))
 }
 
-/// Returns the field of a name: a header field of that name, otherwise a property. The prefix `data.` and backquotes
-/// always select a property.
+/// Returns the field of a name: a header field of that name or key in JSON, otherwise a property. The prefix `data.` and
+/// backquotes always select a property.
 fn by_name(name: &FilterName) -> Field {
     if name.is_quoted {
         return Field::Property(name.text.as_str().into());
@@ -79,7 +110,7 @@ fn by_name(name: &FilterName) -> Field {
     if let Some(property) = name.text.strip_prefix("data.") {
         return Field::Property(property.into());
     }
-    match HEADER_FIELDS.into_iter().find(|(known, _)| *known == name.text) {
+    match HEADER_FIELDS.into_iter().chain(JSON_KEYS).find(|(known, _)| *known == name.text) {
         Some((_, field)) => Field::Header(field),
         None => Field::Property(name.text.as_str().into()),
     }
