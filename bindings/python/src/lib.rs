@@ -3,7 +3,7 @@
 //! The package's own module, `python/openetw`, re-exports what is here and adds what is simpler in Python: exceptions,
 //! `async` iteration and the handler of `logging`. Types for checkers are in `_native.pyi`.
 //!
-//! - `trace`: trace files and filters; `events`: single events in a loop.
+//! - `trace`: trace files and filters; `events`: events in a loop; `event`: one of them.
 //! - `kinds`: events of a kind as record batches; `rows`: tables with rows and pivots; `table`: their way to Python;
 //!   `convert`: columns of other types.
 //! - `sql`: answers of the program `etw-sql`.
@@ -14,6 +14,7 @@
 
 mod convert;
 mod errors;
+mod event;
 mod events;
 mod fork;
 mod kinds;
@@ -35,7 +36,9 @@ mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::events::{Event, Events};
+    use crate::event::Event;
+    #[pymodule_export]
+    use crate::events::Events;
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::provider::{Provider, create_activity, set_activity};

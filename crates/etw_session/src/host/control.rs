@@ -1,16 +1,13 @@
 //! Requests of controllers and consumers.
 
-use std::collections::BTreeMap;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use etw_etl::LogFileMode;
-use etw_event::{FileTime, Guid, classes};
+use etw_event::{Guid, classes};
 use etw_protocol::{
-    Enable, EnableStatus, ErrorKind, Failure, FromConsumer, Message, ProviderEnable, ProviderStatus, Request,
-    Response, SessionProperties, SessionUpdate, ToConsumer, encode, limits, session_name_eq,
+    Enable, ErrorKind, Failure, FromConsumer, Request, Response, SessionProperties, SessionUpdate,
+    ToConsumer, session_name_eq,
 };
 use etw_sys::credentials::Peer;
 
@@ -18,20 +15,15 @@ use crate::logger::{self, Logger, LoggerError};
 
 use super::access::{Right, is_privileged};
 use super::connection::ClientRole;
+use super::files::writable;
+use super::listing::in_packets;
 use super::properties::{check_path, complete, invalid};
-use super::registry::Registration;
 use super::run::Host;
 use super::sessions::{Done, Outcome, Session, config_of, failure_of};
 use super::system::write_description;
 
 /// Size of a consumer's ring in bytes.
 const RING_BYTES: usize = 128 << 20;
-
-/// Maximum size in bytes of the items in one packet of a list.
-const LIST_BYTES: usize = 32 * 1024;
-
-/// Maximum number of processes in one part of a provider's status, so that each part fits into a packet.
-const PIDS_A_PART: usize = limits::MAX_PIDS_LISTED / 2;
 
 /// The outcome of a request.
 enum Answer {
@@ -361,107 +353,6 @@ impl Host {
         told
     }
 
-    fn enables(&self, slot: u8) -> Result<Vec<EnableStatus>, Failure> {
-        let bit = 1u64 << slot;
-        let one = |(provider, enable): (Guid, &Enable)| {
-            let all = self.registrations().filter(|(_, r)| r.guid == provider || r.group == provider);
-            let name = self.system_provider(provider).unwrap_or_default();
-            let (mut name, mut processes) = (name.to_owned(), Vec::new());
-            for (peer, registration) in all {
-                if name.is_empty() && registration.guid == provider {
-                    name.clone_from(&registration.name);
-                }
-                if registration.slots & bit != 0 {
-                    processes.push(peer.pid);
-                }
-            }
-            processes.sort_unstable();
-            processes.dedup();
-            let processes = u32::try_from(processes.len()).unwrap_or(u32::MAX);
-            EnableStatus { provider, name, enable: enable.clone(), processes }
-        };
-        Ok(self.session(slot)?.enables().map(one).collect())
-    }
-
-    /// Returns the providers that a user may see: all, or those of its own processes.
-    fn providers(&self, peer: &Peer) -> Vec<ProviderStatus> {
-        let sees_all = self.access.allows(peer, Right::Query, None, None);
-        // The processes of each, with the sessions that have enabled it there.
-        let mut all: BTreeMap<Guid, (&Registration, BTreeMap<u32, u64>)> = BTreeMap::new();
-        for (owner, registration) in self.registrations() {
-            if sees_all || owner.uid == peer.uid {
-                let (first, processes) =
-                    all.entry(registration.guid).or_insert_with(|| (registration, BTreeMap::new()));
-                if first.name.is_empty() {
-                    *first = registration;
-                }
-                *processes.entry(owner.pid).or_default() |= registration.slots;
-            }
-        }
-        let mut found = if sees_all { self.system_providers(peer) } else { Vec::new() };
-        for (registration, processes) in all.into_values() {
-            let slots = processes.values().fold(0, |all, slots| all | slots);
-            let sessions = || (0..64u8).filter(|slot| slots >> slot & 1 != 0);
-            let processes: Vec<(u32, u64)> = processes.into_iter().collect();
-            for part in processes.chunks(PIDS_A_PART) {
-                let enables =
-                    sessions().filter_map(|slot| self.provider_enable(peer, registration, slot, part));
-                found.push(ProviderStatus {
-                    guid: registration.guid,
-                    name: registration.name.clone(),
-                    group: registration.group,
-                    pids: part.iter().map(|(pid, _)| *pid).collect(),
-                    sessions: sessions().map(|slot| u16::from(slot) + 1).collect(),
-                    enables: enables.collect(),
-                });
-            }
-        }
-        found
-    }
-
-    /// Returns the system's providers, which belong to no process.
-    fn system_providers(&self, peer: &Peer) -> Vec<ProviderStatus> {
-        let all = self.system.as_ref().map(|system| system.providers()).unwrap_or_default();
-        let status = |(guid, name): (Guid, &str)| {
-            let registration = Registration::new(guid, name.to_owned(), &[]);
-            let enables: Vec<_> = (0..self.sessions.len())
-                .filter_map(|slot| self.provider_enable(peer, &registration, slot as u8, &[]))
-                .collect();
-            let sessions = enables.iter().map(|enable| enable.logger_id).collect();
-            ProviderStatus {
-                guid,
-                name: registration.name,
-                group: Guid::ZERO,
-                pids: Vec::new(),
-                sessions,
-                enables,
-            }
-        };
-        all.into_iter().map(status).collect()
-    }
-
-    /// Returns a session's settings for a provider, and those of these processes where it is enabled; `None` if the
-    /// user may not see them.
-    fn provider_enable(
-        &self,
-        peer: &Peer,
-        registration: &Registration,
-        slot: u8,
-        processes: &[(u32, u64)],
-    ) -> Option<ProviderEnable> {
-        let session = self.session(slot).ok().filter(|session| self.may(peer, Right::Query, session))?;
-        let enable = session.wants(registration)?;
-        let enabled = processes.iter().filter(|(_, slots)| slots >> slot & 1 != 0);
-        Some(ProviderEnable {
-            logger_id: session.logger_id(),
-            level: enable.level,
-            any: enable.any,
-            all: enable.all,
-            properties: enable.properties,
-            pids: enabled.map(|(pid, _)| *pid).collect(),
-        })
-    }
-
     /// Runs a request to a logger on a thread, which then replies with the session's status.
     fn ask(
         &mut self,
@@ -628,7 +519,7 @@ impl Host {
         }
     }
 
-    fn may(&self, peer: &Peer, right: Right, session: &Session) -> bool {
+    pub(super) fn may(&self, peer: &Peer, right: Right, session: &Session) -> bool {
         session.owner.uid == peer.uid || self.access.allows(peer, right, Some(session.name()), None)
     }
 
@@ -646,92 +537,6 @@ impl Host {
         let gone = || Failure::new(ErrorKind::NotFound, "the session has ended");
         self.sessions.get_mut(usize::from(slot)).and_then(Option::as_mut).ok_or_else(gone)
     }
-
-    /// Returns the path at which to open a file: by name for users for whom the host opens files, otherwise through the
-    /// handle that they have opened themselves.
-    fn place(
-        &self,
-        peer: &Peer,
-        name: &str,
-        file: Option<OwnedFd>,
-    ) -> Result<(PathBuf, Option<OwnedFd>), Failure> {
-        match file {
-            Some(file) => Ok((format!("/proc/self/fd/{}", file.as_raw_fd()).into(), Some(file))),
-            None if is_privileged(peer.uid) => Ok((name.into(), None)),
-            None => {
-                let text = "this host opens files for its own user and root only; open the file yourself and pass it";
-                Err(Failure::new(ErrorKind::AccessDenied, text))
-            }
-        }
-    }
-
-    fn check_file_is_free(&self, name: &str) -> Result<(), Failure> {
-        let same = |session: &&Session| !name.is_empty() && session.properties.log_file_name == name;
-        match self.sessions.iter().flatten().find(same) {
-            Some(session) => {
-                let text = format!("session '{}' writes to {name} already", session.name());
-                Err(Failure::new(ErrorKind::AlreadyExists, text))
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-impl Session {
-    fn new(
-        slot: u8,
-        serial: u64,
-        properties: SessionProperties,
-        logger: Logger,
-        owner: Peer,
-        lease: Option<u64>,
-        file: Option<OwnedFd>,
-    ) -> Session {
-        Session {
-            properties,
-            serial,
-            slot,
-            logger: Arc::new(logger),
-            owner,
-            lease,
-            start_time: FileTime(i64::try_from(etw_sys::clock::filetime()).unwrap_or(i64::MAX)),
-            enables: Default::default(),
-            regions: Default::default(),
-            processes: Default::default(),
-            last_failure: String::new(),
-            consumers: Default::default(),
-            stop_askers: None,
-            system_region: None,
-            system_missing: Vec::new(),
-            files: file.into_iter().collect(),
-        }
-    }
-}
-
-/// Checks that its opener could write to a file, since the host reopens it with its own rights.
-fn writable(file: OwnedFd) -> Result<OwnedFd, Failure> {
-    let refused = |text: &str| Err(invalid("file", format!("the file in the request {text}")));
-    if !is_on_seen_disk(&file) {
-        return refused("is on a file system that a program serves, or that the host does not see");
-    }
-    match etw_sys::is_writable_file(&file) {
-        Ok(true) => Ok(file),
-        _ => refused("is not a regular file open for writing"),
-    }
-}
-
-/// Returns whether a file is on a file system that is mounted for the host and not served by a program (FUSE): such a
-/// program could block the host indefinitely. Only the kernel is queried.
-fn is_on_seen_disk(file: &OwnedFd) -> bool {
-    let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
-    let info = read(format!("/proc/self/fdinfo/{}", file.as_raw_fd()));
-    let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:")).map(str::trim);
-    let Some(id) = id else { return false };
-    let mounts = read("/proc/self/mountinfo".to_owned());
-    // The first field is the number of the mount; the type follows the separator (`proc_pid_mountinfo(5)`).
-    let mount = mounts.lines().find(|line| line.split(' ').next() == Some(id));
-    let kind = mount.and_then(|line| line.split(" - ").nth(1)).and_then(|rest| rest.split(' ').next());
-    kind.is_some_and(|kind| !kind.starts_with("fuse"))
 }
 
 fn no_thread() -> Failure {
@@ -747,44 +552,5 @@ fn verb(right: Right) -> &'static str {
         Right::Read => "read",
         Right::Query => "query",
         _ => "control",
-    }
-}
-
-/// Splits a list into packets, each well below the limit.
-fn in_packets<T: Clone>(items: Vec<T>, wrap: impl Fn(Vec<T>, bool) -> Response) -> Vec<Response>
-where
-    Response: Message,
-{
-    let mut packets: Vec<Vec<T>> = vec![Vec::new()];
-    let mut bytes = 0;
-    for item in items {
-        // An item that cannot be encoded is left out rather than ending the list.
-        let Ok(alone) = encode(&wrap(vec![item.clone()], false)) else { continue };
-        bytes += alone.len();
-        if bytes > LIST_BYTES {
-            packets.push(Vec::new());
-            bytes = alone.len();
-        }
-        if let Some(last) = packets.last_mut() {
-            last.push(item);
-        }
-    }
-    let count = packets.len();
-    packets.into_iter().zip(1..).map(|(items, number)| wrap(items, number < count)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_on_disks_are_distinguished() {
-        assert!(is_on_seen_disk(&tempfile::tempfile().unwrap().into()));
-        // Memory without a mount.
-        let (_, memory) = etw_sys::SharedWords::create("test", 8).unwrap();
-        assert!(!is_on_seen_disk(&memory));
-        assert!(writable(memory).unwrap_err().text.contains("does not see"));
-        let null = std::fs::File::options().write(true).open("/dev/null").unwrap();
-        assert!(writable(null.into()).unwrap_err().text.contains("not a regular file"));
     }
 }

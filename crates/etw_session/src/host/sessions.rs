@@ -82,6 +82,35 @@ pub(crate) enum Outcome {
 }
 
 impl Session {
+    pub(super) fn new(
+        slot: u8,
+        serial: u64,
+        properties: SessionProperties,
+        logger: Logger,
+        owner: Peer,
+        lease: Option<u64>,
+        file: Option<OwnedFd>,
+    ) -> Session {
+        Session {
+            properties,
+            serial,
+            slot,
+            logger: Arc::new(logger),
+            owner,
+            lease,
+            start_time: FileTime(i64::try_from(etw_sys::clock::filetime()).unwrap_or(i64::MAX)),
+            enables: Default::default(),
+            regions: Default::default(),
+            processes: Default::default(),
+            last_failure: String::new(),
+            consumers: Default::default(),
+            stop_askers: None,
+            system_region: None,
+            system_missing: Vec::new(),
+            files: file.into_iter().collect(),
+        }
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.properties.logger_name
     }

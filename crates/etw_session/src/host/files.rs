@@ -1,0 +1,85 @@
+//! Files of sessions: where they are opened, and what may be written to.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
+
+use etw_protocol::{ErrorKind, Failure};
+use etw_sys::credentials::Peer;
+
+use super::access::is_privileged;
+use super::properties::invalid;
+use super::run::Host;
+use super::sessions::Session;
+
+impl Host {
+    /// Returns the path at which to open a file: by name for users for whom the host opens files, otherwise through the
+    /// handle that they have opened themselves.
+    pub(super) fn place(
+        &self,
+        peer: &Peer,
+        name: &str,
+        file: Option<OwnedFd>,
+    ) -> Result<(PathBuf, Option<OwnedFd>), Failure> {
+        match file {
+            Some(file) => Ok((format!("/proc/self/fd/{}", file.as_raw_fd()).into(), Some(file))),
+            None if is_privileged(peer.uid) => Ok((name.into(), None)),
+            None => {
+                let text = "this host opens files for its own user and root only; open the file yourself and pass it";
+                Err(Failure::new(ErrorKind::AccessDenied, text))
+            }
+        }
+    }
+
+    pub(super) fn check_file_is_free(&self, name: &str) -> Result<(), Failure> {
+        let same = |session: &&Session| !name.is_empty() && session.properties.log_file_name == name;
+        match self.sessions.iter().flatten().find(same) {
+            Some(session) => {
+                let text = format!("session '{}' writes to {name} already", session.name());
+                Err(Failure::new(ErrorKind::AlreadyExists, text))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Checks that its opener could write to a file, since the host reopens it with its own rights.
+pub(super) fn writable(file: OwnedFd) -> Result<OwnedFd, Failure> {
+    let refused = |text: &str| Err(invalid("file", format!("the file in the request {text}")));
+    if !is_on_seen_disk(&file) {
+        return refused("is on a file system that a program serves, or that the host does not see");
+    }
+    match etw_sys::is_writable_file(&file) {
+        Ok(true) => Ok(file),
+        _ => refused("is not a regular file open for writing"),
+    }
+}
+
+/// Returns whether a file is on a file system that is mounted for the host and not served by a program (FUSE): such a
+/// program could block the host indefinitely. Only the kernel is queried.
+fn is_on_seen_disk(file: &OwnedFd) -> bool {
+    let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
+    let info = read(format!("/proc/self/fdinfo/{}", file.as_raw_fd()));
+    let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:")).map(str::trim);
+    let Some(id) = id else { return false };
+    let mounts = read("/proc/self/mountinfo".to_owned());
+    // The first field is the number of the mount; the type follows the separator (`proc_pid_mountinfo(5)`).
+    let mount = mounts.lines().find(|line| line.split(' ').next() == Some(id));
+    let kind = mount.and_then(|line| line.split(" - ").nth(1)).and_then(|rest| rest.split(' ').next());
+    kind.is_some_and(|kind| !kind.starts_with("fuse"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_on_disks_are_distinguished() {
+        assert!(is_on_seen_disk(&tempfile::tempfile().unwrap().into()));
+        // Memory without a mount.
+        let (_, memory) = etw_sys::SharedWords::create("test", 8).unwrap();
+        assert!(!is_on_seen_disk(&memory));
+        assert!(writable(memory).unwrap_err().text.contains("does not see"));
+        let null = std::fs::File::options().write(true).open("/dev/null").unwrap();
+        assert!(writable(null.into()).unwrap_err().text.contains("not a regular file"));
+    }
+}
