@@ -111,7 +111,8 @@ fn document(libraries: &[Library]) -> Result<()> {
     }
     command.env("RUSTDOC", shell::root().join("scripts/rustdoc-json"));
     command.env("RUSTDOCFLAGS", "-Z unstable-options --output-format json");
-    shell::run(&mut command)
+    // As the check of the documentation, so that what is imported is compiled once.
+    shell::run(shell::with_clippy(&mut command)?)
 }
 
 fn format_version(json: &PathBuf) -> Result<u32> {

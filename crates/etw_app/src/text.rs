@@ -48,6 +48,29 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * unit).map_err(|_| wrong())
 }
 
+/// Parses an interval of samples, 100us to 1s: `125us`, `1ms`. The result is in units of 100 ns, as is a number without a unit.
+///
+/// # Errors
+///
+/// Fails if the text is not an interval, or out of range; the error says so.
+pub fn sample_interval(text: &str) -> Result<u32, String> {
+    let wrong = || format!("'{text}' is not a sampling interval; write 125us or 1ms");
+    let digits = text.trim_end_matches(char::is_alphabetic);
+    let unit = match text.get(digits.len()..).unwrap_or_default() {
+        "" => 1.0,
+        // The micro sign and the Greek letter.
+        "us" | "\u{B5}s" | "\u{3BC}s" => 10.0,
+        "ms" => 10_000.0,
+        "s" => 10_000_000.0,
+        _ => return Err(wrong()),
+    };
+    let units = digits.parse::<f64>().map_err(|_| wrong())? * unit;
+    if !(1_000.0..=10_000_000.0).contains(&units) {
+        return Err(format!("'{text}' is out of range: samples are taken every 100us to 1s"));
+    }
+    Ok(units.round() as u32)
+}
+
 /// Formats `1234567` as `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -122,6 +145,21 @@ mod tests {
         check("99999999999999999999", None, None);
         check("x", None, None);
         check("", None, None);
+    }
+
+    #[test]
+    fn sampling_intervals() {
+        let check =
+            |text: &str, expected: Option<u32>| assert_eq!(sample_interval(text).ok(), expected, "{text}");
+        check("125us", Some(1_250));
+        check("122.1us", Some(1_221));
+        check("1ms", Some(10_000));
+        check("1s", Some(10_000_000));
+        check("1221", Some(1_221));
+        check("99us", None);
+        check("2s", None);
+        check("fast", None);
+        check("5m", None);
     }
 
     #[test]

@@ -546,13 +546,3 @@ pub(crate) enum WineCommand {
         prefix: PathBuf,
     },
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_sound() {
-        <Cli as clap::CommandFactory>::command().debug_assert();
-    }
-}

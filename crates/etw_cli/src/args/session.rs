@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use etw_app::enabling::Wants;
+use etw_app::text::sample_interval;
 
 use super::{Format, SchemaArgs};
 
@@ -254,25 +255,6 @@ pub(crate) struct SystemArgs {
     pub(crate) sample_interval: Option<u32>,
 }
 
-/// Parses a sampling interval; the result is in units of 100 ns.
-fn sample_interval(text: &str) -> Result<u32, String> {
-    let wrong = || format!("'{text}' is not a sampling interval; write 125us or 1ms");
-    let digits = text.trim_end_matches(char::is_alphabetic);
-    let unit = match text.get(digits.len()..).unwrap_or_default() {
-        "" => 1.0,
-        // The micro sign and the Greek letter.
-        "us" | "\u{B5}s" | "\u{3BC}s" => 10.0,
-        "ms" => 10_000.0,
-        "s" => 10_000_000.0,
-        _ => return Err(wrong()),
-    };
-    let units = digits.parse::<f64>().map_err(|_| wrong())? * unit;
-    if !(1_000.0..=10_000_000.0).contains(&units) {
-        return Err(format!("'{text}' is out of range: samples are taken every 100us to 1s"));
-    }
-    Ok(units.round() as u32)
-}
-
 /// The arguments of `etw session enable`.
 #[derive(Debug, Args)]
 pub(crate) struct EnableArgs {
@@ -347,24 +329,4 @@ pub(crate) enum ClockArg {
     System,
     /// Cycle counter of the processor.
     Cycle,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sampling_intervals() {
-        let check =
-            |text: &str, expected: Option<u32>| assert_eq!(sample_interval(text).ok(), expected, "{text}");
-        check("125us", Some(1_250));
-        check("122.1us", Some(1_221));
-        check("1ms", Some(10_000));
-        check("1s", Some(10_000_000));
-        check("1221", Some(1_221));
-        check("99us", None);
-        check("2s", None);
-        check("fast", None);
-        check("5m", None);
-    }
 }

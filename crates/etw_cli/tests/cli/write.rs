@@ -53,6 +53,14 @@ fn types_are_given_or_guessed() {
         "bytes:binary=0102ff",
         "a:b:str8=x=y",
         "empty=",
+        "zero=0",
+        "huge=99999999999999999999",
+        "power=-1.5e3",
+        "agent=007",
+        "plus=+3",
+        "word=inf",
+        "words=1nan",
+        "braces={}",
     ]);
     let expected = json!({
         "version": "1.2.0",
@@ -71,6 +79,14 @@ fn types_are_given_or_guessed() {
         "bytes": "0102ff",
         "a:b": "x=y",
         "empty": "",
+        "zero": 0,
+        "huge": 1e20,
+        "power": -1500.0,
+        "agent": "007",
+        "plus": "+3",
+        "word": "inf",
+        "words": "1nan",
+        "braces": "{}",
     });
     assert_eq!(event["EventData"], expected);
     assert_eq!(event["System"]["EventType"], "Deployed");
@@ -104,7 +120,7 @@ fn the_header_is_what_was_asked_for() {
 }
 
 #[test]
-fn nobody_listens() {
+fn nobody_listens_or_an_argument_is_wrong() {
     let etw = Etw::new();
     let run = |args: &[&str]| {
         let runtime = etw.path("runtime");
@@ -114,8 +130,21 @@ fn nobody_listens() {
     let (status, text) = run(&["write", "MyCompany.MyApp", "E", "a=1"]);
     assert!(status == 0 && text.contains("no session has enabled this event of MyCompany.MyApp"), "{text}");
     assert_eq!(run(&["write", "-q", "MyCompany.MyApp", "E", "a=1"]), (0, String::new()));
-    let (status, text) = run(&["write", "MyCompany.MyApp", "E", "a:u8=256"]);
-    assert!(status == 2 && text.contains("field 'a:u8=256': '256' does not fit the type"), "{text}");
+    for (field, reason) in [
+        ("a", "'a' is not a field; write NAME=VALUE or NAME:TYPE=VALUE"),
+        ("=5", "the field '=5' has no name"),
+        ("a:u8=256", "field 'a:u8=256': '256' does not fit the type"),
+        ("a:u8=x", "'x' is not a number"),
+        ("a:u9=1", "unknown type 'u9'; see `etw write --help`"),
+        ("a:u16[]=1,2,x", "'x' is not a number"),
+        ("a:binary=123", "'123' is not a sequence of pairs of hexadecimal digits"),
+        ("a:bool8=2", "'2' is neither true nor false"),
+        ("a:ipv4=1.2.3", "'1.2.3': "),
+        ("a:char16=ab", "'ab' is not one character"),
+    ] {
+        let (status, text) = run(&["write", "MyCompany.MyApp", "E", field]);
+        assert!(status == 2 && text.contains(reason), "{field}: {text}");
+    }
     let (status, text) = run(&["write", "MyCompany.MyApp", "E", "--level", "loud"]);
     assert!(status == 2 && text.contains("'loud' is not a level"), "{text}");
 }

@@ -1,7 +1,5 @@
 //! Ranges of time with an overview of the buffers: what is read is what is read without one.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::ops::Range;
 use std::sync::Arc;
 

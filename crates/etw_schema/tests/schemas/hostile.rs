@@ -1,13 +1,11 @@
 //! Damaged manifests and compiled manifests: reading any bytes ends, and what is read can be written.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod files;
-
 use etw_event::Guid;
 use etw_schema::event_source::EventSourceManifests;
 use etw_schema::{manifest, wevt};
 use etw_testkit::mutate;
+
+use crate::files;
 
 /// A size that keeps the tests short. Damage in larger files is of the same kinds.
 const MAX_LEN: usize = 100_000;

@@ -1,8 +1,6 @@
 //! The Image and Process events of google-sawbuck against their published values: every module and process, in the
 //! order logged.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use etw_etl::{EtlFile, Records};
 use etw_event::Record;
 use etw_schema::{Located, Properties, Resolver};

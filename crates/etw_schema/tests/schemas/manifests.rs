@@ -1,12 +1,10 @@
 //! The published manifests: each is read completely, and exporting and reading it again gives the same.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod files;
-
 use std::collections::BTreeMap;
 
 use etw_schema::manifest::{self, Manifest};
+
+use crate::files;
 
 fn manifests() -> Option<BTreeMap<String, Manifest>> {
     let folder = files::folder("manifests")?;

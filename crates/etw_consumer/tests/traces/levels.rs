@@ -1,7 +1,5 @@
 //! The levels of reading and the filters, on real traces.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
-
 use std::ops::ControlFlow;
 
 use etw_consumer::{EventFilter, OwnedValue, Predicate, Trace};

@@ -1,16 +1,12 @@
 //! Round trips of indexes, and damaged ones.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod common;
-
 use std::borrow::Cow;
 use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use common::{COLUMNS, Model, same, schema};
+use crate::common::{COLUMNS, Model, same, schema};
 use etw_columns::{
     Aggregate, Column, ColumnType, ColumnsError, FetchParts, Filter, Index, IndexWriter, Pivot, Role, Table,
     TableSchema, TextPattern, TextPosition, Unit, Value, Values,
@@ -112,7 +108,7 @@ fn dictionaries_come_back() {
     let mut writer = IndexWriter::in_memory();
     Model::new(10, 1).write(&mut writer);
     let index = writer.finish().unwrap();
-    assert_eq!(index.texts().unwrap().iter().collect::<Vec<_>>(), common::TEXTS);
+    assert_eq!(index.texts().unwrap().iter().collect::<Vec<_>>(), crate::common::TEXTS);
     assert_eq!(index.guids().unwrap().get(2), Some(Guid::from_u128(2 << 64 | 7)));
     assert_eq!((index.guids().unwrap().len(), index.guids().unwrap().get(5)), (5, None));
     let stacks = index.stacks().unwrap();
@@ -364,7 +360,8 @@ fn a_full_disk_is_an_error_and_leaves_nothing() {
     let output = std::process::Command::new("sh")
         .args([
             "-c",
-            "trap '' XFSZ; ulimit -f 1000; exec \"$0\" --exact a_full_disk_is_an_error_and_leaves_nothing",
+            "trap '' XFSZ; ulimit -f 1000; \
+             exec \"$0\" --exact index::a_full_disk_is_an_error_and_leaves_nothing",
         ])
         .arg(std::env::current_exe().unwrap())
         .env(FOLDER, folder.path())

@@ -1,7 +1,5 @@
 //! Names of processes: of many processes, and in several files of one machine and of different ones.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::io::Cursor;
 
 use etw_consumer::testing::EventBuilder;

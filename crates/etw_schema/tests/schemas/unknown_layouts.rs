@@ -1,7 +1,5 @@
 //! The page of schemas lists exactly the built-in event types of classes that have no known layout.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use std::path::Path;
 
 use etw_schema::{EventSchema, InType, PropertyType, builtin};

@@ -1,15 +1,13 @@
 //! Compiled manifests of real files, compared with the manifests they were compiled from.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod files;
-
 use std::collections::BTreeMap;
 
 use etw_schema::wevt::{self, Wevt, WevtError};
 use etw_schema::{Count, Length, MapKind, PropertyType, Provider, manifest};
 use etw_testkit::pe::{self, ResourceType};
 use etw_testkit::{compiled_manifest, mutate};
+
+use crate::files;
 
 fn read_all() -> Option<BTreeMap<String, Wevt>> {
     let folder = files::folder("wevt")?;

@@ -1,7 +1,5 @@
 //! The registry's list of publishers, in hives made for the test.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use etw_event::Guid;
 use etw_schema::publishers::{self, PublishersError};
 use etw_testkit::hive::{self, Publisher};

@@ -1,7 +1,5 @@
 //! Stacks of real traces, joined to their events.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use etw_consumer::Trace;
 use etw_event::{Fields, HookId};
 use etw_testkit::data;

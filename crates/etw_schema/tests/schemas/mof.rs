@@ -1,7 +1,5 @@
 //! The published MOF files: all of them parse, and the kernel's agree with the built-in tables.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use std::collections::BTreeMap;
 
 use etw_event::{Guid, classes};

@@ -1,9 +1,5 @@
 //! The schema store: providers are read back as added, and damage is an error.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod files;
-
 use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,6 +11,8 @@ use etw_schema::{
     Provider, ProviderInfo, SchemaSource, ValueMap, builtin, manifest, wevt,
 };
 use etw_testkit::mutate;
+
+use crate::files;
 
 const GUID: Guid = Guid::from_u128(0x67883bbc_d592_4d02_8e29_66907fcb07d6);
 

@@ -1,7 +1,5 @@
 //! EventSource manifests of real traces.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use std::collections::BTreeMap;
 
 use etw_etl::{EtlFile, Records};

@@ -1,7 +1,5 @@
 //! The published TMF files and the annotations of a published PDB.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use std::sync::Arc;
 
 use etw_event::{Guid, Origin, Record, Ticks};

@@ -1,7 +1,5 @@
 //! Filters, predicates and callbacks on synthetic events.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::cell::RefCell;
 
 use etw_consumer::testing::{EventBuilder, PackError, Proxy, SyntheticRecord, TestValue};

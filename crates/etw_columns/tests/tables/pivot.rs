@@ -1,13 +1,9 @@
 //! Every pivot equals a computation row by row.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod common;
-
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use common::{COLUMNS, Model, Numbers, TEXTS, same};
+use crate::common::{COLUMNS, Model, Numbers, TEXTS, same};
 use etw_columns::{
     Aggregate, ColumnType, ColumnsError, Comparison, Filter, Group, Index, IndexWriter, Order, OrderBy,
     Pivot, PivotResult, TextPattern, TextPosition, Value,

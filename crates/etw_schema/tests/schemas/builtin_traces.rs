@@ -1,8 +1,6 @@
 //! The built-in schemas on every real trace: each kernel record and each record of a built-in provider decodes, and its
 //! payload is used to the last byte.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use std::collections::BTreeMap;
 
 use etw_etl::{EtlFile, Records};

@@ -1,10 +1,6 @@
 //! Pivots through references equal those over a table that has the values itself.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod common;
-
-use common::Numbers;
+use crate::common::Numbers;
 use etw_columns::{
     Aggregate, Column, ColumnType, ColumnsError, Comparison, Filter, Index, IndexWriter, OrderBy, Pivot,
     PivotResult, TableSchema, TextPattern, TextPosition, Value,

@@ -1,8 +1,6 @@
 //! The built-in providers of .NET against the published manifest of the runtimes: every event and version, with its
 //! names, fields, types, lengths, counts and maps, and every keyword and task.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use etw_schema::builtin::BuiltIn;
 use etw_schema::{
     Count, EventSchema, InType, Length, MapEntry, OpcodeName, OutType, Property, PropertyType, Provider,
