@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{ops::ControlFlow, thread, vec};
 
-use openetw::{Event as Decoded, StatisticsHandle, StopHandle, TraceBuilder, TraceError, classes};
+use openetw::{StatisticsHandle, StopHandle, TraceBuilder, TraceError, classes};
 use pyo3::exceptions::PyTimeoutError;
 use pyo3::prelude::*;
 
@@ -128,7 +128,7 @@ impl Events {
     /// Returns an event that has arrived.
     fn take(&self) -> PyResult<Option<Event>> {
         fork::check(self.process, "this iterator")?;
-        Ok(lock(&self.batch).next().map(|held| Event::of(held)))
+        Ok(lock(&self.batch).next().map(Event::of))
     }
 
     /// Waits for events, without holding the GIL.
