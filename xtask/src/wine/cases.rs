@@ -173,10 +173,6 @@ pub(super) fn rate(place: &Place) -> Result<String> {
 pub(super) fn disabled(place: &Place) -> Result<String> {
     let host = place.without_daemon()?;
     let printed = host.run_client(&["bench"])?;
-    for line in printed.lines().filter(|line| line.contains("Enabled")) {
-        let nanoseconds: f64 = line.split_whitespace().nth(1).context("no time")?.parse()?;
-        ensure!(nanoseconds <= 5.0, "{line}");
-    }
     Ok(printed.trim().replace('\n', ", "))
 }
 
