@@ -249,7 +249,7 @@ fn on_large_stack(work: impl FnOnce() -> Result<()> + Send) -> Result<()> {
     })
 }
 
-/// Runs statements in order and writes their answers. If `has_one` is set, a second answer is an error.
+/// Runs statements in order and writes their answers; with `has_one`, a second answer is an error.
 ///
 /// # Errors
 ///

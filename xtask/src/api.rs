@@ -111,7 +111,7 @@ fn document(libraries: &[Library]) -> Result<()> {
     }
     command.env("RUSTDOC", shell::root().join("scripts/rustdoc-json"));
     command.env("RUSTDOCFLAGS", "-Z unstable-options --output-format json");
-    // As the check of the documentation, so that what is imported is compiled once.
+    // As in the check `documentation`.
     shell::run(shell::with_clippy(&mut command)?)
 }
 

@@ -36,7 +36,7 @@ const CHECKS: &[Check] = &[
     ("other systems", systems::check),
     ("minimum Rust version", msrv::check),
     ("documentation", || {
-        // With Clippy as the compiler of what is imported, which the check before has done.
+        // Clippy compiles what is imported, as in the check `clippy`, so that it is not compiled again.
         let mut doc = cargo(["doc", "--workspace", "--no-deps"]);
         shell::run(shell::with_clippy(doc.env("RUSTDOCFLAGS", "-D warnings"))?)
     }),

@@ -95,8 +95,8 @@ impl StackWeight {
         self.info().about
     }
 
-    /// Returns the column of the table with rows ([`crate::TableKind::rows`]) that has the weight, `rows` if each row counts once;
-    /// `None` if it is in no column.
+    /// Returns the column that has the weight in the table of [`crate::TableKind::rows`], or `rows` if each row counts
+    /// once; `None` if no column has it.
     pub fn column(self) -> Option<&'static str> {
         self.info().column
     }

@@ -48,11 +48,12 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * unit).map_err(|_| wrong())
 }
 
-/// Parses an interval of samples, 100us to 1s: `125us`, `1ms`. The result is in units of 100 ns, as is a number without a unit.
+/// Parses a sampling interval from 100 µs to 1 s: `125us`, `1ms`. The result is in units of 100 ns, as is a number
+/// without a unit.
 ///
 /// # Errors
 ///
-/// Fails if the text is not an interval, or out of range; the error says so.
+/// Fails if the text is not an interval, or if it is out of range; the error says which.
 pub fn sample_interval(text: &str) -> Result<u32, String> {
     let wrong = || format!("'{text}' is not a sampling interval; write 125us or 1ms");
     let digits = text.trim_end_matches(char::is_alphabetic);

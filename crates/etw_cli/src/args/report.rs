@@ -349,7 +349,7 @@ impl ReportArgs {
         }
         Ok(Request {
             files: self.files,
-            tables: kinds,
+            tables: once(&kinds),
             stacks: once(&self.stacks),
             tree: self.tree.map(|kind| TreeRequest { kind, min_percent: self.min_percent, top: self.top }),
             shape: self.shape.shape(),
