@@ -23,12 +23,10 @@ trap 'kill "$build" 2>/dev/null || :' EXIT
 
 need_c_tools
 need_tcl
-need_rust_targets x86_64-pc-windows-gnu aarch64-pc-windows-msvc aarch64-apple-darwin aarch64-unknown-linux-gnu \
-    i686-unknown-linux-gnu s390x-unknown-linux-gnu
-need_rust_source
+need_rust_targets x86_64-pc-windows-gnu aarch64-apple-darwin aarch64-unknown-linux-gnu i686-unknown-linux-gnu \
+    s390x-unknown-linux-gnu
 need_rust_toolchain "$msrv"
 need_cargo_tool cargo-nextest nextest
-need_cargo_tool cargo-fuzz fuzz
 need_peers
 need_symbol_tools
 need_browser
@@ -38,6 +36,11 @@ need_package_tools
 need_big_endian
 need_wine
 need_dotnet
+if [ -n "${RUN_SLOW_TESTS:-}" ]; then
+    need_rust_targets aarch64-pc-windows-msvc
+    need_rust_source
+    need_cargo_tool cargo-fuzz fuzz
+fi
 
 wait "$build"
 trap - EXIT

@@ -5,16 +5,15 @@
 
 use std::fs;
 use std::num::NonZero;
-use std::panic::resume_unwind;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{self, available_parallelism};
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use etw_testkit::fuzz::{TARGETS, seeds_dir};
 
+use crate::lanes::each;
 use crate::process::Process;
 use crate::shell::{self, cargo, is_ci, root, succeeds, target_dir};
 
@@ -57,21 +56,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     shell::run(&mut build)?;
     let at_once = if options.quiet { available_parallelism().map_or(1, NonZero::get) } else { 1 };
-    let next = AtomicUsize::new(0);
-    let work = || {
-        while let Some(target) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(error) = run_one(target, options) {
-                // The others stop after their current target.
-                next.store(chosen.len(), Ordering::Relaxed);
-                return Err(error);
-            }
-        }
-        Ok(())
-    };
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
-    })
+    each(chosen, at_once, |target| run_one(target, options)).map(drop)
 }
 
 /// Runs the program of one target.
@@ -141,8 +126,12 @@ pub(crate) fn write_seeds() -> Result<()> {
     Ok(())
 }
 
-/// Runs every target for a few seconds; skipped, with the reason, if cargo-fuzz cannot run.
+/// Runs every target for a few seconds, if slow tests are wanted: compiling everything for libFuzzer takes minutes, and the
+/// ordinary tests replay the seeds and damaged ones. Skipped, with the reason, if cargo-fuzz cannot run.
 pub(crate) fn smoke() -> Result<()> {
+    if !etw_testkit::slow_tests() {
+        return Ok(());
+    }
     match missing() {
         Some(missing) if is_ci() => bail!("{missing}"),
         Some(missing) => {

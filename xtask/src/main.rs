@@ -13,6 +13,7 @@ mod dependencies;
 mod dist;
 mod fuzz;
 mod generate;
+mod lanes;
 mod layers;
 mod msrv;
 mod peers;

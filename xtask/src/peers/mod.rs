@@ -11,7 +11,9 @@ mod pivots;
 mod sessions;
 
 use std::fs;
+use std::num::NonZero;
 use std::path::Path;
+use std::thread::available_parallelism;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -21,6 +23,7 @@ use openetw::etl::{EtlFile, LogFileHeader, Records};
 use serde_json::Value;
 
 use crate::bench::Peer;
+use crate::lanes::each;
 use crate::shell::{is_ci, target_dir};
 
 /// Number of events per trace; enough for several buffers per processor.
@@ -80,22 +83,20 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     let directory = target_dir().join("peers");
     fs::create_dir_all(&directory)?;
-    let mut differences = 0;
-    for part in Part::value_variants() {
-        if options.only.is_some_and(|only| only != *part) {
-            continue;
-        }
-        differences += match part {
-            Part::Traces => traces(&directory)?,
-            Part::EventLogs => event_logs::compare(&directory.join("event_logs"))?,
-            Part::Exports => exports::compare(&directory.join("exports"))?,
-            Part::Pivots => pivots::compare(&directory.join("pivots"))?,
-            #[cfg(target_os = "linux")]
-            Part::Sessions => sessions::compare(&directory.join("sessions"))?,
-            #[cfg(target_os = "linux")]
-            Part::Kernel => kernel::compare(&directory.join("kernel"))?,
-        };
-    }
+    let parts = Part::value_variants().iter().filter(|part| options.only.is_none_or(|only| only == **part));
+    // The peers use one processor each.
+    let threads = available_parallelism().map_or(1, NonZero::get);
+    let differences = each(parts, threads, |part| match part {
+        Part::Traces => traces(&directory),
+        Part::EventLogs => event_logs::compare(&directory.join("event_logs")),
+        Part::Exports => exports::compare(&directory.join("exports")),
+        Part::Pivots => pivots::compare(&directory.join("pivots")),
+        #[cfg(target_os = "linux")]
+        Part::Sessions => sessions::compare(&directory.join("sessions")),
+        #[cfg(target_os = "linux")]
+        Part::Kernel => kernel::compare(&directory.join("kernel")),
+    })?;
+    let differences: usize = differences.into_iter().sum();
     if differences > 0 {
         bail!("{differences} differences from independent readers");
     }

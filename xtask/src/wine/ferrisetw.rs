@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::lanes::each;
 use super::place::{self, Place, find, sources_of};
+use crate::lanes::each;
 use crate::shell::{output_within, root};
 
 /// Time limit of an example or test; the examples run for twenty seconds.

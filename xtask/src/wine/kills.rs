@@ -11,8 +11,8 @@ use openetw::{Guid, Trace};
 use serde_json::Value;
 
 use super::cases::PROVIDER;
-use super::lanes::each;
 use super::place::{Host, Place};
+use crate::lanes::each;
 use crate::process::{MINUTES_2, MINUTES_15, Process};
 use crate::random::Random;
 

@@ -9,7 +9,6 @@ mod examples;
 mod ferrisetw;
 mod fields;
 mod kills;
-mod lanes;
 mod mimalloc;
 mod place;
 mod unit;
@@ -20,8 +19,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::lanes::each;
 use crate::shell;
-use lanes::each;
 use place::Place;
 
 /// The target of the programs.

@@ -74,7 +74,9 @@ impl Place {
         let programs = thread::scope(|scope| {
             let own = scope.spawn(|| match of_workspace {
                 true => timed("build of this workspace for Windows", || {
-                    shell::run(quick(cargo(["build", "--quiet", "--target", TARGET]).args(OWN)))
+                    let mut build = cargo(["build", "--quiet", "--target", TARGET]);
+                    build.args(OWN).env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
+                    shell::run(quick(&mut build))
                 }),
                 false => Ok(()),
             });

@@ -210,16 +210,22 @@ mod tests {
         }
     }
 
+    /// Ordinary builds do not compile them.
     #[test]
     fn the_targets_are_those_that_cargo_fuzz_has() {
-        let entries = fs::read_dir(workspace_root().join("fuzz/fuzz_targets")).unwrap();
-        let mut files: Vec<String> = entries
-            .flatten()
-            .filter_map(|entry| Some(entry.path().file_stem()?.to_string_lossy().into_owned()))
-            .collect();
-        files.sort();
-        let mut names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
-        names.sort();
-        assert_eq!(files, names);
+        let workspace = workspace_root().join("fuzz");
+        let manifest = fs::read_to_string(workspace.join("Cargo.toml")).unwrap();
+        assert_eq!(manifest.matches("[[bin]]").count(), TARGETS.len());
+        assert_eq!(fs::read_dir(workspace.join("fuzz_targets")).unwrap().count(), TARGETS.len());
+        for name in TARGETS.iter().map(|target| target.name) {
+            let path = format!("fuzz_targets/{name}.rs");
+            assert!(manifest.contains(&format!("name = \"{name}\"\npath = \"{path}\"")), "{name}");
+            let program = fs::read_to_string(workspace.join(path)).unwrap();
+            let body = format!("libfuzzer_sys::fuzz_target!(|data: &[u8]| etw_testkit::fuzz::{name}(data));");
+            assert!(
+                program.starts_with("//! ") && program.contains("#![no_main]\n") && program.contains(&body),
+                "{name}"
+            );
+        }
     }
 }

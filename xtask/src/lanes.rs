@@ -11,7 +11,7 @@ use anyhow::{Result, anyhow};
 /// # Errors
 ///
 /// Fails with the first error.
-pub(super) fn each<T: Send, R: Send>(
+pub(crate) fn each<T: Send, R: Send>(
     items: impl IntoIterator<Item = T>,
     threads: usize,
     work: impl Fn(T) -> Result<R> + Sync,
