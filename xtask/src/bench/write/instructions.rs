@@ -5,17 +5,22 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::Row;
 use super::lttng::{Kind, Mode};
 use super::ours::{self, BENCH, Form, Session};
+use super::{Effort, Row};
 use crate::shell::{output, root, succeeds};
 
-/// Events that are counted together.
+/// Events that are counted together; and how many if the bench only has to run, since a step takes as long as thousands of
+/// instructions.
 const EVENTS: u64 = 200;
+const EVENTS_OF_SMOKE: u64 = 5;
 
 /// The writer, a separate process.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
+    /// Events that are counted together.
+    #[arg(long, default_value_t = EVENTS)]
+    events: u64,
     /// No session has enabled the events.
     #[arg(long)]
     disabled: bool,
@@ -36,9 +41,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     BENCH.register();
     let count = |write: &dyn Fn(u64)| {
         // What is done once is done.
-        (0..EVENTS).for_each(write);
+        (0..options.events).for_each(write);
         std::thread::yield_now();
-        (0..EVENTS).for_each(write);
+        (0..options.events).for_each(write);
         std::thread::yield_now();
     };
     if options.tracing {
@@ -57,11 +62,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// Counts; no rows where it cannot be done.
-pub(super) fn rows() -> Result<Vec<Row>> {
+pub(super) fn rows(effort: &Effort) -> Result<Vec<Row>> {
     if !succeeds(Command::new("python3").arg("--version")) || !cfg!(target_arch = "x86_64") {
         eprintln!("without counts of instructions: python3 on x86-64 is needed");
         return Ok(Vec::new());
     }
+    let events = if effort.is_smoke() { EVENTS_OF_SMOKE } else { EVENTS };
     let mut rows = Vec::new();
     for (name, arguments) in [
         ("disabled: three integers", &["--disabled"][..]),
@@ -73,10 +79,11 @@ pub(super) fn rows() -> Result<Vec<Row>> {
     ] {
         let mut command = Command::new("python3");
         command.arg(root().join("bench/instructions.py")).arg(std::env::current_exe()?);
-        let text = output(command.args(["bench-part", "count"]).args(arguments))?;
+        command.args(["bench-part", "count", "--events", &events.to_string()]);
+        let text = output(command.args(arguments))?;
         let count: f64 =
             text.lines().next().unwrap_or_default().parse().context("no count of instructions")?;
-        rows.push(Row::new(name, (count / EVENTS as f64).round(), "instructions"));
+        rows.push(Row::new(name, (count / events as f64).round(), "instructions"));
     }
     Ok(rows)
 }

@@ -29,7 +29,7 @@ pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
             }
         }
     }
-    rows.extend(instructions::rows()?);
+    rows.extend(instructions::rows(effort)?);
     rows.extend(tracing::rows(effort)?);
     Ok(rows)
 }
