@@ -10,9 +10,9 @@ use super::ours::{self, BENCH, Form, Session};
 use super::{Effort, Row};
 use crate::shell::{output, root, succeeds};
 
-/// Events that are counted together; and how many if the bench only has to run, since a step takes as long as thousands of
-/// instructions.
+/// Events that are counted together.
 const EVENTS: u64 = 200;
+/// The same if the bench only has to run: a step takes as long as thousands of instructions.
 const EVENTS_OF_SMOKE: u64 = 5;
 
 /// The writer, a separate process.

@@ -20,8 +20,8 @@ use crate::args::DumpArgs;
 
 /// Size of the output buffer; it is flushed when full and whenever no more events can be read.
 const OUTPUT_BYTES: usize = 1 << 16;
-/// Time between two warnings of losses. What is lost in it is added up: whoever does not read the warnings would otherwise
-/// stop the reading, too, as soon as their pipe is full.
+/// Least time between two warnings of losses, which are added up meanwhile. A warning for each loss would fill the pipe of a
+/// program that does not read standard error, and stop the reading.
 const BETWEEN_LOSSES: Duration = Duration::from_secs(1);
 
 /// Runs the command.
