@@ -31,8 +31,9 @@ pub struct SchemaEvent<'a> {
 pub(crate) struct Decoder {
     pub(crate) resolver: Resolver,
     pub(crate) processes: ProcessTable,
-    /// Whether the metadata scan is done or disabled.
-    scanned: bool,
+    /// Whether the files were searched for schemas, and for processes, or are not to be.
+    has_schemas: bool,
+    has_processes: bool,
     /// Limit for the threads of the metadata scan.
     threads: usize,
     /// What is known of the files' buffers.
@@ -43,11 +44,12 @@ pub(crate) struct Decoder {
     unkept_processes: u64,
 }
 
-/// A search for records about schemas, and about processes if they are wanted, on several threads.
+/// A search for records about schemas and about processes, if they are wanted, on several threads.
 #[derive(Debug)]
 pub(crate) struct Search {
     /// The resolver before the search.
     resolver: Resolver,
+    schemas: bool,
     processes: Option<ProcessSearch>,
     schema_bytes: AtomicUsize,
     unkept_schemas: AtomicU64,
@@ -84,6 +86,9 @@ impl Search {
             }
             return;
         }
+        if !self.schemas {
+            return;
+        }
         let len_bytes = record.as_bytes().len();
         if self.schema_bytes.fetch_add(len_bytes + 128, Ordering::Relaxed) < MAX_SCHEMA_BYTES {
             found.schemas.push(SchemaRecord { place, record: record.into() });
@@ -108,7 +113,8 @@ impl Decoder {
         Decoder {
             resolver,
             processes,
-            scanned: false,
+            has_schemas: false,
+            has_processes: false,
             threads,
             overview: None,
             unkept_schemas: 0,
@@ -118,7 +124,7 @@ impl Decoder {
 
     /// Disables the metadata scan.
     pub(crate) fn without_scan(self) -> Decoder {
-        Decoder { scanned: true, ..self }
+        Decoder { has_schemas: true, has_processes: true, ..self }
     }
 
     /// Returns the schema of a record. The first record that does not describe itself triggers the metadata scan,
@@ -130,7 +136,7 @@ impl Decoder {
         files: &[EtlFile<'_>],
     ) -> Result<&CompiledSchema, &Undecoded> {
         if self.needs_scan(record) {
-            self.scan(files);
+            self.scan(files, false);
         }
         match self.resolver.resolve(record) {
             Ok(schema) => Ok(schema),
@@ -141,7 +147,7 @@ impl Decoder {
     /// Whether the metadata scan must run before the record can be resolved.
     #[inline]
     pub(crate) fn needs_scan(&self, record: &Record<'_>) -> bool {
-        !self.scanned && is_described_elsewhere(record)
+        !self.has_schemas && is_described_elsewhere(record)
     }
 
     /// Learns from a record about schemas, and about processes if their names are wanted, for traces without a metadata
@@ -167,36 +173,41 @@ impl Decoder {
         self.unkept_processes + self.processes.unobserved()
     }
 
-    /// Returns a search through all files, whose results are passed to [`Decoder::learn`].
-    pub(crate) fn search(&self) -> Search {
-        Search { processes: Some(self.processes.search()), ..self.search_schemas() }
-    }
-
-    /// Returns a search for schemas only; [`Decoder::learn`] does not count it as the metadata scan.
-    pub(crate) fn search_schemas(&self) -> Search {
+    /// Returns a search through all files for what is not known yet, for [`Decoder::learn`].
+    pub(crate) fn search(&self, process_names: bool) -> Search {
+        let processes = process_names && !self.has_processes;
         Search {
             resolver: self.resolver.clone(),
-            processes: None,
+            schemas: !self.has_schemas,
+            processes: processes.then(|| self.processes.search()),
             schema_bytes: AtomicUsize::new(0),
             unkept_schemas: AtomicU64::new(0),
         }
     }
 
-    /// Scans the trace for event metadata, EventSource manifests and processes; does so only once.
+    /// Scans the trace for event metadata and EventSource manifests, and for processes if their names are wanted; for each
+    /// only once.
     #[cold]
-    pub(crate) fn scan(&mut self, files: &[EtlFile<'_>]) {
-        if self.scanned {
+    pub(crate) fn scan(&mut self, files: &[EtlFile<'_>], process_names: bool) {
+        if !self.has_processes
+            && let Some(names) = self.overview.as_ref().and_then(|overview| overview.process_names.clone())
+        {
+            self.unkept_processes = names.unkept();
+            self.processes.know(&names);
+            self.has_processes = true;
+        }
+        if self.has_schemas && (self.has_processes || !process_names) {
             return;
         }
         let mut files = files.to_vec();
         one_clock::share(files.iter_mut());
-        let names = self.overview.as_ref().and_then(|overview| overview.process_names.clone());
-        let search = if names.is_some() { self.search_schemas() } else { self.search() };
+        let search = self.search(process_names);
         let threads = unordered::threads(&files).min(self.threads);
         let mut states: Vec<Found> = (0..threads).map(|_| Found::default()).collect();
         let buffers = files.iter().zip(0..).flat_map(|(file, source)| {
             let known = overview::of_file(&self.overview, source as usize);
-            overview::buffers(file, known, self.scanned_buffers()).map(move |buffer| (file, source, buffer))
+            overview::buffers(file, known, self.scanned_buffers(process_names))
+                .map(move |buffer| (file, source, buffer))
         });
         unordered::for_each_of(&files, buffers, &mut states, |found, _, met| {
             if let Met::Record(record, place) = met {
@@ -207,25 +218,24 @@ impl Decoder {
         let mut all = Found::default();
         states.into_iter().for_each(|found| all.append(found));
         self.learn(search, all);
-        if let Some(names) = names {
-            self.unkept_processes = names.unkept();
-            self.processes.know(&names);
-            self.scanned = true;
-        }
     }
 
     /// Returns which buffers the metadata scan reads, of those that are known: none if the scan is done.
-    pub(crate) fn scanned_buffers(&self) -> impl Fn(&BufferSummary) -> bool + Send + Copy + use<> {
-        let is_done = self.scanned;
-        let needs_names = self.overview.as_ref().is_none_or(|overview| overview.process_names.is_none());
-        move |buffer| !is_done && (buffer.has_schemas || needs_names && buffer.has_processes)
+    pub(crate) fn scanned_buffers(
+        &self,
+        process_names: bool,
+    ) -> impl Fn(&BufferSummary) -> bool + Send + Copy + use<> {
+        let are_known = self.overview.as_ref().is_some_and(|overview| overview.process_names.is_some());
+        let needs_schemas = !self.has_schemas;
+        let needs_names = process_names && !self.has_processes && !are_known;
+        move |buffer| needs_schemas && buffer.has_schemas || needs_names && buffer.has_processes
     }
 
     /// Scans the trace as [`Decoder::scan`] does, and returns what it says of the buffers.
     pub(crate) fn scan_buffers(&mut self, files: &[EtlFile<'_>]) -> Overview {
         let mut files = files.to_vec();
         one_clock::share(files.iter_mut());
-        let search = self.search();
+        let search = self.search(true);
         let threads = unordered::threads(&files).min(self.threads).max(1);
         let mut states: Vec<(Found, Collected)> = (0..threads).map(|_| Default::default()).collect();
         unordered::for_each(&files, &mut states, |(found, collected), source, met| {
@@ -253,21 +263,23 @@ impl Decoder {
         Overview { process_names, ..Collected::join(parts, files.len()) }
     }
 
-    /// Learns what a search through the whole trace found. Does nothing if the scan is done or disabled.
+    /// Learns what a search through the whole trace found, unless it is known or not to be searched for.
     pub(crate) fn learn(&mut self, search: Search, found: Found) {
-        if self.scanned {
-            return;
-        }
         let Found { mut schemas, processes } = found;
-        schemas.sort_unstable_by_key(|found| found.place);
-        for found in schemas {
-            // With a broken blob the event has no schema; the event itself reports the reason.
-            let _ = self.resolver.observe(&found.record.record());
+        if !self.has_schemas {
+            schemas.sort_unstable_by_key(|found| found.place);
+            for found in schemas {
+                // With a broken blob the event has no schema; the event itself reports the reason.
+                let _ = self.resolver.observe(&found.record.record());
+            }
+            self.unkept_schemas = search.unkept_schemas.into_inner();
+            self.has_schemas = true;
         }
-        self.unkept_schemas = search.unkept_schemas.into_inner();
-        if let Some(search) = search.processes {
+        if let Some(search) = search.processes
+            && !self.has_processes
+        {
             self.unkept_processes = self.processes.learn(search, processes, &mut self.resolver);
-            self.scanned = true;
+            self.has_processes = true;
         }
     }
 }

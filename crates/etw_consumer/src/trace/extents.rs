@@ -42,7 +42,7 @@ impl Trace {
             return Ok(files.iter().map(whole).collect());
         };
         let read = Merge::new(planned, self.from, self.to).known_offsets();
-        let is_scanned = self.decoder.scanned_buffers();
+        let is_scanned = self.decoder.scanned_buffers(self.needs_process_names());
         let of_file = |((file, buffers), read): ((&EtlFile<'_>, &Option<Vec<_>>), &Vec<u64>)| {
             places(file, buffers.as_deref(), |buffer| {
                 is_scanned(buffer) || read.binary_search(&buffer.offset).is_ok()
@@ -59,7 +59,7 @@ impl Trace {
     pub fn metadata_extents(&self) -> Result<Vec<Vec<Range<u64>>>, TraceError> {
         let files = self.files()?;
         let known = |number| overview::of_file(&self.decoder.overview, number);
-        let is_scanned = self.decoder.scanned_buffers();
+        let is_scanned = self.decoder.scanned_buffers(true);
         Ok(files.iter().enumerate().map(|(number, file)| places(file, known(number), is_scanned)).collect())
     }
 }

@@ -222,7 +222,8 @@ impl Trace {
         self.predicate.as_ref().map(Predicate::absent_properties).unwrap_or_default()
     }
 
-    /// Returns the processes in the trace. The first call scans the files ([`TraceBuilder::look_ahead`]).
+    /// Returns the processes in the trace. The first call scans the files ([`TraceBuilder::look_ahead`]), for the schemas in
+    /// them too; after a pass that needed no process names, it scans them again.
     ///
     /// What is read without a scan, as live sessions are, adds its processes only if their names are wanted
     /// ([`TraceBuilder::process_names`]), and only as long as events may refer to them.
@@ -232,7 +233,7 @@ impl Trace {
     /// Fails if a file has changed since it was opened.
     pub fn processes(&mut self) -> Result<&ProcessTable, TraceError> {
         let files = self.inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        self.decoder.scan(&files);
+        self.decoder.scan(&files, true);
         Ok(&self.decoder.processes)
     }
 
@@ -451,7 +452,7 @@ impl Trace {
 
     /// Returns a search for schemas in all files.
     pub(crate) fn search_schemas(&self) -> Search {
-        self.decoder.search_schemas()
+        self.decoder.search(false)
     }
 
     /// Learns what a search through all files found.

@@ -67,7 +67,7 @@ impl Trace {
         let predicate = self.predicate.as_ref();
         let process_names = self.needs_process_names();
         if process_names || predicate.is_some() {
-            self.decoder.scan(&files);
+            self.decoder.scan(&files, process_names);
         }
         let (from, to, stop) = (self.from, self.to, &self.stop);
         let left = self.limit.map(AtomicU64::new);

@@ -47,7 +47,7 @@ impl Trace {
         statistics.sources.extend(live_sources);
         let process_names = self.needs_process_names();
         if process_names {
-            self.decoder.scan(&files);
+            self.decoder.scan(&files, true);
         }
         let limit = self.limit.unwrap_or(u64::MAX);
         let mut reading = Reading {
@@ -371,7 +371,7 @@ impl Pass<'_> {
     #[inline]
     pub(crate) fn event<'e>(&'e mut self, record: &'e Record<'e>) -> Event<'e> {
         if self.process_names || self.decoder.needs_scan(record) {
-            self.decoder.scan(self.files);
+            self.decoder.scan(self.files, self.process_names);
         }
         let Decoder { resolver, processes, .. } = &mut *self.decoder;
         let process = match self.process_names {

@@ -57,7 +57,7 @@ impl<'t> TraceReader<'t> {
         let (start, process_names) = (trace.start_time(), trace.needs_process_names());
         let Plans { files, planned, statistics } = Plans::new(&trace.inputs, &trace.decoder.overview)?;
         if process_names {
-            trace.decoder.scan(&files);
+            trace.decoder.scan(&files, true);
         }
         trace.statistics = statistics;
         Ok(TraceReader {

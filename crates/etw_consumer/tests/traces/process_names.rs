@@ -96,6 +96,35 @@ fn many_process_starts_cost_neither_schemas_nor_names() {
     assert_eq!(trace.processes().unwrap().iter().count(), 1000);
 }
 
+/// A pass without names of processes finds schemas only. The processes are found when they are asked for.
+#[test]
+fn processes_are_searched_for_when_they_are_wanted() {
+    let long = "x".repeat(20_000);
+    let further = (0..3000).map(|id| (1, process_start(1000 + id, &format!("{id:0>16000}.exe"), "")));
+    let first = [(0, process_start(10, "first.exe", &long))];
+    let events = [(2, event_of(10)), (3, manifest())];
+    let bytes = file(counter(50), START, first.into_iter().chain(further).chain(events));
+    let open = || Trace::builder().bytes("a.etl", bytes.clone()).open().unwrap();
+    let mut trace = open();
+    let mut decoded = 0;
+    trace
+        .for_each_layout(|event| {
+            let is_own = event.record.provider_id() == PROVIDER && event.record.descriptor().id == 7;
+            decoded += u32::from(is_own && event.properties.is_ok());
+            assert_eq!(event.process, None);
+        })
+        .unwrap();
+    assert_eq!((decoded, trace.statistics().unkept_process_records), (1, 0), "none was kept");
+    let found = trace.processes().unwrap().iter().count();
+    let mut other = open();
+    let expected = other.processes().unwrap();
+    assert_eq!((found, expected.iter().count()), (found, found));
+    assert!((2000..3001).contains(&found), "{found}, limited by memory");
+    assert_eq!(names(Trace::builder().bytes("a.etl", bytes.clone())).len(), 2);
+    trace.for_each_record(|_| ()).unwrap();
+    assert!(trace.statistics().unkept_process_records > 0);
+}
+
 /// The names in one file apply to the other files of the same boot, by UTC, whatever the order of the files.
 #[test]
 fn files_of_one_machine_share_names() {
