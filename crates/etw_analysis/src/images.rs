@@ -15,8 +15,6 @@ use crate::processes::{ProcessIndex, Processes};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ImageIndex(pub(crate) u32);
 
-/// Length in bytes of a build id in `ImageID` events.
-const ID_LEN_BYTES: usize = 20;
 /// Maximum number of forks followed from a process without images to its ancestors.
 const MAX_FORKS: usize = 8;
 
@@ -235,7 +233,6 @@ impl Images {
             if !image.build_id.is_empty() && id.starts_with(&image.build_id) {
                 image.build_id = id;
             }
-            debug_assert!(image.build_id.len() <= ID_LEN_BYTES);
             return;
         }
         let Some(mut pdb) = pdb_id(properties, guid, age) else { return };

@@ -66,7 +66,7 @@ fn points_blob(points: &[IlPoint]) -> Vec<u8> {
             document = point.document;
             blob.extend([number(0), number(document)].concat());
         }
-        debug_assert!(index == 0 || point.offset > offset);
+        assert!(index == 0 || point.offset > offset);
         blob.extend(number(point.offset - offset));
         offset = point.offset;
         let Some(line) = point.line else {

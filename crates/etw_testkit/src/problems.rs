@@ -211,7 +211,7 @@ impl Scene {
     ) {
         let mut buffer = RecordBuffer::new();
         let is_put = buffer.put(&Stamp::new(Ticks(micros * PER_MICRO), process, thread), event);
-        debug_assert!(is_put, "the event fits");
+        assert!(is_put, "the event fits");
         let bytes: Vec<u8> = buffer.words().iter().flat_map(|word| word.to_le_bytes()).collect();
         // Removes the padding of the last word.
         let origin = Origin::default();

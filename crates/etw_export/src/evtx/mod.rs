@@ -202,7 +202,6 @@ impl<W: Write + Seek> EvtxWriter<W> {
                 true => payload::put_tracing_info(chunk, &mut values, record, parts.event_guid)?,
                 false => values.null(chunk)?,
             }
-            values.end();
             Ok(())
         })?;
         self.next += 1;

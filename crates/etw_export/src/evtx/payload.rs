@@ -115,7 +115,6 @@ impl Payload {
             inner.put(chunk, Kind::UINT32, &INVALID_EVENT_DATA.to_le_bytes())?;
             inner.text(chunk, &reason.to_string())?;
             inner.put(chunk, Kind::BINARY, payload)?;
-            inner.end();
             put_end(chunk)?;
             Ok(Kind::BINXML)
         })
@@ -164,7 +163,6 @@ fn put_templated(chunk: &mut Chunk, template: &Template, properties: &Properties
             value::put(chunk, property.value(), property.format(), property.map(), &mut scratch)
         })?;
     }
-    values.end();
     put_end(chunk)
 }
 

@@ -10,7 +10,6 @@ use super::kind::Kind;
 /// Values being written. Their sizes and types precede all of them.
 pub(super) struct Values {
     next_at: u32,
-    end: u32,
 }
 
 impl Values {
@@ -22,12 +21,7 @@ impl Values {
         for _ in 0..count {
             chunk.put_u32(0)?;
         }
-        Ok(Values { next_at, end: chunk.position() })
-    }
-
-    /// Ends the instance after all its values were written.
-    pub(super) fn end(self) {
-        debug_assert_eq!(self.next_at, self.end);
+        Ok(Values { next_at })
     }
 
     /// Adds a value written by `write`, which returns its type.

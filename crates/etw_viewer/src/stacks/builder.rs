@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use anyhow::{Context, Result, bail};
 use openetw::analysis::{FrameIndex, NamedStacks, StackFrame, StackIndex, WeightSum, WeightUnit};
-use openetw::tables::{ColumnType, StackNode, Value};
+use openetw::tables::{StackNode, Value};
 
 use crate::model::Model;
 use crate::tables::{Fields, table};
@@ -135,7 +135,6 @@ impl<'m> Builder<'m> {
         let texts = model.index().texts()?;
         let text = |name: &str| -> Result<Option<&'m str>> {
             let column = table.schema().column(name).context("frames have this column")?;
-            debug_assert_eq!(table.schema().columns[column].column_type, ColumnType::Text);
             Ok(match table.value(frame.into(), column)? {
                 Value::Code(code) => texts.get(code),
                 _ => None,
