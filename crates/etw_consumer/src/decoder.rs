@@ -31,8 +31,9 @@ pub struct SchemaEvent<'a> {
 pub(crate) struct Decoder {
     pub(crate) resolver: Resolver,
     pub(crate) processes: ProcessTable,
-    /// Whether the files were searched for schemas, and for processes, or are not to be.
+    /// Whether the files were searched for schemas, or are not to be.
     has_schemas: bool,
+    /// Whether they were searched for processes, or are not to be.
     has_processes: bool,
     /// Limit for the threads of the metadata scan.
     threads: usize,
