@@ -48,6 +48,10 @@ pub(super) fn write(
     let search = part.embedded.is_some().then(|| trace.search_schemas());
     let (mut survey, statistics) = survey(trace, search.as_ref())?;
     trace.set_statistics(statistics);
+    if trace.stop_handle().is_stopped() {
+        // What was found of the schemas is not all.
+        return Err(RelogError::Stopped);
+    }
     if let Some(search) = search {
         // Metadata may be anywhere in the trace.
         trace.learn(search, std::mem::take(&mut survey.found));
