@@ -262,8 +262,7 @@ impl Provider {
         payload: &P,
     ) -> Outcome {
         if related.is_none() {
-            let activity = Context { activity, ..Context::default() }.activity_words();
-            let front = self.described(event.words, event.schema);
+            let front = self.described(&event.words, event.schema);
             if let Some(outcome) = self.enables.try_write(wanted, &front, activity, payload) {
                 return outcome;
             }
@@ -282,8 +281,7 @@ impl Provider {
         schema: &[u64],
         payload: P,
     ) -> bool {
-        let activity = Context::default().activity_words();
-        self.enables.try_write(wanted, &self.described(words, schema), activity, &payload).is_some()
+        self.enables.try_write(wanted, &self.described(&words, schema), None, &payload).is_some()
     }
 
     #[cold]
@@ -298,13 +296,13 @@ impl Provider {
     ) -> Outcome {
         let name = if event.name.is_empty() { metadata::name_in_item(event.schema) } else { event.name };
         let context = Context { activity, related, name: Some(name) };
-        self.enables.write(wanted, &self.described(event.words, event.schema), &context, payload)
+        self.enables.write(wanted, &self.described(&event.words, event.schema), &context, payload)
     }
 
     #[inline(always)]
-    fn described<'e>(&self, words: [u64; 2], schema: &'e [u64]) -> Described<'e> {
+    fn described<'e>(&'e self, words: &'e [u64; 2], schema: &'e [u64]) -> Described<'e> {
         Described {
-            plain: Plain { first: EVENT_HEADER, provider: self.guid_words, descriptor: words },
+            plain: Plain { first: EVENT_HEADER, provider: &self.guid_words, descriptor: words },
             traits: self.traits,
             schema,
         }
@@ -320,10 +318,9 @@ impl Provider {
         payload: &P,
     ) -> Outcome {
         if self.group.is_none() {
-            let plain =
-                Plain { first: EVENT_HEADER, provider: self.guid_words, descriptor: [descriptor, keyword] };
-            let activity = Context::default().activity_words();
-            if let Some(outcome) = self.enables.try_write(wanted, &plain, activity, payload) {
+            let descriptor = &[descriptor, keyword];
+            let plain = Plain { first: EVENT_HEADER, provider: &self.guid_words, descriptor };
+            if let Some(outcome) = self.enables.try_write(wanted, &plain, None, payload) {
                 return outcome;
             }
         }
@@ -340,7 +337,8 @@ impl Provider {
         context: &Context<'_>,
         payload: &P,
     ) -> Outcome {
-        let plain = Plain { first: EVENT_HEADER | flags, provider: self.guid_words, descriptor };
+        let plain =
+            Plain { first: EVENT_HEADER | flags, provider: &self.guid_words, descriptor: &descriptor };
         if self.group.is_some() {
             return self.write_with_traits(wanted, plain, context, payload);
         }
@@ -352,7 +350,7 @@ impl Provider {
     fn write_with_traits<P: Payload + ?Sized>(
         &self,
         wanted: u32,
-        plain: Plain,
+        plain: Plain<'_>,
         context: &Context<'_>,
         payload: &P,
     ) -> Outcome {

@@ -87,17 +87,19 @@ impl Sink {
     pub(crate) fn commit(&self, slot: Slot<'_>, first_word: u64) {
         let opens_buffer = slot.opens_buffer;
         slot.commit(first_word);
-        let wanted = self.region.wanted();
-        if wanted != Wanted::Nothing {
-            self.wake(wanted, opens_buffer);
+        let is_wanted = match self.region.wanted() {
+            Wanted::Nothing => false,
+            Wanted::FullBuffer => opens_buffer,
+            Wanted::Event => true,
+        };
+        if is_wanted {
+            self.wake();
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn wake(&self, wanted: Wanted, opens_buffer: bool) {
-        if wanted == Wanted::Event || opens_buffer {
-            self.doorbell.ring();
-        }
+    fn wake(&self) {
+        self.doorbell.ring();
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use etw_buffer::{Reserve, Slot};
-use etw_event::{EventDescriptor, Keyword, Level, MessageFlags, Opcode};
+use etw_event::{EventDescriptor, Guid, Keyword, Level, MessageFlags, Opcode};
 use etw_sys::clock::ClockSource;
 
-use super::{Classic, Context, Described, Message, Outcome, Plain};
+use super::{Classic, Context, Described, Message, Outcome, Plain, activity_words};
 use crate::enables::{Enables, Entry, Settings};
 use crate::extras::{Extras, LINKAGE};
 use crate::filters::Subject;
@@ -24,8 +24,8 @@ pub(crate) trait Front: Copy {
     fn len_words(&self) -> usize;
 
     /// Stores everything but the first word. Extras are stored after the header. Returns the first word without the
-    /// size.
-    fn put(&self, words: &[AtomicU64], stamp: &Stamp, activity: [u64; 2], extras: &[u64]) -> u64;
+    /// size, and the words of the payload.
+    fn put<'r>(&self, words: &'r [AtomicU64], stamp: &Stamp<'_>, extras: &[u64]) -> (u64, &'r [AtomicU64]);
 
     /// The extended item with a TraceLogging event's metadata; empty for other events.
     fn schema(&self) -> &[u64] {
@@ -36,16 +36,18 @@ pub(crate) trait Front: Copy {
     fn descriptor(&self) -> EventDescriptor;
 }
 
-/// When and where a record is written.
+/// When, where and for what a record is written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stamp {
+pub(crate) struct Stamp<'a> {
     /// Thread in the low half, process in the high half.
     ids: u64,
     time: u64,
     clock: ClockSource,
+    /// The event's activity, if not the thread's.
+    activity: Option<&'a Guid>,
 }
 
-impl Front for Plain {
+impl Front for Plain<'_> {
     const HEADER_WORDS: usize = 10;
     const HAS_ITEMS: bool = true;
 
@@ -54,10 +56,11 @@ impl Front for Plain {
         10
     }
 
+    // All of this is loaded here and not before: across the reservation, it would have to be kept in memory.
     #[inline(always)]
-    fn put(&self, words: &[AtomicU64], stamp: &Stamp, activity: [u64; 2], extras: &[u64]) -> u64 {
+    fn put<'r>(&self, words: &'r [AtomicU64], stamp: &Stamp<'_>, extras: &[u64]) -> (u64, &'r [AtomicU64]) {
         // One length check covers the whole header.
-        let Some((header, behind)) = words.split_first_chunk::<10>() else { return self.first };
+        let Some((header, behind)) = words.split_first_chunk::<10>() else { return (self.first, &[]) };
         let store = |word: &AtomicU64, value: u64| word.store(value, Relaxed);
         store(&header[1], stamp.ids);
         store(&header[2], stamp.time);
@@ -66,14 +69,14 @@ impl Front for Plain {
         store(&header[5], self.descriptor[0]);
         store(&header[6], self.descriptor[1]);
         // Word 7, the CPU times, stays 0: reading them would take a system call, so the flags say that there are none.
+        let activity = activity_words(stamp.activity);
         store(&header[8], activity[0]);
         store(&header[9], activity[1]);
-        copy(behind, extras);
-        self.first | if extras.is_empty() { 0 } else { EXTENDED }
+        (self.first | if extras.is_empty() { 0 } else { EXTENDED }, copy(behind, extras))
     }
 
     fn descriptor(&self) -> EventDescriptor {
-        let [word, keyword] = self.descriptor;
+        let [word, keyword] = *self.descriptor;
         EventDescriptor {
             id: word as u16,
             version: (word >> 16) as u8,
@@ -96,17 +99,16 @@ impl Front for Described<'_> {
     }
 
     #[inline(always)]
-    fn put(&self, words: &[AtomicU64], stamp: &Stamp, activity: [u64; 2], extras: &[u64]) -> u64 {
-        let first = self.plain.put(words, stamp, activity, extras);
-        let items = words.get(10 + extras.len()..).unwrap_or_default();
-        copy(items, self.traits);
-        if !self.schema.is_empty() {
-            if let (Some(place), Some(header)) = (items.first(), self.traits.first()) {
-                place.store(*header | LINKAGE, Relaxed);
-            }
-            copy(items.get(self.traits.len()..).unwrap_or_default(), self.schema);
+    fn put<'r>(&self, words: &'r [AtomicU64], stamp: &Stamp<'_>, extras: &[u64]) -> (u64, &'r [AtomicU64]) {
+        let (first, items) = self.plain.put(words, stamp, extras);
+        let first = first | EXTENDED;
+        let behind = copy(items, self.traits);
+        if let (Some(place), Some(header)) = (items.first(), self.traits.first())
+            && !self.schema.is_empty()
+        {
+            place.store(*header | LINKAGE, Relaxed);
         }
-        first | EXTENDED
+        (first, copy(behind, self.schema))
     }
 
     fn schema(&self) -> &[u64] {
@@ -128,22 +130,19 @@ impl Front for Classic {
     }
 
     #[inline(always)]
-    fn put(&self, words: &[AtomicU64], stamp: &Stamp, _: [u64; 2], _: &[u64]) -> u64 {
-        if let Some(header) = words.first_chunk::<6>() {
-            header[1].store(stamp.ids, Relaxed);
-            header[2].store(stamp.time, Relaxed);
-            header[3].store(self.class[0], Relaxed);
-            header[4].store(self.class[1], Relaxed);
-        }
-        if let Some(instance) = &self.instance {
-            copy(words.get(6..).unwrap_or_default(), instance);
-        }
+    fn put<'r>(&self, words: &'r [AtomicU64], stamp: &Stamp<'_>, _: &[u64]) -> (u64, &'r [AtomicU64]) {
         let EventDescriptor { opcode, level, version, .. } = self.descriptor;
         // EVENT_INSTANCE_GUID_HEADER is the next kind.
-        (CLASSIC_HEADER + (u64::from(self.instance.is_some()) << 16))
+        let first = (CLASSIC_HEADER + (u64::from(self.instance.is_some()) << 16))
             | u64::from(opcode.0) << 32
             | u64::from(level.0) << 40
-            | u64::from(version) << 48
+            | u64::from(version) << 48;
+        let Some((header, behind)) = words.split_first_chunk::<6>() else { return (first, &[]) };
+        header[1].store(stamp.ids, Relaxed);
+        header[2].store(stamp.time, Relaxed);
+        header[3].store(self.class[0], Relaxed);
+        header[4].store(self.class[1], Relaxed);
+        (first, copy(behind, self.instance.as_ref().map_or(&[], |instance| instance)))
     }
 
     fn descriptor(&self) -> EventDescriptor {
@@ -161,7 +160,7 @@ impl Front for Message {
     }
 
     #[inline(always)]
-    fn put(&self, words: &[AtomicU64], stamp: &Stamp, _: [u64; 2], _: &[u64]) -> u64 {
+    fn put<'r>(&self, words: &'r [AtomicU64], stamp: &Stamp<'_>, _: &[u64]) -> (u64, &'r [AtomicU64]) {
         let mut flags = MessageFlags::TIMESTAMP | MessageFlags::SYSTEM_INFO | MessageFlags::POINTER64;
         if stamp.clock != ClockSource::System {
             flags |= MessageFlags::PERFORMANCE_TIMESTAMP;
@@ -169,11 +168,10 @@ impl Front for Message {
         if self.guid.is_some() {
             flags |= MessageFlags::GUID;
         }
-        let parts = self.guid.into_iter().flatten().chain([stamp.time, stamp.ids]);
-        for (place, word) in words.iter().skip(1).zip(parts) {
-            place.store(word, Relaxed);
-        }
-        MESSAGE_HEADER | u64::from(self.number) << 32 | u64::from(flags.0) << 48
+        let first = MESSAGE_HEADER | u64::from(self.number) << 32 | u64::from(flags.0) << 48;
+        let behind = words.get(1..).unwrap_or_default();
+        let behind = copy(behind, self.guid.as_ref().map_or(&[], |guid| guid));
+        (first, copy(behind, &[stamp.time, stamp.ids]))
     }
 
     fn descriptor(&self) -> EventDescriptor {
@@ -181,11 +179,15 @@ impl Front for Message {
     }
 }
 
+/// Stores words at the start of others, and returns the rest of those. They always fit, since the record was reserved for
+/// them.
 #[inline(always)]
-fn copy(to: &[AtomicU64], from: &[u64]) {
-    for (place, word) in to.iter().zip(from) {
+fn copy<'r>(to: &'r [AtomicU64], from: &[u64]) -> &'r [AtomicU64] {
+    let Some((places, rest)) = to.split_at_checked(from.len()) else { return &[] };
+    for (place, word) in places.iter().zip(from) {
         place.store(*word, Relaxed);
     }
+    rest
 }
 
 /// `EVENT_TRACE_HEADER` of 64 bits.
@@ -203,7 +205,7 @@ impl Enables {
         &self,
         wanted: u32,
         front: &F,
-        activity: [u64; 2],
+        activity: Option<&Guid>,
         payload: &P,
     ) -> Option<Outcome> {
         if !wanted.is_power_of_two() {
@@ -218,8 +220,8 @@ impl Enables {
         let ids = etw_sys::ids::known()?;
         let len = u16::try_from(front.len_words() * 8 + payload.len_bytes()).ok()?;
         let slot = sink.try_reserve(settings.epoch(), len)?;
-        let stamp = Stamp { ids, time: slot.time, clock: ClockSource::Counter };
-        let first = fill(&slot, len, &stamp, front, activity, &[], payload);
+        let stamp = Stamp { ids, time: slot.time, clock: ClockSource::Counter, activity };
+        let first = fill(&slot, len, &stamp, front, &[], payload);
         sink.commit(slot, first);
         Some(Outcome::Written)
     }
@@ -234,7 +236,6 @@ impl Enables {
         context: &Context<'_>,
         payload: &P,
     ) -> Outcome {
-        let activity = context.activity_words();
         let mut outcome = Outcome::NotEnabled;
         let mut rest = wanted;
         while rest != 0 {
@@ -244,7 +245,7 @@ impl Enables {
             let settings = entry.settings();
             let Some(sink) = entry.sink.load() else { continue };
             let one = if settings.is_plain() && context.related.is_none() {
-                put(sink, settings.epoch(), front, activity, &[], payload)
+                put(sink, settings.epoch(), front, context.activity, &[], payload)
             } else {
                 with_extras(entry, sink, settings, front, context, payload)
             };
@@ -281,13 +282,12 @@ fn with_extras<F: Front, P: Payload + ?Sized>(
             None => return Outcome::NotEnabled,
         }
     }
-    let activity = context.activity_words();
     if !F::HAS_ITEMS {
-        return put(sink, settings.epoch(), front, activity, &[], payload);
+        return put(sink, settings.epoch(), front, None, &[], payload);
     }
     let mut extras = Extras::new(properties, context.related);
     let is_followed = front.len_words() > F::HEADER_WORDS;
-    put(sink, settings.epoch(), front, activity, extras.words(is_followed), payload)
+    put(sink, settings.epoch(), front, context.activity, extras.words(is_followed), payload)
 }
 
 /// Writes one record.
@@ -296,7 +296,7 @@ fn put<F: Front, P: Payload + ?Sized>(
     sink: &Sink,
     epoch: u8,
     front: &F,
-    activity: [u64; 2],
+    activity: Option<&Guid>,
     extras: &[u64],
     payload: &P,
 ) -> Outcome {
@@ -311,8 +311,8 @@ fn put<F: Front, P: Payload + ?Sized>(
         Reserve::Closed => return Outcome::NotEnabled,
     };
     let ids = etw_sys::ids::thread_and_process();
-    let stamp = Stamp { ids, time: slot.time, clock: sink.clock() };
-    let first = fill(&slot, len, &stamp, front, activity, extras, payload);
+    let stamp = Stamp { ids, time: slot.time, clock: sink.clock(), activity };
+    let first = fill(&slot, len, &stamp, front, extras, payload);
     sink.commit(slot, first);
     Outcome::Written
 }
@@ -326,9 +326,8 @@ const AHEAD_WORDS: usize = 128;
 fn fill<F: Front, P: Payload + ?Sized>(
     slot: &Slot<'_>,
     len: u16,
-    stamp: &Stamp,
+    stamp: &Stamp<'_>,
     front: &F,
-    activity: [u64; 2],
     extras: &[u64],
     payload: &P,
 ) -> u64 {
@@ -336,10 +335,9 @@ fn fill<F: Front, P: Payload + ?Sized>(
     if let [record, ..] = words {
         etw_sys::prefetch_for_writing(record, AHEAD_WORDS, words.len());
     }
-    let first = front.put(words, stamp, activity, extras) | u64::from(len);
-    let behind = words.get(front.len_words() + extras.len()..).unwrap_or_default();
+    let (first, behind) = front.put(words, stamp, extras);
     let mut writer = PayloadWriter::new(behind);
     payload.put(&mut writer);
     writer.finish();
-    first
+    first | u64::from(len)
 }

@@ -34,18 +34,18 @@ pub enum Outcome {
 
 /// An event with nothing but its header.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Plain {
+pub(crate) struct Plain<'a> {
     /// Header type and flags.
     pub(crate) first: u64,
     #[cfg_attr(windows, expect(dead_code, reason = "Windows knows the provider by its registration"))]
-    pub(crate) provider: [u64; 2],
-    pub(crate) descriptor: [u64; 2],
+    pub(crate) provider: &'a [u64; 2],
+    pub(crate) descriptor: &'a [u64; 2],
 }
 
 /// An event with known extended items: the provider's traits, and optionally TraceLogging metadata.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Described<'a> {
-    pub(crate) plain: Plain,
+    pub(crate) plain: Plain<'a>,
     pub(crate) traits: &'a [u64],
     pub(crate) schema: &'a [u64],
 }
@@ -95,12 +95,11 @@ pub(crate) struct Context<'a> {
     pub(crate) name: Option<&'a str>,
 }
 
-impl Context<'_> {
-    #[inline(always)]
-    pub(crate) fn activity_words(&self) -> [u64; 2] {
-        match self.activity {
-            Some(activity) => guid_words(activity),
-            None => activity::current_words(),
-        }
+/// Returns the words of an activity: this one, or the thread's.
+#[inline(always)]
+pub(crate) fn activity_words(activity: Option<&Guid>) -> [u64; 2] {
+    match activity {
+        Some(activity) => guid_words(activity),
+        None => activity::current_words(),
     }
 }

@@ -2,11 +2,13 @@
 
 use std::sync::atomic::AtomicU64;
 
-use etw_event::EventDescriptor;
+use etw_event::{EventDescriptor, Guid};
 use etw_sys::provider::{LARGER_THAN_BUFFER, NOT_REGISTERED, Parts, TOO_LARGE};
 use etw_sys::{bytes_of, bytes_of_atomics};
 
-use super::{Classic, Context, Described, MAX_RECORD_BYTES, Message, Outcome, Plain, STRING_ONLY};
+use super::{
+    Classic, Context, Described, MAX_RECORD_BYTES, Message, Outcome, Plain, STRING_ONLY, activity_words,
+};
 use crate::enables::Enables;
 use crate::payload::{Payload, PayloadWriter, guid_words};
 
@@ -20,23 +22,23 @@ pub(crate) trait Front: Copy {
     fn write(&self, enables: &Enables, parts: &Parts<'_>) -> Option<u32>;
 }
 
-impl Front for Plain {
+impl Front for Plain<'_> {
     fn write(&self, enables: &Enables, parts: &Parts<'_>) -> Option<u32> {
         let registration = &enables.registration;
         if self.first & STRING_ONLY != 0 {
             let units: Vec<u16> =
                 parts.payload.as_chunks().0.iter().map(|unit| u16::from_le_bytes(*unit)).collect();
             let text = String::from_utf16_lossy(&units);
-            let [word, keyword] = self.descriptor;
+            let [word, keyword] = *self.descriptor;
             return Some(registration.write_string((word >> 32) as u8, keyword, &text));
         }
-        Some(registration.write(&Parts { descriptor: self.descriptor, ..*parts }))
+        Some(registration.write(&Parts { descriptor: *self.descriptor, ..*parts }))
     }
 }
 
 impl Front for Described<'_> {
     fn write(&self, enables: &Enables, parts: &Parts<'_>) -> Option<u32> {
-        let descriptor = self.plain.descriptor;
+        let descriptor = *self.plain.descriptor;
         let (traits, schema) = (data_of(self.traits), data_of(self.schema));
         Some(enables.registration.write(&Parts { descriptor, traits, schema, ..*parts }))
     }
@@ -74,7 +76,7 @@ impl Enables {
         &self,
         _wanted: u32,
         front: &F,
-        activity: [u64; 2],
+        activity: Option<&Guid>,
         payload: &P,
     ) -> Option<Outcome> {
         Some(put(self, front, activity, None, payload))
@@ -89,7 +91,7 @@ impl Enables {
         context: &Context<'_>,
         payload: &P,
     ) -> Outcome {
-        put(self, front, context.activity_words(), context.related.map(guid_words), payload)
+        put(self, front, context.activity, context.related.map(guid_words), payload)
     }
 }
 
@@ -97,7 +99,7 @@ impl Enables {
 fn put<F: Front, P: Payload + ?Sized>(
     enables: &Enables,
     front: &F,
-    activity: [u64; 2],
+    activity: Option<&Guid>,
     related: Option<[u64; 2]>,
     payload: &P,
 ) -> Outcome {
@@ -110,7 +112,10 @@ fn put<F: Front, P: Payload + ?Sized>(
         payload.put(&mut writer);
         writer.finish();
         let payload = bytes_of_atomics(words).get(..len).unwrap_or_default();
-        front.write(enables, &Parts { activity: Some(activity), related, payload, ..Parts::default() })
+        front.write(
+            enables,
+            &Parts { activity: Some(activity_words(activity)), related, payload, ..Parts::default() },
+        )
     };
     let words = len.div_ceil(8);
     let mut on_stack = [const { AtomicU64::new(0) }; ON_STACK];

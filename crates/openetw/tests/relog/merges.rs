@@ -10,7 +10,7 @@ use etw_testkit::mutate::Numbers;
 use etw_testkit::traces::{self, Kind, Recipe};
 use openetw::etl::encode::{EventMetadata, RecordBuilder, provider_traits};
 use openetw::etl::{BufferFlags, EtlFile, EtlWriter, Records, WriterOptions};
-use openetw::relog::{Compression, Relogger, SplitBy};
+use openetw::relog::{Compression, RelogError, Relogger, SplitBy};
 use openetw::{
     Clock, ClockType, EventDescriptor, EventFilter, ExtendedType, FileTime, Guid, HookId, PointerSize,
     Record, Schemas, Ticks, Trace,
@@ -241,6 +241,48 @@ fn schemas_from_elsewhere_come_along() {
         assert!(decoded(&output).values().all(|decoded| *decoded), "{filter}");
         assert_eq!(decoded(&output).len(), before.len());
     }
+}
+
+/// An event, and after it the description of its kind.
+fn write_described_late(path: &Path) {
+    let clock = Clock::new(ClockType::Qpc, Ticks(0), traces::START, 10_000_000);
+    let file = fs::File::create(path).unwrap();
+    let mut writer = EtlWriter::new(file, WriterOptions::new(clock, 4096, 1)).unwrap();
+    let provider = Guid::from_provider_name("Late");
+    let manifest = format!(
+        "<instrumentationManifest><instrumentation><events><provider name=\"Late\" guid=\"{provider}\">\
+         <events><event value=\"7\" version=\"0\"/></events>\
+         </provider></events></instrumentation></instrumentationManifest>"
+    );
+    let chunk = [&[1, 1, 0, 0x5B, 1, 0, 0, 0], manifest.as_bytes()].concat();
+    for (time, id, payload) in [(1, 7, &[][..]), (2, 0xFFFE, &chunk)] {
+        let descriptor = EventDescriptor { id, ..EventDescriptor::default() };
+        let record = RecordBuilder::event(PointerSize::Eight, provider, &descriptor);
+        writer.write(0, &record.time(Ticks(time)).payload(payload).build().unwrap()).unwrap();
+    }
+    writer.finish(FileTime(0)).unwrap();
+}
+
+#[test]
+fn a_stopped_merge_writes_nothing_and_the_trace_still_finds_its_schemas() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, output) = (directory.path().join("a.etl"), directory.path().join("b.etl"));
+    write_described_late(&source);
+    let mut trace = Trace::builder().file(&source).schemas(&Schemas::empty()).open().unwrap();
+    trace.stop_handle().stop();
+    let error = Relogger::new().write(&mut trace, &output).unwrap_err();
+    assert!(matches!(error, RelogError::Stopped), "{error}");
+    assert!(!output.exists());
+    trace.stop_handle().reset();
+    let mut decoded = Vec::new();
+    trace
+        .for_each_layout(|event| {
+            if event.record.provider_id() == Guid::from_provider_name("Late") {
+                decoded.push((event.record.descriptor().id, event.properties.is_ok()));
+            }
+        })
+        .unwrap();
+    assert_eq!(decoded.first(), Some(&(7, true)), "{decoded:?}");
 }
 
 #[test]
