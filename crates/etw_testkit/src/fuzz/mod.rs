@@ -147,14 +147,17 @@ mod tests {
     use super::*;
     use crate::mutate;
 
-    /// Damaged versions of each seed; enough to meet every kind of damage often, few enough for a second.
-    const MUTATIONS: usize = 500;
+    /// Damaged versions of each seed, as many as meet every kind of damage often.
+    const MUTATIONS: usize = 200;
+    /// The same with `RUN_SLOW_TESTS=1`.
+    const MANY_MUTATIONS: usize = 2000;
 
     #[test]
     fn every_target_takes_its_seeds_and_damaged_ones() {
+        let mutations = if crate::slow_tests() { MANY_MUTATIONS } else { MUTATIONS };
         for target in TARGETS {
             for (_, seed) in (target.seeds)() {
-                mutate::each(&seed, MUTATIONS, target.body);
+                mutate::each(&seed, mutations, target.body);
             }
         }
     }
