@@ -105,16 +105,15 @@ fn notes(samples: &Samples, switches: &Switches) -> Vec<String> {
     let mut notes = Vec::new();
     if switches.gaps > 0 {
         let gaps = switches.gaps;
-        notes.push(format!(
-            "{gaps} switches left a thread that was not known to run: that time is not counted."
-        ));
+        notes
+            .push(format!("Switches that left a thread not known to run: {gaps}. That time is not counted."));
     }
     if switches.found > 0 {
         let found = switches.found;
-        notes.push(format!("{found} switches are missing; samples show which threads ran."));
+        notes.push(format!("Missing switches: {found}. Samples show which threads ran."));
     }
     if samples.tree.cut > 0 {
-        notes.push(format!("{} samples were counted with only part of their stacks.", samples.tree.cut));
+        notes.push(format!("Samples counted with only part of their stacks: {}.", samples.tree.cut));
     }
     notes
 }
