@@ -135,9 +135,7 @@ fn samples_show_the_running_thread_after_a_missing_switch() {
     let report = machine.report(5000);
     check(&row(&report, TableKind::Threads, "thread_id", &Cell::Id(10)), &[("cpu_ns", micros(2000))]);
     check(&row(&report, TableKind::Threads, "thread_id", &Cell::Id(30)), &[("cpu_ns", micros(300))]);
-    assert!(
-        table(&report, TableKind::Cpu).notes.iter().any(|note| note.starts_with("1 switches are missing"))
-    );
+    assert!(table(&report, TableKind::Cpu).notes.iter().any(|note| note.starts_with("Missing switches: 1")));
 }
 
 #[test]
