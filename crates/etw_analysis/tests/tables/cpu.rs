@@ -120,7 +120,10 @@ fn a_missing_switch_is_nobodys_time() {
     let report = machine.report(5000);
     check(&row(&report, TableKind::Threads, "thread_id", &Cell::Id(20)), &[("cpu_ns", micros(4500))]);
     assert!(rows(&report, TableKind::Threads).iter().all(|row| row["thread_id"] != Cell::Id(77)));
-    assert!(table(&report, TableKind::Cpu).notes[0].starts_with("1 switches"));
+    assert!(
+        table(&report, TableKind::Cpu).notes[0]
+            .starts_with("Switches that left a thread not known to run: 1.")
+    );
 }
 
 #[test]
