@@ -119,7 +119,7 @@ fn format(collector: &mut Collector, options: &Options) -> Result<()> {
         match bit {
             LogFileMode::GLOBAL_SEQUENCE | LogFileMode::LOCAL_SEQUENCE => {
                 let text = format!(
-                    "-mode {name}: only WPP messages have sequence numbers, and they are recorded without them here"
+                    "-mode {name}: only WPP messages have sequence numbers, and messages are recorded without them here"
                 );
                 return Err(Failed::new(code::NOT_SUPPORTED, text).into());
             }

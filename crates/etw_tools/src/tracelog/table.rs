@@ -112,7 +112,7 @@ pub(super) fn refusal(options: &Options) -> Option<(&'static str, &'static str)>
                 "Linux has no kernel debugger that receives events; -rt and `etw dump -s LOGGER` show them"
             }
             "gs" | "ls" => {
-                "only WPP messages have sequence numbers, and they are recorded without them here; events are in the order of time"
+                "only WPP messages have sequence numbers, and messages are recorded without them here; events are in the order of time"
             }
             "um" => "a program starts its private sessions itself (docs/sessions.md)",
             "addtotriagedump" => {
