@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use etw_analysis::row_tables;
+use etw_columns::Index;
 use serde::{Deserialize, Serialize};
 
-use crate::source::{Once, Source, once, prepare};
+use crate::once::{Once, once};
+use crate::source::{Source, prepare};
 
 /// All traces of a database.
 #[derive(Debug, Default)]
@@ -82,9 +84,35 @@ impl Bases {
     pub(crate) fn of_stacks(&self) -> u32 {
         self.stacks
     }
+
+    /// Checks that every number of the trace fits with what is added to it, so that none wraps.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a table, or the stacks, have too many rows, or if they cannot be read.
+    pub(crate) fn check(&self, index: &Index) -> Result<()> {
+        for table in row_tables() {
+            let rows = index.table(&table.name).map_or(0, |table| table.rows());
+            sum(self.of_table(&table.name), rows).with_context(|| format!("the table {}", table.name))?;
+        }
+        sum(self.stacks, index.stacks()?.len() as u64).context("the stacks").map(drop)
+    }
 }
 
 fn sum(base: u32, count: u64) -> Result<u32> {
     let sum = u64::from(base) + count;
     u32::try_from(sum).ok().context("the traces have too many rows for one database; name fewer of them")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_rows_do_not_wrap() {
+        assert_eq!(sum(7, u64::from(u32::MAX) - 7).unwrap(), u32::MAX);
+        let error = sum(7, u64::from(u32::MAX) - 6).unwrap_err();
+        assert!(error.to_string().contains("too many rows"), "{error}");
+        assert!(sum(0, 1 << 40).is_err());
+    }
 }

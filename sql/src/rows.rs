@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use async_trait::async_trait;
 use datafusion::arrow::array::{
     ArrayRef, AsArray, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray, UInt32Array,
@@ -200,7 +200,9 @@ fn pieces(
     prepare(sources, |source| source.index().map(|_| ()));
     for source in sources {
         let bases = bases.get(source.number).cloned().unwrap_or_default();
-        let Some(table) = source.index()?.index().table(&declared.name) else { continue };
+        let index = source.index()?.index();
+        let Some(table) = index.table(&declared.name) else { continue };
+        bases.check(index).with_context(|| source.name.clone())?;
         let mut wanted = Vec::new();
         for chunk in 0..table.chunks() {
             if may_meet(table, chunk, conditions)? {
@@ -327,14 +329,14 @@ fn read(
     let arrow = ArrowTable::with_stack_codes(table, &own)?;
     let base = piece.bases.of_table(&declared.name);
     for chunks in &piece.chunks {
-        let mut first = (chunks.start * Table::CHUNK_ROWS) as u32;
+        let mut first = u32::try_from(chunks.start * Table::CHUNK_ROWS).context(TOO_MANY_ROWS)?;
         let mut sizes = (chunks.start..chunks.end).map(|chunk| table.chunk_rows(chunk));
         if own.is_empty() {
             // Without columns, batches would have no rows.
             for rows in sizes {
                 let batch =
                     batch(schema, columns, &mut std::iter::empty(), rows, (base, first), piece, declared)?;
-                first += rows as u32;
+                first = after(first, rows)?;
                 if !send(true, batch) {
                     return Ok(());
                 }
@@ -352,13 +354,21 @@ fn read(
             left = left.saturating_sub(rows);
             let mut arrays = found.columns().iter().cloned();
             let batch = batch(schema, columns, &mut arrays, rows, (base, first), piece, declared)?;
-            first += rows as u32;
+            first = after(first, rows)?;
             if !send(is_new, batch) {
                 return Ok(());
             }
         }
     }
     Ok(())
+}
+
+/// What a table has whose rows 32 bits do not count. `Bases::check` refuses such traces before they are read.
+const TOO_MANY_ROWS: &str = "the table has more than 4,294,967,295 rows";
+
+/// Returns the number of the row after as many.
+fn after(first: u32, rows: usize) -> anyhow::Result<u32> {
+    u32::try_from(rows).ok().and_then(|rows| first.checked_add(rows)).context(TOO_MANY_ROWS)
 }
 
 /// Returns a batch of the wanted columns, of which `own` has those of the table.
@@ -374,8 +384,10 @@ fn batch(
     let arrays = columns.iter().map(|column| -> Result<ArrayRef, ArrowError> {
         match column {
             RowColumn::Row => {
-                let first = base + first;
-                Ok(Arc::new((first..first + rows as u32).collect::<UInt32Array>()) as ArrayRef)
+                let too_many = || ArrowError::InvalidArgumentError(TOO_MANY_ROWS.to_owned());
+                let first = base.checked_add(first).ok_or_else(too_many)?;
+                let end = after(first, rows).map_err(|_| too_many())?;
+                Ok(Arc::new((first..end).collect::<UInt32Array>()) as ArrayRef)
             }
             RowColumn::Trace => {
                 let keys = Int32Array::from(vec![0; rows]);
