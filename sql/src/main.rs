@@ -4,7 +4,8 @@
 //! - `events`, `rows`, `damage`, `catalog`: the tables, and how they are found by name. `condition` is what of a query they
 //!   decide themselves; `scan` runs them in partitions; `reading` and `columns` read events for it.
 //! - `bases`, `stacks`, `functions`, `stack_functions`, `views`: what queries have besides tables.
-//! - `database`, `engine`, `error`, `output`, `shell`: statements, and their answers.
+//! - `database`, `engine`, `error`, `output`, `shell`: statements, and their answers; `threads`, `once`: their number, and values
+//!   that are made once.
 //! - `cluster`: the same on several machines.
 
 #![forbid(unsafe_code)]
@@ -22,6 +23,7 @@ mod events;
 
 mod functions;
 mod inputs;
+mod once;
 mod opened;
 mod output;
 mod reading;
@@ -32,6 +34,7 @@ mod shell;
 mod source;
 mod stack_functions;
 mod stacks;
+mod threads;
 mod views;
 
 use std::io::{self, IsTerminal, Read, Write};
@@ -45,13 +48,14 @@ use clap::Parser;
 use datafusion::arrow::error::ArrowError;
 use etw_app::{UsageError, output as files};
 use futures::StreamExt;
-use tokio::runtime::Runtime;
 
 use cluster::{Client, Credentials, TraceArgs};
 use database::{Database, Limits};
 use engine::Engine;
 use inputs::Words;
 use output::{Answer, Format, Output};
+use threads::{STACK_BYTES, runtime, threads};
+use tokio::runtime::Runtime;
 
 const EXAMPLES: &str = "Examples:
   etw sql trace.etl 'select provider, count(*) from events group by provider order by 2 desc'
@@ -221,23 +225,6 @@ async fn connect(args: &Args, address: &str, traces: Words) -> Result<Client> {
 fn read_views(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).with_context(|| path.display().to_string())
 }
-
-/// Returns the number of threads, one for each processor by default.
-fn threads(wanted: Option<NonZeroUsize>) -> usize {
-    wanted.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
-}
-
-/// Starts the threads that run queries.
-fn runtime(wanted: Option<NonZeroUsize>) -> Result<Runtime> {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    // One more than compute at a time, so that connections are served.
-    builder.worker_threads(threads(wanted) + 1).enable_all();
-    // Plans of long expressions are deep.
-    builder.thread_stack_size(STACK_BYTES).build().context("cannot start threads")
-}
-
-/// Size of the stacks of threads that plan statements.
-const STACK_BYTES: usize = 64 << 20;
 
 /// Runs work on a thread with a large stack.
 fn on_large_stack(work: impl FnOnce() -> Result<()> + Send) -> Result<()> {

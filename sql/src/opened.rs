@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use anyhow::{Result, anyhow, bail};
 
+use crate::once::{Once, once};
 use crate::remote::{Remote, RemoteTrace, is_url};
-use crate::source::{Identity, OnDamage, Once, OpenOptions, TraceFile, once};
+use crate::source::{Identity, OnDamage, OpenOptions, TraceFile};
 
 /// Number of files that stay open although no query reads them.
 const MAX_OPEN: usize = 64;

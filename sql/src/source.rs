@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use anyhow::{Result, bail};
@@ -17,6 +17,7 @@ use etw_event::{Clock, FileTime, Guid, OwnedRecord};
 use etw_schema::{Located, Resolver};
 use serde::{Deserialize, Serialize};
 
+use crate::once::{Once, once};
 use crate::opened::at_once;
 use crate::remote::RemoteTrace;
 
@@ -94,9 +95,6 @@ pub(crate) struct TraceFile {
 
 /// Is told of damaged places when reading finds them.
 pub(crate) type OnDamage = dyn Fn(&Path, u64) -> Result<()> + Send + Sync;
-
-/// A value that is made once, or the text of the error.
-pub(crate) type Once<T> = OnceLock<Result<T, String>>;
 
 /// An open trace, whose descriptions of events are known.
 pub(crate) struct Scanned {
@@ -431,13 +429,6 @@ pub(crate) fn prepare<'s>(
 ) {
     let remote: Vec<&Source> = sources.into_iter().filter(|source| source.is_remote()).collect();
     at_once(&remote, true, |source| work(source));
-}
-
-/// Returns a value that is made once.
-pub(crate) fn once<T>(cell: &Once<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
-    cell.get_or_init(|| make().map_err(|error| etw_app::output::with_causes(&error)))
-        .as_ref()
-        .map_err(|text| anyhow::anyhow!("{text}"))
 }
 
 impl Scanned {

@@ -8,7 +8,8 @@ use etw_analysis::TraceIndex;
 use etw_columns::{Stacks, Values};
 
 use crate::bases::Traces;
-use crate::source::{Once, Source, once};
+use crate::once::{Once, once};
+use crate::source::Source;
 
 /// The table of frames.
 pub(crate) const FRAMES: &str = "frames";

@@ -20,6 +20,8 @@ mod fork;
 mod kinds;
 #[cfg(target_os = "linux")]
 mod provider;
+#[cfg(target_os = "linux")]
+mod registered;
 mod rows;
 #[cfg(target_os = "linux")]
 mod session;

@@ -1,7 +1,6 @@
 //! Providers: writing events.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use openetw::provider::{EventBuilder, Keyword, Level, Opcode, Outcome, activity, fields};
 use openetw::{FileTime, Guid};
@@ -11,6 +10,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDateTime, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 
 use crate::errors::Failure;
+use crate::registered;
 use crate::session::wait_for_provider;
 use crate::values;
 
@@ -43,7 +43,7 @@ impl Provider {
         let (guid, group) = (guid.map(guid_of).transpose()?, group.map(guid_of).transpose()?);
         let provider = openetw::provider::Provider::create(name, guid, group);
         py.detach(|| provider.register());
-        lock().push(provider.guid());
+        registered::add(provider.guid());
         let provider = Provider { provider, is_open: AtomicBool::new(true) };
         wait_for_provider(py, provider.provider.guid())?;
         Ok(provider)
@@ -134,38 +134,12 @@ impl Drop for Provider {
     }
 }
 
-/// The providers that are registered, each as often as it is. The lock is taken with the GIL only, so that it is free in
-/// the child of a fork.
-static REGISTERED: Mutex<Vec<Guid>> = Mutex::new(Vec::new());
-
-fn lock() -> MutexGuard<'static, Vec<Guid>> {
-    REGISTERED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns the GUIDs of the providers that are registered.
-pub(crate) fn registered() -> Vec<Guid> {
-    lock().clone()
-}
-
-/// Waits until the providers of this process, if it has any, know which sessions have enabled them. A thread of theirs
-/// reads what hosts send; registering reads it up to the host's reply.
-pub(crate) fn catch_up(own: &[Guid]) {
-    if !own.is_empty() {
-        let any = openetw::provider::Provider::create("OpenETW.Python", None, None);
-        any.register();
-        any.unregister();
-    }
-}
-
 impl Provider {
     /// Returns whether the provider was registered until now.
     fn forget(&self) -> bool {
         let was_open = self.is_open.swap(false, Ordering::AcqRel);
         if was_open {
-            let mut registered = lock();
-            if let Some(place) = registered.iter().position(|guid| *guid == self.provider.guid()) {
-                registered.swap_remove(place);
-            }
+            registered::remove(self.provider.guid());
         }
         was_open
     }

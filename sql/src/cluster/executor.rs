@@ -55,7 +55,7 @@ pub(super) async fn run(args: &ExecutorArgs) -> Result<()> {
         codec: Arc::new(Codec { files: Arc::new(files) }),
         channels: Channels::new(access.clone()),
         runtime: args.process.limits.runtime()?,
-        threads: crate::threads(args.process.threads),
+        threads: crate::threads::threads(args.process.threads),
     };
     let runtime = sessions.runtime.clone();
     let worker = Worker::from_session_builder(sessions).with_runtime_env(runtime).with_version(VERSION);

@@ -151,7 +151,7 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Result<()> {
         Command::Scheduler(args) => &args.process,
         Command::Executor(args) => &args.process,
     };
-    let runtime = crate::runtime(process.threads)?;
+    let runtime = crate::threads::runtime(process.threads)?;
     runtime.block_on(async {
         let work = async {
             match &args.command {

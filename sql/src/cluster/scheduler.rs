@@ -64,7 +64,7 @@ const MAX_MESSAGE: usize = 4 << 10;
 pub(super) async fn run(args: &SchedulerArgs) -> Result<()> {
     let access = args.process.credentials.read()?;
     let files = Arc::new(args.process.limits.files(args.process.traces.options()?));
-    let threads = crate::threads(args.process.threads);
+    let threads = crate::threads::threads(args.process.threads);
     let scheduler = Scheduler {
         options: Options {
             runtime: args.process.limits.runtime()?,

@@ -15,7 +15,7 @@ use etw_sys::FileMap;
 use super::Remote;
 use super::address::Address;
 use super::object::Object;
-use crate::source::{Once, once};
+use crate::once::{Once, once};
 
 /// Least bytes that are fetched of an index.
 const INDEX_BYTES: u64 = 64 << 10;

@@ -9,7 +9,7 @@ use openetw::session::{Controller as Connection, ControllerError, ErrorKind, Run
 use pyo3::prelude::*;
 
 use crate::errors::{Failure, OrRaise, code};
-use crate::{fork, provider};
+use crate::{fork, registered};
 
 impl From<ControllerError> for Failure {
     fn from(error: ControllerError) -> Failure {
@@ -116,10 +116,10 @@ impl Link {
         py: Python<'_>,
         request: impl FnOnce(&mut Connection) -> Result<T, ControllerError> + Send,
     ) -> PyResult<T> {
-        let own = provider::registered();
+        let own = registered::all();
         self.ask(py, |controller| {
             let result = request(controller);
-            provider::catch_up(&own);
+            registered::catch_up(&own);
             result
         })
     }

@@ -23,7 +23,7 @@ pub(crate) use status::SessionStatus;
 
 use crate::errors::{Failure, OrRaise, code, warn};
 use crate::events::{Events, seconds};
-use crate::provider;
+use crate::registered;
 use crate::values::OneOrMore;
 
 /// A session that this program starts and stops, best with a ``with`` statement.
@@ -195,7 +195,7 @@ impl Session {
         }
         let link = Link::new(py)?;
         let (properties, providers, name) = (self.properties.clone(), &self.providers, &self.name);
-        let own = provider::registered();
+        let own = registered::all();
         let status = link.ask_and_notify(py, |controller| {
             let status = properties.start(controller)?;
             wait_for(controller, &own)?;
