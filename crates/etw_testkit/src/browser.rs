@@ -44,7 +44,7 @@ impl Browser {
             version.is_ok_and(|version| version.status.success())
         };
         let Some(program) = PROGRAMS.into_iter().find(has) else {
-            eprintln!("skipped: needs Chromium ({})", PROGRAMS.join(", "));
+            crate::skip!("needs Chromium ({})", PROGRAMS.join(", "));
             return None;
         };
         // The browser's own temporary directories stay behind if it is killed, so they are in here.

@@ -22,7 +22,7 @@ pub fn data_dir() -> Option<PathBuf> {
     if directory.join("etl/README.md").is_file() {
         return Some(directory);
     }
-    eprintln!("skipped: no real traces in {} (OPENETW_DATA names another directory)", directory.display());
+    crate::skip!("no real traces in {} (OPENETW_DATA names another directory)", directory.display());
     None
 }
 

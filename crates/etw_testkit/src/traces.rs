@@ -226,9 +226,9 @@ fn templates(kind: Kind) -> Result<Vec<Template>, WriteError> {
         _ => {
             // The RPC call is omitted: its schema is not built in.
             let mut references = reference::events();
-            references.retain(|event| event.schema.provider.guid != reference::RPC);
+            references.retain(|event| event.provider != reference::RPC);
             let is_start = |event: &reference::ReferenceEvent| {
-                [reference::KERNEL_PROCESS, reference::THREAD].contains(&event.schema.provider.guid)
+                [reference::KERNEL_PROCESS, reference::THREAD].contains(&event.provider)
             };
             let mut templates: Vec<Template> = Vec::new();
             if kind == Kind::Recording {

@@ -7,7 +7,7 @@ use etw_schema::builtin::BuiltIn;
 use etw_schema::store::Store;
 
 use super::Seed;
-use crate::reference;
+use etw_testkit::reference;
 
 /// Seeds of `mof`.
 pub fn mof() -> Vec<Seed> {

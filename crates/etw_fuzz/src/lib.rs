@@ -1,54 +1,42 @@
-//! Bodies of the fuzz targets: one function per parser of untrusted bytes, and per output made from whole traces.
+//! The bodies of the fuzz targets, one function for each parser of untrusted bytes and for each output made from whole
+//! traces, and their seeds.
 //!
 //! A body passes bytes to a parser and reads all results. It must return for any input: no panic, no hang, memory
 //! bounded by the input. `fuzz/fuzz_targets` contains a target for each name in [`TARGETS`]; tests replay the seeds of
 //! every target, and damaged versions of them, without a fuzzer.
 
-#[cfg(target_os = "linux")]
-mod capi;
-mod consumer;
-mod decoder;
-mod export;
-mod file;
-mod index;
-mod output;
-mod profile;
-mod rows;
-mod runtime;
-mod shared;
-mod sources;
-mod store;
-mod symbols;
-mod wpa;
+#![forbid(unsafe_code)]
 
-use std::hint::black_box;
+mod bodies;
+pub mod seeds;
+
 use std::path::PathBuf;
 
-use etw_event::{Clock, Origin, Record, Sid, Ticks};
+use etw_testkit::data::workspace_root;
 
-use crate::data::workspace_root;
-use crate::seeds::{self, Seed};
+use seeds::Seed;
 
 #[cfg(target_os = "linux")]
-pub use capi::tdh;
-pub use consumer::{container, decoded_file, dotnet_ipc, filter, nettrace, provider_string};
-pub use decoder::{built_in, decoder, message};
-pub use export::{columns, evtx, timeline};
-pub use file::{context_switches, etl_file, xpress};
-pub use index::column_index;
-pub use profile::profile;
-pub use rows::row_tables;
-pub use runtime::{logger, protocol, region};
-pub use shared::ring;
-pub use sources::{
+pub use bodies::capi::tdh;
+pub use bodies::consumer::{container, decoded_file, dotnet_ipc, filter, nettrace, provider_string};
+pub use bodies::decoder::{built_in, decoder, message};
+pub use bodies::export::{columns, evtx, timeline};
+pub use bodies::file::{context_switches, etl_file, xpress};
+pub use bodies::index::column_index;
+pub use bodies::profile::profile;
+pub use bodies::record::record;
+pub use bodies::rows::row_tables;
+pub use bodies::runtime::{logger, protocol, region};
+pub use bodies::shared::ring;
+pub use bodies::sources::{
     compiled_manifest, event_map, event_metadata, event_source, manifest, mof, pdb, publishers, tmf,
     trace_logging,
 };
-pub use store::store;
-pub use symbols::{
+pub use bodies::store::store;
+pub use bodies::symbols::{
     image_code, jit_dump, pdb_symbols, pe_symbols, perf_map, portable_pdb, symbol_path, symbol_server,
 };
-pub use wpa::{stack_tags, wpa_regions};
+pub use bodies::wpa::{stack_tags, wpa_regions};
 
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]
@@ -116,36 +104,12 @@ pub fn seeds_dir() -> PathBuf {
     workspace_root().join("fuzz/seeds")
 }
 
-/// Concatenates records, as in the data of a buffer.
-pub fn record(mut bytes: &[u8]) {
-    let origin = Origin { clock: Clock::system_time(), ..Origin::default() };
-    let mut previous = Ticks(0);
-    while let Ok(record) = Record::parse(bytes, &origin, previous) {
-        touch(&record);
-        previous = record.raw_time();
-        bytes = bytes.get(record.stride_bytes()..).unwrap_or_default();
-    }
-}
-
-/// Calls every accessor of a record.
-pub(crate) fn touch(record: &Record<'_>) {
-    black_box((record.provider_id(), record.descriptor(), record.time().to_text().as_str().len()));
-    black_box((record.process_id(), record.thread_id(), record.cpu_times(), record.hook_id()));
-    black_box((record.activity_id(), record.related_activity_id(), record.instance(), record.pointer_size()));
-    black_box((record.message_sequence(), record.message_component_id(), record.payload()));
-    black_box(record.sid().map(|sid: Sid<'_>| sid.to_string()));
-    black_box(record.counters().count());
-    for item in record.extended_items() {
-        black_box((item, item.stack_trace().map(|stack| stack.addresses().count())));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use super::*;
-    use crate::mutate;
+    use etw_testkit::{are_slow_tests_wanted, mutate};
 
     /// Damaged versions of each seed, as many as meet every kind of damage often.
     const MUTATIONS: usize = 200;
@@ -154,7 +118,7 @@ mod tests {
 
     #[test]
     fn every_target_takes_its_seeds_and_damaged_ones() {
-        let mutations = if crate::slow_tests() { MANY_MUTATIONS } else { MUTATIONS };
+        let mutations = if are_slow_tests_wanted() { MANY_MUTATIONS } else { MUTATIONS };
         for target in TARGETS {
             for (_, seed) in (target.seeds)() {
                 mutate::each(&seed, mutations, target.body);
@@ -224,7 +188,7 @@ mod tests {
             let path = format!("fuzz_targets/{name}.rs");
             assert!(manifest.contains(&format!("name = \"{name}\"\npath = \"{path}\"")), "{name}");
             let program = fs::read_to_string(workspace.join(path)).unwrap();
-            let body = format!("libfuzzer_sys::fuzz_target!(|data: &[u8]| etw_testkit::fuzz::{name}(data));");
+            let body = format!("libfuzzer_sys::fuzz_target!(|data: &[u8]| etw_fuzz::{name}(data));");
             assert!(
                 program.starts_with("//! ") && program.contains("#![no_main]\n") && program.contains(&body),
                 "{name}"

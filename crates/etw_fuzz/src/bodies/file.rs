@@ -5,7 +5,7 @@ use std::hint::black_box;
 use etw_etl::{ContextSwitches, EtlFile, Records, loss_of, xpress};
 use etw_event::Fields;
 
-use super::touch;
+use super::record::touch;
 
 /// Reads a whole file: every buffer, every record.
 pub fn etl_file(bytes: &[u8]) {

@@ -9,9 +9,9 @@ use etw_etl::encode::RecordBuilder;
 use etw_etl::{EtlWriter, WriterOptions};
 use etw_event::{Clock, ClockType, FileTime, Guid, HookId, PointerSize, Ticks};
 
-use crate::pe::ResourceType;
-use crate::traces::{self, Kind, Recipe};
-use crate::{compiled_manifest, hive, pe};
+use etw_testkit::pe::ResourceType;
+use etw_testkit::traces::{self, Kind, Recipe};
+use etw_testkit::{compiled_manifest, hive, pe};
 
 #[cfg(target_os = "linux")]
 mod capi;
@@ -44,7 +44,7 @@ pub fn ring() -> Vec<Seed> {
 
 /// Seeds of `nettrace`: a trace of each format.
 pub fn nettrace() -> Vec<Seed> {
-    crate::nettrace::samples()
+    etw_testkit::nettrace::samples()
 }
 
 /// Seeds of `dotnet_ipc`: a successful and a failed answer, and a provider.

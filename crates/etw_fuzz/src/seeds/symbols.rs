@@ -13,7 +13,7 @@ use etw_event::{
 use etw_symbols::{SymbolPath, Symbolizer};
 
 use super::Seed;
-use crate::portable_pdb::{IlPoint, file};
+use etw_testkit::portable_pdb::{IlPoint, file};
 
 const PDB: &[u8] = include_bytes!("shapes.pdb");
 /// Maximum length in bytes of a block before compression.

@@ -14,7 +14,7 @@ use etw_nettrace::ipc::{self, HEADER_LEN_BYTES, ProviderConfig};
 use etw_nettrace::{Item, TraceFile};
 
 use super::output::Writers;
-use crate::traces::{self, Kind, Recipe};
+use etw_testkit::traces::{self, Kind, Recipe};
 
 /// Maximum decompressed size of a container in bytes.
 const LIMITS: InputLimits = InputLimits { decompressed_bytes: 1 << 20 };
