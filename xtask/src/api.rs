@@ -13,7 +13,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::shell::{self, cargo, output};
+use shell::{cargo, output};
 
 /// The versions of rustdoc's JSON that `public-api` reads (its changelog, and that of `rustdoc-types`).
 const FORMAT_VERSIONS: RangeInclusive<u32> = 57..=59;

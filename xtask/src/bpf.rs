@@ -6,8 +6,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell;
-
 /// Tools that `build.sh` needs, in the version that built the committed object.
 const TOOLS: [&str; 2] = ["clang-14", "llvm-strip-14"];
 

@@ -1,63 +1,116 @@
-//! All checks that a change must pass.
+//! All checks, in two tiers: what every change must pass, and what `--all` adds.
 
-use std::time::Instant;
-
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
+use shell::cargo;
+use shell::cost::{Cost, Meter};
 
-use crate::shell::{self, cargo};
-use crate::{
-    bench, bpf, coverage, dependencies, fuzz, layers, msrv, peers, python, sql, systems, tables, ui,
-};
+use crate::{api, bpf, dependencies, dist, fuzz, layers, msrv, python, systems, tools, ui, workspace};
 
-/// A check: its name and function.
-type Check = (&'static str, fn() -> Result<()>);
+/// A check.
+struct Stage {
+    name: &'static str,
+    tier: Tier,
+    /// Whether it uses what the stage `build` makes.
+    is_of_build: bool,
+    run: fn() -> Result<()>,
+}
+
+/// When a stage runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tier {
+    /// For every change.
+    First,
+    /// With `--all`.
+    All,
+}
+
+use Tier::{All, First};
+
+/// The stages, cheap ones first. The line above each says why it is in its tier.
+const STAGES: &[Stage] = &[
+    // First: a second, and every diff is read.
+    stage("format", First, || shell::run(&mut cargo(["fmt", "--all", "--check"]))),
+    // First: a second; the structure is what everything else rests on.
+    stage("layers", First, layers::check),
+    // First: seconds; a new dependency is a decision.
+    stage("dependencies", First, dependencies::check),
+    // First: seconds; what users get is the committed bundle, not its source.
+    stage("page of the viewer", First, ui::check),
+    // First: seconds where its compiler is installed; users get the committed object.
+    stage("kernel programs", First, bpf::check),
+    // First: everything below uses it; and what Clippy finds is cheapest to mend now.
+    stage("build with Clippy", First, workspace::build),
+    // First: the counts of records of real traces guard data; the pages follow from code.
+    of_build("pages of the documentation", First, || tools::run_built("pages", &["--check"])),
+    // First: a second.
+    of_build("numbers of the schema pack", First, || tools::run_built("schemas", &["--check-page"])),
+    // First: what the documentation shows must work.
+    of_build("examples in the documentation", First, || {
+        shell::run(&mut workspace::cargo_with_clippy(["test"], ["--workspace", "--doc", "--quiet"]))
+    }),
+    // First: records of real traces, damage, sessions, the programs.
+    of_build("tests", First, workspace::test),
+    // First: a wrong answer of SQL or of a table.
+    of_build("answers of SQL", First, || tools::run_built("peers", &["--only", "queries"])),
+    // First: the package is a product.
+    of_build("Python package", First, python::check),
+    // First: a lost event is the worst fault there is.
+    of_build("killed writers, some rounds", First, || tools::run_built("torture", &["--rounds", "150"])),
+    // All: only a release makes these packages.
+    stage("packages for crates.io", All, package),
+    // All: a crate that needs a feature of another is found by its users only.
+    stage("feature sets", All, systems::check_features),
+    // All: minutes for each system; code for one system changes seldom.
+    stage("other systems", All, systems::check),
+    // All: compiles everything with another compiler; clippy reports newer functions already (`incompatible_msrv`).
+    stage("minimum Rust version", All, msrv::check),
+    // All: rustdoc compiles everything again; broken links hurt readers, not data.
+    stage("documentation", All, || {
+        shell::run(cargo(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+    }),
+    // All: as the documentation; the text is for reviews of releases.
+    stage("public API", All, api::check),
+    // All: compiles the module again, as a wheel has it.
+    of_build("Python wheel", All, python::check_wheel),
+    // All: emulated; byte order is decided in a few places of two crates.
+    stage("big-endian", All, systems::test_big_endian),
+    // All: makes a root of Debian; the package changes seldom.
+    of_build("installed package", All, dist::smoke),
+    // All: compiles with another configuration; the lock-free code changes seldom, and its tests are in the first tier.
+    stage("model checking", All, model_check),
+    // All: minutes of Python programs; the records of real traces are in the first tier.
+    of_build("independent readers", All, || tools::run_built("peers", &[])),
+    // All: builds everything for Windows, and needs Wine.
+    of_build("Windows programs under Wine", All, || tools::run_built("wine", &[])),
+    // All: compiles everything for libFuzzer; seeds, damaged seeds and regressions are replayed in the first tier.
+    stage("fuzzing, a few seconds each", All, fuzz::smoke),
+    // All: that they run; their numbers need an idle machine.
+    of_build("benches, for a moment", All, || tools::run_built("bench", &["--smoke"])),
+];
+
+const fn stage(name: &'static str, tier: Tier, run: fn() -> Result<()>) -> Stage {
+    Stage { name, tier, is_of_build: false, run }
+}
+
+const fn of_build(name: &'static str, tier: Tier, run: fn() -> Result<()>) -> Stage {
+    Stage { name, tier, is_of_build: true, run }
+}
 
 /// Packages that are for development only.
-const UNPUBLISHED: [&str; 2] = ["xtask", "etw_testkit"];
-
-/// The checks, cheap ones first.
-const CHECKS: &[Check] = &[
-    ("format", || shell::run(&mut cargo(["fmt", "--all", "--check"]))),
-    ("layers", layers::check),
-    ("dependencies", dependencies::check),
-    ("packages for crates.io", package),
-    ("kernel programs", bpf::check),
-    ("numbers of the schema pack", crate::schemas::check),
-    ("coverage of real traces", coverage::check),
-    ("tables in the documentation", tables::check),
-    #[cfg(target_os = "linux")]
-    ("tables of Windows Performance Analyzer", crate::wpa_tables::check),
-    ("page of the viewer", ui::check),
-    #[cfg(target_os = "linux")]
-    ("published profiles", crate::profiles::check),
-    ("clippy", || shell::run(&mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
-    ("feature sets", systems::check_features),
-    ("other systems", systems::check),
-    ("minimum Rust version", msrv::check),
-    ("documentation", || {
-        // Clippy compiles what is imported, as in the check `clippy`, so that it is not compiled again.
-        let mut doc = cargo(["doc", "--workspace", "--no-deps"]);
-        shell::run(shell::with_clippy(doc.env("RUSTDOCFLAGS", "-D warnings"))?)
-    }),
-    #[cfg(target_os = "linux")]
-    ("public API", crate::api::check),
-    ("examples in the documentation", || shell::run(&mut cargo(["test", "--workspace", "--doc", "--quiet"]))),
-    // The tests of the viewer and of the Python package use what this builds.
-    ("SQL", sql::check),
-    ("tests", || shell::run(&mut cargo(["nextest", "run", "--workspace"]))),
-    ("big-endian", systems::test_big_endian),
-    #[cfg(target_os = "linux")]
-    ("installed package", crate::dist::smoke),
-    ("model checking", model_check),
-    #[cfg(target_os = "linux")]
-    ("killed writers, some rounds", crate::torture::short),
-    ("independent readers", peers::compare),
-    ("Python package", python::check),
-    #[cfg(target_os = "linux")]
-    ("Windows programs under Wine", crate::wine::check),
-    ("fuzzing, a few seconds each", fuzz::smoke),
-    ("benches, for a moment", bench::smoke),
+const UNPUBLISHED: [&str; 12] = [
+    "bench",
+    "etw_fuzz",
+    "etw_python",
+    "etw_sql",
+    "etw_testkit",
+    "pages",
+    "peers",
+    "schemas",
+    "shell",
+    "torture",
+    "wine",
+    "xtask",
 ];
 
 /// Creates the packages that `cargo publish` would upload, without building them.
@@ -81,31 +134,74 @@ fn model_check() -> Result<()> {
 /// Options of `ci`.
 #[derive(Args)]
 pub(crate) struct Options {
+    /// Run also what takes long: other systems, packages, model checking, independent readers, Wine, fuzzing, benches.
+    #[arg(long)]
+    all: bool,
     /// Skip the checks before this one, for instance after it failed.
     #[arg(long, value_name = "CHECK")]
     from: Option<String>,
+    /// Run only this check, of either tier.
+    #[arg(long, value_name = "CHECK", conflicts_with_all = ["all", "from"])]
+    only: Option<String>,
+    /// List the checks.
+    #[arg(long, exclusive = true)]
+    list: bool,
 }
 
-/// Runs the checks in order, stops at the first failure, and prints the duration of each.
+/// Runs the checks in order, stops at the first failure, and prints what each cost.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let first = match &options.from {
-        None => 0,
-        Some(from) => CHECKS.iter().position(|(name, _)| name == from).with_context(|| {
-            let names: Vec<&str> = CHECKS.iter().map(|(name, _)| *name).collect();
-            format!("unknown check '{from}'; expected one of: {}", names.join(", "))
-        })?,
+    if options.list {
+        for stage in STAGES {
+            println!("{:<5} {}", if stage.tier == First { "first" } else { "all" }, stage.name);
+        }
+        return Ok(());
+    }
+    let chosen = match (&options.only, &options.from) {
+        (Some(only), _) => std::slice::from_ref(&STAGES[position(only)?]),
+        (None, Some(from)) => &STAGES[position(from)?..],
+        (None, None) => STAGES,
     };
-    let mut times = Vec::new();
-    for (name, check) in CHECKS.iter().skip(first) {
-        eprintln!("\n== {name}");
-        let start = Instant::now();
-        check().with_context(|| format!("the check `{name}` failed"))?;
-        times.push((name, start.elapsed().as_secs_f64()));
+    let chosen = chosen.iter().filter(|stage| options.all || options.only.is_some() || stage.tier == First);
+    let mut costs = Vec::new();
+    let whole = Meter::start()?;
+    let mut is_built = false;
+    let mut failed = None;
+    for stage in chosen {
+        eprintln!("\n== {}", stage.name);
+        let meter = Meter::start()?;
+        let mut done = Ok(());
+        if stage.is_of_build && !is_built {
+            done = workspace::build();
+        }
+        is_built |= stage.is_of_build || stage.name == "build with Clippy";
+        done =
+            done.and_then(|()| (stage.run)()).with_context(|| format!("the check `{}` failed", stage.name));
+        costs.push((stage.name, meter.cost()?));
+        if let Err(error) = done {
+            failed = Some(error);
+            break;
+        }
     }
-    eprintln!();
-    for (name, seconds) in &times {
-        eprintln!("{seconds:>8.1} s  {name}");
+    let ran = costs.len();
+    costs.push(("all of these", whole.cost()?));
+    eprintln!("\n seconds  processor  crates");
+    for (name, Cost { seconds, processor_seconds, crates }) in costs {
+        eprintln!("{seconds:>8.1} {processor_seconds:>10.1} {crates:>7}  {name}");
     }
-    eprintln!("{:>8.1} s  all checks passed", times.iter().map(|(_, seconds)| seconds).sum::<f64>());
-    Ok(())
+    match failed {
+        Some(error) => Err(error),
+        None if ran == 0 => bail!("no check of the first tier comes after that one: add --all"),
+        None => {
+            eprintln!("{ran} checks passed");
+            Ok(())
+        }
+    }
+}
+
+/// Returns the position of a stage.
+fn position(wanted: &str) -> Result<usize> {
+    STAGES.iter().position(|stage| stage.name == wanted).with_context(|| {
+        let names: Vec<&str> = STAGES.iter().map(|stage| stage.name).collect();
+        format!("unknown check '{wanted}'; expected one of: {}", names.join(", "))
+    })
 }

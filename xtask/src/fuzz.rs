@@ -11,11 +11,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use etw_testkit::fuzz::{TARGETS, seeds_dir};
 
-use crate::lanes::each;
-use crate::process::Process;
-use crate::shell::{self, cargo, is_ci, root, succeeds, target_dir};
+use shell::lanes::each;
+use shell::process::Process;
+use shell::{cargo, is_ci, root, succeeds, target_dir};
 
 /// Seconds per target in `ci`.
 const SMOKE_SECONDS: u32 = 3;
@@ -45,10 +44,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         bail!("{missing}");
     }
     let wanted = |name: &str| options.target.as_deref().is_none_or(|target| target == name);
-    let chosen: Vec<&str> = TARGETS.iter().map(|target| target.name).filter(|name| wanted(name)).collect();
+    let targets = targets()?;
+    let chosen: Vec<&str> = targets.iter().map(String::as_str).filter(|name| wanted(name)).collect();
     if chosen.is_empty() {
-        let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
-        bail!("unknown target; expected one of: {}", names.join(", "));
+        bail!("unknown target; expected one of: {}", targets.join(", "));
     }
     let mut build = fuzz("build");
     if options.dev {
@@ -71,7 +70,7 @@ fn run_one(target: &str, options: &Options) -> Result<()> {
     // keeps what earlier checks needed out of the limit below.
     let mut command = Command::new("sh");
     command.args(["-c", "\"$@\"; exit $?", "sh"]).arg(directory.join(target));
-    command.current_dir(root()).stdin(Stdio::null()).arg(corpus).arg(seeds_dir().join(target));
+    command.current_dir(root()).stdin(Stdio::null()).arg(corpus).arg(root().join("fuzz/seeds").join(target));
     command.arg(format!("-artifact_prefix={}/", artifacts.display()));
     command.arg(format!("-max_total_time={}", options.seconds));
     // No parser should need a few seconds for one small input, or 512 MiB.
@@ -111,27 +110,23 @@ fn statistics(text: &str) -> String {
     format!("{runs} runs, {rate} per second, peak {} MiB", value("peak_rss_mb"))
 }
 
-/// Rewrites the seeds of all targets.
-pub(crate) fn write_seeds() -> Result<()> {
-    for target in TARGETS {
-        let directory = seeds_dir().join(target.name);
-        if directory.exists() {
-            fs::remove_dir_all(&directory)?;
-        }
-        fs::create_dir_all(&directory)?;
-        for (name, bytes) in (target.seeds)() {
-            fs::write(directory.join(name), bytes)?;
-        }
+/// Returns the names of all targets, sorted.
+fn targets() -> Result<Vec<String>> {
+    let mut targets = Vec::new();
+    for entry in fs::read_dir(root().join("fuzz/fuzz_targets"))? {
+        targets.extend(entry?.path().file_stem().map(|name| name.to_string_lossy().into_owned()));
     }
-    Ok(())
+    targets.sort();
+    Ok(targets)
 }
 
-/// Runs every target for a few seconds, if slow tests are wanted: compiling everything for libFuzzer takes minutes, and the
-/// ordinary tests replay the seeds and damaged ones. Skipped, with the reason, if cargo-fuzz cannot run.
+/// Rewrites the seeds of all targets.
+pub(crate) fn write_seeds() -> Result<()> {
+    shell::run(&mut cargo(["run", "--quiet", "--package", "etw_fuzz"]))
+}
+
+/// Runs every target for a few seconds; skipped, with the reason, if cargo-fuzz cannot run.
 pub(crate) fn smoke() -> Result<()> {
-    if !etw_testkit::slow_tests() {
-        return Ok(());
-    }
     match missing() {
         Some(missing) if is_ci() => bail!("{missing}"),
         Some(missing) => {

@@ -5,11 +5,12 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::shell::{self, cargo};
+use shell::cargo;
 
 /// Systems that are only checked, not run; this needs no C libraries of dependencies.
-const TARGETS: &[&str] = &["x86_64-pc-windows-gnu", "aarch64-apple-darwin", "aarch64-unknown-linux-gnu"];
-/// Checked with slow tests only, since its code is that of the first and its processor that of the last.
+const TARGETS: &[&str] =
+    &["x86_64-pc-windows-gnu", "aarch64-apple-darwin", "aarch64-unknown-linux-gnu", WINDOWS_ON_ARM];
+/// Windows for ARM, whose C needs another compiler.
 const WINDOWS_ON_ARM: &str = "aarch64-pc-windows-msvc";
 /// Windows 7 and 8, for which Rust has no compiled standard library.
 pub(crate) const WINDOWS_7: &str = "x86_64-win7-windows-gnu";
@@ -27,7 +28,8 @@ const TESTED: &str = "etw_event";
 /// Crates that must read and write the same bytes on every processor, and compile there.
 const FORMATS: [&str; 2] = ["etw_etl", "etw_schema"];
 /// Development tools, which run only on Linux.
-const DEVELOPMENT: &[&str] = &["xtask", "etw_testkit"];
+const DEVELOPMENT: &[&str] =
+    &["xtask", "bench", "pages", "peers", "schemas", "shell", "torture", "wine", "etw_fuzz", "etw_testkit"];
 
 /// Features of `openetw`, each of which must compile alone; without `columns`, which the workspace's crates use.
 const FEATURES: &[&str] = &["read", "provider", "session", "kernel", "export", "analysis", "windows-schemas"];
@@ -43,8 +45,7 @@ pub(crate) fn check_features() -> Result<()> {
 
 /// Checks each target whose standard library is installed, and reports the others.
 pub(crate) fn check() -> Result<()> {
-    let is_slow = etw_testkit::slow_tests();
-    for target in TARGETS.iter().chain(is_slow.then_some(&WINDOWS_ON_ARM)) {
+    for target in TARGETS {
         if !is_installed(target)? {
             eprintln!("{target}: skipped: not installed (`rustup target add {target}`)");
             continue;
@@ -63,14 +64,12 @@ pub(crate) fn check() -> Result<()> {
         }
         shell::run(clippy.args(["--", "-D", "warnings"]))?;
     }
-    if is_slow {
-        let mut check = cargo(["check", "--quiet", "--package", "openetw", "--target", WINDOWS_7]);
-        match with_own_standard_library(&mut check)? {
-            true => shell::run(&mut check)?,
-            false => eprintln!(
-                "{WINDOWS_7}: left out: there is no source of Rust's standard library (`rustup component add rust-src`)"
-            ),
-        }
+    let mut check = cargo(["check", "--quiet", "--package", "openetw", "--target", WINDOWS_7]);
+    match with_own_standard_library(&mut check)? {
+        true => shell::run(&mut check)?,
+        false => eprintln!(
+            "{WINDOWS_7}: left out: there is no source of Rust's standard library (`rustup component add rust-src`)"
+        ),
     }
     if is_there(BITS_32)? {
         let mut check = cargo(["check", "--quiet", "--package", "openetw", "--no-default-features"]);

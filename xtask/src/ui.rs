@@ -6,8 +6,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell;
-
 /// The files of the page.
 const FILES: [&str; 5] = ["app.css", "app.js", "icon.svg", "index.html", "licenses.txt"];
 

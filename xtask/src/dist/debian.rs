@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use super::stage::{PROGRAMS, set_modes};
 use super::{Release, write};
-use crate::shell::{self, root, succeeds};
+use shell::{root, succeeds};
 
 /// Scripts that dpkg runs, in `packaging/debian`.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];

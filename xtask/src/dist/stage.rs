@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::{licences, write};
-use crate::shell::{self, root};
+use shell::root;
 
 /// The programs and their packages.
 pub(super) const PROGRAMS: [(&str, &str); 2] = [("etw", "etw_cli"), ("etw-view", "etw_viewer")];

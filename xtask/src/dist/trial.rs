@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell::{self, succeeds, target_dir};
+use shell::{succeeds, target_dir};
 
 /// The release of Debian that the root has.
 const SUITE: &str = "bookworm";

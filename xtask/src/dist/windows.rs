@@ -1,17 +1,17 @@
 //! The archive for Windows: the programs, and commands with the names of the tools.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use super::licences;
 use super::stage::{PROGRAMS, TOOLS};
-use crate::shell::{self, cargo, root, target_dir};
+use super::{Options, licences};
 use crate::systems;
+use shell::{cargo, root, target_dir};
 
 /// The target whose linker other systems have too.
 const TARGET: &str = "x86_64-pc-windows-gnu";
@@ -27,8 +27,21 @@ const FILES: [(&str, &str); 5] = [
     ("LICENSE-APACHE", "LICENSE-APACHE"),
 ];
 
-/// Builds the programs and writes the archive to `target/dist`.
-pub(super) fn run(for_windows_7: bool) -> Result<()> {
+/// Writes the archive, with the programs of a directory or with ones that are built for it.
+pub(super) fn run(options: &Options) -> Result<()> {
+    let from = match &options.programs {
+        Some(directory) => directory.clone(),
+        None => build(options.win7)?,
+    };
+    let system = if options.win7 { "windows7" } else { "windows" };
+    let path = pack(&from, system, &options.out.clone().unwrap_or_else(|| target_dir().join("dist")))?;
+    let mib = fs::metadata(&path)?.len() as f64 / f64::from(1 << 20);
+    eprintln!("{}: {mib:.1} MiB", path.display());
+    Ok(())
+}
+
+/// Builds the programs, and returns their directory.
+fn build(for_windows_7: bool) -> Result<PathBuf> {
     if !shell::succeeds(std::process::Command::new(LINKER).arg("--version")) {
         bail!("{LINKER} is missing: apt-get install gcc-mingw-w64-x86-64");
     }
@@ -43,18 +56,12 @@ pub(super) fn run(for_windows_7: bool) -> Result<()> {
         build.env(format!("{tool}_{}", target.replace('-', "_")), name);
     }
     shell::run(build.args(packages).arg("--bins"))?;
-    let directory = target_dir().join("dist");
-    let programs = PROGRAMS.map(|(program, _)| program);
-    let system = if for_windows_7 { "windows7" } else { "windows" };
     let built = if for_windows_7 { systems::own_standard_library_dir() } else { target_dir() };
-    let path = pack(&built.join(target).join("packaged"), &programs, system, &directory)?;
-    let mib = fs::metadata(&path)?.len() as f64 / f64::from(1 << 20);
-    eprintln!("{}: {mib:.1} MiB", path.display());
-    Ok(())
+    Ok(built.join(target).join("packaged"))
 }
 
-/// Writes the archive with these programs to a directory, and returns its path.
-pub(crate) fn pack(from: &Path, programs: &[&str], system: &str, directory: &Path) -> Result<PathBuf> {
+/// Writes the archive with the programs that are in a directory, and returns its path.
+fn pack(from: &Path, system: &str, directory: &Path) -> Result<PathBuf> {
     let name = format!("openetw-{}-x86_64-{system}", env!("CARGO_PKG_VERSION"));
     fs::create_dir_all(directory)?;
     let path = directory.join(format!("{name}.zip"));
@@ -64,10 +71,17 @@ pub(crate) fn pack(from: &Path, programs: &[&str], system: &str, directory: &Pat
         archive.start_file(format!("{name}/{file}"), options)?;
         Ok(archive.write_all(bytes)?)
     };
-    for program in programs {
+    for (program, _) in PROGRAMS {
         let file = format!("{program}.exe");
         let from = from.join(&file);
-        put(&file, &fs::read(&from).with_context(|| format!("cannot read {}", from.display()))?)?;
+        match fs::read(&from) {
+            Ok(bytes) => put(&file, &bytes)?,
+            // `etw` runs without the others.
+            Err(error) if error.kind() == ErrorKind::NotFound && program != "etw" => {
+                eprintln!("the archive has no {file}: it is not in the directory of programs");
+            }
+            Err(error) => return Err(error).with_context(|| format!("cannot read {}", from.display())),
+        }
     }
     // An archive has no links that Windows creates, and copies of the program would take as much space again.
     for tool in TOOLS {

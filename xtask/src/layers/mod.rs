@@ -10,8 +10,8 @@ mod sources;
 
 use anyhow::{Result, bail};
 
-use crate::shell::{cargo, output, root};
 use circles::Exception;
+use shell::{cargo, output, root};
 
 /// The last layer of the crates that programs depend on.
 const LAST_OF_PROGRAMS: u64 = 5;
@@ -28,7 +28,7 @@ pub(crate) fn check() -> Result<()> {
         let sources = sources::check(package, &architecture)?;
         breaches.extend(sources.breaches);
         for root in sources.roots {
-            if package.layer.is_some_and(|layer| layer <= LAST_OF_PROGRAMS) {
+            if package.is_published && package.layer.is_some_and(|layer| layer <= LAST_OF_PROGRAMS) {
                 breaches.extend(examples::breaches(&package.name, &root)?);
             }
             breaches.extend(circles::breaches(&package.name, &imports::imports(&root)?, EXCEPTIONS));

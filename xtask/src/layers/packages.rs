@@ -13,6 +13,8 @@ const MAX_EXTERNAL_BELOW_LAYER_2: usize = 5;
 pub(super) struct Package {
     pub(super) name: String,
     pub(super) layer: Option<u64>,
+    /// Whether it is for other people's programs, and not for development only.
+    pub(super) is_published: bool,
     /// Names of what it depends on, dev-dependencies left out.
     dependencies: Vec<String>,
     pub(super) directory: PathBuf,
@@ -31,6 +33,8 @@ pub(super) fn packages(metadata: &Value) -> Result<BTreeMap<String, Package>> {
             Package {
                 name,
                 layer: package["metadata"]["layer"].as_u64(),
+                // An empty list of registries is `publish = false`.
+                is_published: package["publish"].is_null(),
                 dependencies: dependencies.filter_map(|it| it["name"].as_str().map(str::to_owned)).collect(),
                 directory: Path::new(manifest).parent().context("a manifest without a directory")?.to_owned(),
             },
@@ -71,7 +75,16 @@ mod tests {
 
     fn package(name: &str, layer: Option<u64>, dependencies: &[&str]) -> (String, Package) {
         let dependencies = dependencies.iter().map(|name| (*name).to_owned()).collect();
-        (name.to_owned(), Package { name: name.to_owned(), layer, dependencies, directory: PathBuf::new() })
+        (
+            name.to_owned(),
+            Package {
+                name: name.to_owned(),
+                layer,
+                is_published: true,
+                dependencies,
+                directory: PathBuf::new(),
+            },
+        )
     }
 
     #[test]
