@@ -1,8 +1,10 @@
-# Installs what building and testing need on Debian and Ubuntu. Sourced by demo.sh and test.sh.
+# Installs what building and testing need on Debian and Ubuntu. Sourced by demo.sh, test.sh and the scripts in scripts/ci, which
+# lie elsewhere and set $project to the root.
 # Whatever is already installed is left alone, so that a second run needs no network.
 
 # The oldest Rust that builds the workspace: `rust-version` in Cargo.toml.
-msrv=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$(dirname "$0")/Cargo.toml")
+project=${project:-$(dirname "$0")}
+msrv=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$project/Cargo.toml")
 
 say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
@@ -66,13 +68,16 @@ at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; 
 
 cargo_version() { cargo --version 2>/dev/null | sed -n 's/^cargo \([0-9.]*\).*/\1/p'; }
 
-# Rust of at least the workspace's minimum version: the installed one, or one from rustup.
+# Rust of at least the workspace's minimum version, or with the argument `sql` that of the query engine: the installed one, or one
+# from rustup.
 need_rust() {
+    least=$msrv
+    [ "${1:-}" != sql ] || least=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$project/sql/Cargo.toml")
     PATH="$HOME/.cargo/bin:$PATH"
     export PATH
     version=$(cargo_version)
-    if [ -n "$version" ] && at_least "$version" "$msrv"; then return; fi
-    say "Rust $msrv or newer is needed (found: ${version:-none}); installing the stable toolchain with rustup"
+    if [ -n "$version" ] && at_least "$version" "$least"; then return; fi
+    say "Rust $least or newer is needed (found: ${version:-none}); installing the stable toolchain with rustup"
     if ! has rustup && has apt-cache; then
         [ -n "${apt_updated:-}" ] || as_root apt-get update -q >&2
         apt_updated=yes
@@ -86,13 +91,13 @@ need_rust() {
         has curl || apt_install curl ca-certificates
         # The script behind sh.rustup.rs, from the host that also serves the toolchain.
         rustup_init=$(curl --proto '=https' --tlsv1.2 -sSf https://static.rust-lang.org/rustup/rustup-init.sh) ||
-            die "cannot download rustup; install Rust $msrv or newer by hand (https://rustup.rs), then run this again"
+            die "cannot download rustup; install Rust $least or newer by hand (https://rustup.rs), then run this again"
         printf '%s\n' "$rustup_init" |
             sh -s -- -y --no-modify-path --profile minimal --component clippy --component rustfmt >&2
     fi
     version=$(cargo_version)
-    { [ -n "$version" ] && at_least "$version" "$msrv"; } ||
-        die "Rust is still older than $msrv (found: ${version:-none}); a cargo earlier in PATH may hide the new one"
+    { [ -n "$version" ] && at_least "$version" "$least"; } ||
+        die "Rust is still older than $least (found: ${version:-none}); a cargo earlier in PATH may hide the new one"
 }
 
 # rustfmt and clippy, for the checks.
@@ -152,7 +157,9 @@ need_package_tools() {
 need_cargo_tool() {
     if ! cargo "$2" --version >/dev/null 2>&1; then
         say "Installing $1 with: cargo install --locked $1 (takes some minutes)"
-        cargo install --locked "$1" >&2
+        # Without optimisation it is built in a third of the time, and it runs for a second.
+        CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+            cargo install --locked "$1" >&2
     fi
 }
 

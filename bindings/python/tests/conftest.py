@@ -63,3 +63,12 @@ def shop(tmp_path_factory):
             assert shop.write("Nothing")
     assert session.stop().events_written == 311
     return file
+
+
+def pytest_runtest_logreport(report):
+    """Records a skipped test with its reason, for the count of skips (OPENETW_SKIPS names the file)."""
+    skips = os.environ.get("OPENETW_SKIPS")
+    if skips and report.skipped:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        with open(skips, "a", encoding="utf-8") as file:
+            file.write(f"{report.nodeid}\t{' '.join(reason.split())}\n")

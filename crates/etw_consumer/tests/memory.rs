@@ -24,7 +24,7 @@ fn anonymous_kib() -> u64 {
 #[test]
 fn many_large_compressed_buffers() {
     if std::env::var_os("RUN_SLOW_TESTS").is_none() {
-        eprintln!("skipped: RUN_SLOW_TESTS is not set");
+        etw_testkit::skip!("RUN_SLOW_TESTS is not set");
         return;
     }
     let path = std::env::temp_dir().join(format!("openetw-memory-{}.etl", std::process::id()));

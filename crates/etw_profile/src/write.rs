@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn written_profiles_resolve_to_the_same() {
-        round_trip(include_bytes!("../../etw_testkit/src/seeds/profile.wprp"), "seed");
+        round_trip(include_bytes!("../../etw_fuzz/src/seeds/profile.wprp"), "seed");
         let Some(directory) = etw_testkit::data::data_dir() else { return };
         for folder in std::fs::read_dir(directory.join("wprp")).unwrap().map(|entry| entry.unwrap().path()) {
             for file in std::fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path()) {

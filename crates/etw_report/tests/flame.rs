@@ -7,7 +7,7 @@ fn the_script_draws_searches_zooms_and_follows_keys() {
     let path = |name: &str| format!("{}/{name}", env!("CARGO_MANIFEST_DIR"));
     let mut node = Command::new("node");
     let Ok(output) = node.args([path("tests/flame.test.js"), path("src/flame.js")]).output() else {
-        eprintln!("skipped: no Node.js");
+        etw_testkit::skip!("no Node.js");
         return;
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -214,7 +214,7 @@ ffffffffc0000000 t probe\t[e1000]
         let notes = [note(1, b"Xen\0", b"ab"), note(3, b"GNU\0", b"twenty bytes of an id")].concat();
         assert_eq!(build_id_of_notes(&notes), b"twenty bytes of an id");
         (0..notes.len()).for_each(|len| drop(build_id_of_notes(&notes[..len])));
-        assert_eq!(build_id_of_notes(&note(3, b"Xen\0", b"ab")), []);
+        assert!(build_id_of_notes(&note(3, b"Xen\0", b"ab")).is_empty());
     }
 
     #[test]

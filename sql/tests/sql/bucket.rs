@@ -23,7 +23,7 @@ impl Moto {
         let has_moto =
             Command::new(&python).args(["-c", "import moto.server"]).stderr(Stdio::null()).status();
         if !has_moto.is_ok_and(|status| status.success()) {
-            eprintln!("skipped: there is no package `moto` (scripts/install.sh, need_peers)");
+            etw_testkit::skip!("there is no package `moto` (scripts/install.sh, need_peers)");
             return None;
         }
         // A free port.

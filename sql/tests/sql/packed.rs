@@ -11,7 +11,7 @@ fn packed_traces_are_read() {
         let made = Command::new(program).args(words).current_dir(fixture.directory.path()).status();
         let is_made = made.is_ok_and(|status| status.success());
         if !is_made {
-            eprintln!("skipped: there is no program `{program}`");
+            etw_testkit::skip!("there is no program `{program}`");
         }
         is_made
     };
@@ -32,11 +32,8 @@ fn packed_traces_are_read() {
 #[test]
 fn traces_of_dotnet_are_read() {
     let fixture = Fixture::empty();
-    let Some(data) = std::env::var_os("OPENETW_DATA") else {
-        eprintln!("skipped: no real traces");
-        return;
-    };
-    let found = std::fs::read_dir(std::path::Path::new(&data).join("nettrace")).unwrap();
+    let Some(data) = etw_testkit::data::data_dir() else { return };
+    let found = std::fs::read_dir(data.join("nettrace")).unwrap();
     let mut files: Vec<_> = found.map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.to_str().is_some_and(|path| path.ends_with(".nettrace.zst")));
     files.sort_by_key(|file| std::fs::metadata(file).unwrap().len());

@@ -135,7 +135,7 @@ fn traces_without_an_index_are_fetched_as_a_whole() {
         let answer = format!("n,t\n{},{url}\n", EVENTS / 2);
         assert_eq!(text_of(&run(&fixture, &server, &[&url, &query])), answer);
     } else {
-        eprintln!("skipped: there is no program `gzip`");
+        etw_testkit::skip!("there is no program `gzip`");
     }
 }
 

@@ -21,7 +21,7 @@ impl Shell {
         command.args(["-q", "-e", "-c", &program, "/dev/null"]).current_dir(fixture.directory.path());
         command.env("XDG_STATE_HOME", fixture.directory.path()).env("TERM", "xterm");
         let Ok(mut child) = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() else {
-            eprintln!("skipped: there is no program `script`");
+            etw_testkit::skip!("there is no program `script`");
             return None;
         };
         let (send, output) = channel();

@@ -31,7 +31,7 @@ pub(crate) fn embedded(traces: TraceBuilder, symbolizer: &Symbolizer) -> (TraceB
 
 /// Returns a symbolizer with the PDB of `shapes.exe`.
 fn shapes() -> Symbolizer {
-    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../etw_testkit/src/seeds");
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../etw_fuzz/src/seeds");
     Symbolizer::new().search(seeds.to_str().unwrap().parse::<SymbolPath>().unwrap())
 }
 

@@ -6,6 +6,7 @@ use etw_consumer::{SourceStatistics, Statistics};
 use etw_etl::encode::RecordBuilder;
 use etw_event::{EventDescriptor, Guid, HookId, Opcode, PointerSize, Ticks};
 use etw_symbols::Symbolizer;
+use etw_testkit::data::workspace_root;
 
 use crate::machine::{Machine, START};
 
@@ -193,8 +194,7 @@ fn filters_of_file_systems_and_steps_of_the_loader() {
 
 /// A file with two regions by thread and by process in a container, one by duration, and one between them.
 fn regions() -> String {
-    let seeds = etw_testkit::seeds::wpa_regions();
-    String::from_utf8(seeds[0].1.clone()).unwrap()
+    std::fs::read_to_string(workspace_root().join("fuzz/seeds/wpa_regions/full.xml")).unwrap()
 }
 
 #[test]

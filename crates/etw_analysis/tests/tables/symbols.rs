@@ -130,7 +130,7 @@ pub(crate) fn sampled_windows(is_id_first: bool) -> Machine {
 
 #[test]
 fn functions_of_a_program_for_windows() {
-    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../etw_testkit/src/seeds");
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../etw_fuzz/src/seeds");
     let path: SymbolPath = seeds.to_str().unwrap().parse().unwrap();
     for is_id_first in [true, false] {
         let report = sampled_windows(is_id_first).report_of(10_000, Window::ALL, |options| {

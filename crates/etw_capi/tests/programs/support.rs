@@ -108,7 +108,7 @@ pub(crate) fn has(tool: &str) -> bool {
     let found =
         Command::new(tool).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !found {
-        eprintln!("skipped: {tool} is not installed");
+        etw_testkit::skip!("{tool} is not installed");
     }
     found
 }

@@ -25,7 +25,7 @@ impl Shell {
         let probe = "puts [::tcl::pkgconfig get libdir,runtime]";
         let found = run(Command::new("sh").args(["-c", "echo \"$1\" | $0", tclsh, probe]))?;
         if !found.0 {
-            eprintln!("skipped: no {tclsh}; apt-get install tcl tcl-dev");
+            etw_testkit::skip!("no {tclsh}; apt-get install tcl tcl-dev");
             return None;
         }
         let workshop = Workshop::new();
@@ -35,7 +35,7 @@ impl Shell {
         build.args(["-library".as_ref(), workshop.path("libopenetw.so").as_os_str()]);
         let (is_built, text) = run(&mut build)?;
         if !is_built && text.contains("no tclConfig.sh") {
-            eprintln!("skipped: {text}");
+            etw_testkit::skip!("{text}");
             return None;
         }
         assert!(is_built && !text.contains("warning"), "{text}");
@@ -79,7 +79,7 @@ fn run(command: &mut Command) -> Option<(bool, String)> {
 fn run_with_input(command: &mut Command, input: String) -> Option<(bool, String)> {
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let Ok(mut child) = spawned else {
-        eprintln!("skipped: {} does not run", command.get_program().display());
+        etw_testkit::skip!("{} does not run", command.get_program().display());
         return None;
     };
     let mut stdin = child.stdin.take().unwrap();

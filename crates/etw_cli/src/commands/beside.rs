@@ -30,9 +30,7 @@ impl Beside {
     const fn build(self) -> &'static str {
         match self {
             Beside::View => "build --release --package etw_viewer",
-            Beside::Sql | Beside::Cluster => {
-                "build --release --manifest-path sql/Cargo.toml --target-dir target"
-            }
+            Beside::Sql | Beside::Cluster => "build --release --package etw_sql",
         }
     }
 

@@ -29,5 +29,5 @@ fn programs_are_found_beside_etw_or_said_to_be_missing() {
         }
     };
     check("view", "etw-view", "build --release --package etw_viewer");
-    check("sql", "etw-sql", "build --release --manifest-path sql/Cargo.toml --target-dir target");
+    check("sql", "etw-sql", "build --release --package etw_sql");
 }

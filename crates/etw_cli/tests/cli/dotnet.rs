@@ -20,7 +20,7 @@ fn by_script(events: &str) -> Option<Value> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/dotnet_tables.py");
     let child = Command::new("python3").arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let Ok(mut child) = child else {
-        eprintln!("skipped: python3 is not installed");
+        etw_testkit::skip!("python3 is not installed");
         return None;
     };
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), events.as_bytes()).unwrap();

@@ -6,6 +6,7 @@ use etw_kernel::classes::{
     BuildId, Image, ImageDebugId, ImageEvent, KernelEvent, Process, ProcessEvent, RecordBuffer, STILL_ACTIVE,
     SampledProfile, StackWalk, Stamp, Thread, ThreadEvent,
 };
+use etw_testkit::data::workspace_root;
 use openetw::etl::encode::RecordBuilder;
 use openetw::etl::{EtlWriter, WriterOptions};
 use openetw::{Clock, ClockType, EventDescriptor, FileTime, Guid, Origin, PointerSize, Record, Ticks};
@@ -121,8 +122,8 @@ fn names_are_read_without_the_pdb() {
     let etw = Etw::new();
     write(&etw.path("plain.etl"));
     std::fs::create_dir(etw.path("symbols")).unwrap();
-    let seed = etw_testkit::seeds::pdb_symbols().remove(0);
-    std::fs::write(etw.path("symbols/shapes.pdb"), &seed.1).unwrap();
+    let pdb = workspace_root().join("fuzz/seeds/pdb_symbols/shapes.pdb");
+    std::fs::copy(pdb, etw.path("symbols/shapes.pdb")).unwrap();
     let with_pdb = shown(&etw, "plain.etl", &["--symbols", "symbols"]);
     let without = shown(&etw, "plain.etl", &[]);
     let output =

@@ -26,7 +26,7 @@ fn run(command: &mut Command) -> Option<String> {
     let output = match command.output() {
         Ok(output) => output,
         Err(error) => {
-            eprintln!("skipped: {}: {error}", command.get_program().display());
+            etw_testkit::skip!("{}: {error}", command.get_program().display());
             return None;
         }
     };

@@ -58,7 +58,7 @@ fn record_script(etw: &Etw, program: &[&str]) -> Option<String> {
 fn functions_of_node_are_named_without_its_files() {
     let etw = Etw::new();
     if which("node").is_none() {
-        eprintln!("skipped: there is no node");
+        etw_testkit::skip!("there is no node");
         return;
     }
     let script = etw.path("spin.js");
@@ -102,7 +102,7 @@ while (process.cpuUsage().user < 900000) outer(10000);
 fn lines_of_node_are_those_of_the_script() {
     let etw = Etw::new();
     if which("node").is_none() {
-        eprintln!("skipped: there is no node");
+        etw_testkit::skip!("there is no node");
         return;
     }
     let script = etw.path("lines.js");
@@ -168,7 +168,7 @@ fn record_container(etw: &Etw, option: &str) -> Option<()> {
 fn functions_of_a_container_are_named() {
     let etw = Etw::new();
     if which("node").is_none() || which("unshare").is_none() {
-        eprintln!("skipped: there is no node or no unshare");
+        etw_testkit::skip!("there is no node or no unshare");
         return;
     }
     for option in ["--perf-basic-prof", "--perf-prof"] {
@@ -199,7 +199,7 @@ fn functions_of_python_are_named_without_its_files() {
     let versions = versions.and_then(|path| std::fs::read_dir(path).ok()).into_iter().flatten().flatten();
     let mut pythons = versions.map(|entry| entry.path().join("bin/python3")).chain(which("python3"));
     let Some(python) = pythons.find(|python| has_perf_maps(python)) else {
-        eprintln!("skipped: there is no Python with perf maps");
+        etw_testkit::skip!("there is no Python with perf maps");
         return;
     };
     let script = etw.path("spin.py");
@@ -270,7 +270,7 @@ const JIT: &str = r#"
 fn functions_at_one_address_are_told_apart_by_time() {
     let etw = Etw::new();
     if !cfg!(target_arch = "x86_64") {
-        eprintln!("skipped: the program has code for x86-64");
+        etw_testkit::skip!("the program has code for x86-64");
         return;
     }
     let Some(program) = compile(&etw, "two_at_one", JIT, &["-w"]) else { return };

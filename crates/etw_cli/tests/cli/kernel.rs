@@ -29,7 +29,7 @@ pub(crate) fn record_with(etw: &Etw, args: &[&str], program: &[&str]) -> Option<
         eprintln!("again: {text}");
     };
     if text.contains("which this process lacks") || text.contains("/sys/kernel/btf/vmlinux") {
-        eprintln!("skipped: {text}");
+        etw_testkit::skip!("{text}");
         return None;
     }
     assert!(text.contains(": complete"), "{text}");
@@ -125,7 +125,7 @@ fn a_programs_own_events_lie_between_its_start_and_its_end() {
     let output = etw.record(&args, &[&program(), "2000", "1000"]);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     if text.contains("which this process lacks") || text.contains("/sys/kernel/btf/vmlinux") {
-        eprintln!("skipped: {text}");
+        etw_testkit::skip!("{text}");
         return;
     }
     assert!(output.status.success(), "{text}");
@@ -155,12 +155,12 @@ fn without_rights_the_providers_are_recorded_all_the_same() {
     let program = program();
     let args = ["record", "-k", "PROC_THREAD", "-p", "Example.Numbers", "-o", "k.etl", "--", &program, "50"];
     let Ok(output) = without_rights(&args) else {
-        eprintln!("skipped: there is no setpriv");
+        etw_testkit::skip!("there is no setpriv");
         return;
     };
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     if text.contains("setpriv:") {
-        eprintln!("skipped: {text}");
+        etw_testkit::skip!("{text}");
         return;
     }
     assert!(output.status.success(), "{text}");
@@ -275,7 +275,7 @@ fn sessions_of_the_system_are_started_and_changed() {
     let started = run(&["session", "start", "Kernel", "-k", "PROC_THREAD", "-o", "k.etl"]);
     let text = String::from_utf8_lossy(&started.stderr).into_owned();
     if text.contains("which this process lacks") || text.contains("/sys/kernel/btf/vmlinux") {
-        eprintln!("skipped: {text}");
+        etw_testkit::skip!("{text}");
         return;
     }
     assert!(started.status.success(), "{text}");

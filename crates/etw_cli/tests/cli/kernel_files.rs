@@ -415,7 +415,7 @@ fn requests_by_io_uring_are_told_once() {
     ];
     let may = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").is_ok_and(|text| text.trim() == "0");
     if !may {
-        eprintln!("skipped: io_uring is not allowed here");
+        etw_testkit::skip!("io_uring is not allowed here");
         return;
     }
     check_lines(&[&crate::record::example("ring_acts")], &expected);

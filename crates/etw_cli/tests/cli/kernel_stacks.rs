@@ -153,7 +153,7 @@ fn stacks_of_rust_are_whole() {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     let Ok(status) = Command::new(rustc).args(["--edition=2024", "-O", "-o", &program, &source]).status()
     else {
-        eprintln!("left out: there is no rustc");
+        etw_testkit::skip!("there is no rustc");
         return;
     };
     assert!(status.success());

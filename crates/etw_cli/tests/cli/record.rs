@@ -218,9 +218,9 @@ fn stacks_come_with_the_images_that_name_them() {
     all.arg("--bounding-set=-all").arg(command.get_program()).args(command.get_args());
     let envs = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
     let output = all.current_dir(command.get_current_dir().unwrap()).envs(envs).output();
-    let Ok(output) = output.inspect_err(|_| eprintln!("left out: there is no setpriv")) else { return };
+    let Ok(output) = output.inspect_err(|_| etw_testkit::skip!("there is no setpriv")) else { return };
     if stderr(&output).contains("setpriv:") {
-        eprintln!("left out: {}", stderr(&output));
+        etw_testkit::skip!("{}", stderr(&output));
         return;
     }
     assert!(output.status.success() && !stderr(&output).contains("missing"), "{}", stderr(&output));
@@ -495,7 +495,7 @@ fn a_full_disk_is_told_at_once_and_counted() {
     let output = unshare.args(["-m", "bash", "-c", &command]).current_dir(etw.dir.path());
     let output = output.env("OPENETW_RUNTIME_DIR", etw.dir.path().join("run")).output();
     let Some(output) = output.ok().filter(|output| output.status.code() == Some(0)) else {
-        return eprintln!("skipped: a file system cannot be mounted here");
+        return etw_testkit::skip!("a file system cannot be mounted here");
     };
     let text = stderr(&output);
     assert!(text.contains("t.etl: ") && text.contains("still recording"), "{text}");

@@ -87,7 +87,7 @@ fn what_a_program_does_is_in_its_report() {
         etw.record(&["-k", "PROC_THREAD+CSWITCH+DISPATCHER+PROFILE", "-o", "k.etl"], &["sh", "-c", script]);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     if text.contains("which this process lacks") || text.contains("/sys/kernel/btf/vmlinux") {
-        eprintln!("skipped: {text}");
+        etw_testkit::skip!("{text}");
         return;
     }
     assert_eq!(output.status.code(), Some(7), "{text}");
@@ -131,14 +131,14 @@ fn functions_of_a_burning_program() {
     let (source, program) = (etw.path("burning.c"), etw.path("burning"));
     let options = ["-O0", "-fno-omit-frame-pointer", "-Wl,--build-id", "-o", &program, &source];
     let Ok(status) = std::process::Command::new("cc").args(options).status() else {
-        eprintln!("skipped: no C compiler");
+        etw_testkit::skip!("no C compiler");
         return;
     };
     assert!(status.success());
     let output = etw.record(&["-k", "PROC_THREAD+LOADER+PROFILE", "-o", "k.etl"], &[&program]);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     if text.contains("which this process lacks") || text.contains("/sys/kernel/btf/vmlinux") {
-        eprintln!("skipped: {text}");
+        etw_testkit::skip!("{text}");
         return;
     }
     let of_program = report(&etw, "k.etl", &["--process", "burning"]);

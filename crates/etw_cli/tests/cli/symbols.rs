@@ -46,7 +46,7 @@ fn fetching_from_a_server_that_is_not_there() {
     let (status, error) = etw.fails(&["symbols", "fetch", &trace]);
     assert!(status == 2 && error.contains("no server"), "{error}");
     if std::process::Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_err() {
-        eprintln!("skipped: curl is not installed");
+        etw_testkit::skip!("curl is not installed");
         return;
     }
     let server = format!("srv*{}*http://127.0.0.1:1", etw.path("store"));

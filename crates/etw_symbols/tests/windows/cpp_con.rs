@@ -79,7 +79,7 @@ fn random_addresses_give_what_llvm_finds() {
     let data = std::env::var_os("OPENETW_DATA").map_or(shared, PathBuf::from);
     let pdb = data.join("pdb/CppCon.pdb");
     if !pdb.is_file() {
-        eprintln!("skipped: {} is missing", pdb.display());
+        etw_testkit::skip!("{} is missing", pdb.display());
         return;
     }
     let Some(tool) = llvm::tool("llvm-symbolizer") else { return };

@@ -161,7 +161,7 @@ fn with_imports(pdb: &[u8], is_spelled_otherwise: bool) -> (Vec<u8>, usize) {
 
 #[test]
 fn functions_inlined_from_other_modules() {
-    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../etw_testkit/src/seeds");
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../etw_fuzz/src/seeds");
     let pdb = std::fs::read(seeds.join("shapes.pdb")).unwrap();
     let offsets: Vec<u32> = (0x1000..0x1120).collect();
     let expected = pdb_symbols(pdb.clone(), &offsets).unwrap();
@@ -178,7 +178,7 @@ fn functions_inlined_from_other_modules() {
 
 #[test]
 fn imports_that_lead_nowhere_cost_the_inlined_functions() {
-    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../etw_testkit/src/seeds");
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../etw_fuzz/src/seeds");
     let pdb = std::fs::read(seeds.join("shapes.pdb")).unwrap();
     let (mut changed, _) = with_imports(&pdb, false);
     let offsets: Vec<u32> = (0x1000..0x1120).collect();

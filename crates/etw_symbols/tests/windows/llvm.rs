@@ -20,7 +20,7 @@ pub(crate) fn tool(name: &str) -> Option<String> {
     };
     let found = names.into_iter().find(runs);
     if found.is_none() {
-        eprintln!("skipped: {name} is not installed");
+        etw_testkit::skip!("{name} is not installed");
     }
     found
 }

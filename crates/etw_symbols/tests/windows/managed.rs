@@ -19,7 +19,7 @@ fn real(name: &str) -> Option<Vec<u8>> {
     let data = std::env::var_os("OPENETW_DATA").map_or(shared, PathBuf::from);
     let found = fs::read(data.join("pdb").join(name)).ok();
     if found.is_none() {
-        eprintln!("skipped: {name} is missing");
+        etw_testkit::skip!("{name} is missing");
     }
     found
 }

@@ -106,7 +106,7 @@ fn serve(mut stream: TcpStream, answers: &HashMap<String, Answer>, log: &Mutex<V
 fn has_curl() -> bool {
     let has = Command::new("curl").arg("--version").output().is_ok();
     if !has {
-        eprintln!("skipped: curl is not installed");
+        etw_testkit::skip!("curl is not installed");
     }
     has
 }
@@ -331,7 +331,7 @@ fn debug_files_of_elf_by_build_id() {
     let own = std::fs::read("/proc/self/exe").unwrap();
     let id = object::Object::build_id(&object::File::parse(&*own).unwrap()).unwrap().map(<[u8]>::to_vec);
     let Some(id) = id.filter(|id| id.len() == 20) else {
-        eprintln!("skipped: this program has no build id");
+        etw_testkit::skip!("this program has no build id");
         return;
     };
     let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -41,7 +41,7 @@ fn image() -> WindowsImage {
 /// Copies the files into a directory of their own.
 fn copy(names: &[&str]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
-    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../etw_testkit/src/seeds");
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../etw_fuzz/src/seeds");
     for name in names {
         std::fs::copy(seeds.join(name), directory.path().join(name)).unwrap();
     }

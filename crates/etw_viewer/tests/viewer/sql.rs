@@ -81,7 +81,7 @@ fn engine() -> Option<PathBuf> {
     let own = std::env::current_exe().unwrap();
     let found = own.parent()?.parent()?.join("etw-sql");
     if !found.is_file() {
-        eprintln!("skipped: {} is not built", found.display());
+        etw_testkit::skip!("{} is not built", found.display());
         return None;
     }
     Some(found)

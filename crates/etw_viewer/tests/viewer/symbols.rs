@@ -64,7 +64,7 @@ fn pdb(key: &str) -> Vec<u8> {
 fn has_curl() -> bool {
     let found = std::process::Command::new("curl").arg("--version").output().is_ok();
     if !found {
-        eprintln!("skipped: curl is not installed");
+        etw_testkit::skip!("curl is not installed");
     }
     found
 }
@@ -140,7 +140,7 @@ fn nothing_is_fetched_without_a_named_server() {
     let viewer = start(path);
     let client = Client::enter(&viewer);
     if client.get("/api/symbols").json()["servers"] != json!([]) {
-        eprintln!("skipped: the environment names a server");
+        etw_testkit::skip!("the environment names a server");
         return;
     }
     let refused = client.ask("/api/symbols/fetch", &json!({ "server": "http://127.0.0.1:1" }));

@@ -240,7 +240,7 @@ fn arrows_lead_from_who_readied_to_who_ran() {
     let rows = report(&path, "cpu_precise", &["time", "readying_thread", "ready"], &[], None);
     let readied = rows.iter().filter(|row| !row["readying_thread"].is_null()).count();
     if readied == 0 {
-        eprintln!("skipped: the trace has no readying threads");
+        etw_testkit::skip!("the trace has no readying threads");
         return;
     }
     // All of it has too many.

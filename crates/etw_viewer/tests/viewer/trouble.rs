@@ -31,7 +31,7 @@ impl Program {
         let url = url.trim().to_owned();
         let Some(address) = url.strip_prefix("http://") else {
             let mut program = Program { process, url, address: ([127, 0, 0, 1], 0).into() };
-            eprintln!("skipped: {}", program.end());
+            etw_testkit::skip!("{}", program.end());
             return None;
         };
         let address = address.split('/').next().unwrap().parse().unwrap();
@@ -115,7 +115,7 @@ fn view_on_full_disk(disk: &Path, trace: &Path) -> Command {
 fn a_full_disk_is_said() {
     let works = Command::new("unshare").args(["-Urm", "true"]).stderr(Stdio::null()).status();
     if !works.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: needs the right to mount in a namespace of its own (unshare -Urm)");
+        etw_testkit::skip!("needs the right to mount in a namespace of its own (unshare -Urm)");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -42,7 +42,7 @@ fn in_child() -> Option<Instance> {
 fn is_root() -> bool {
     let is_root = etw_sys::credentials::effective_uid() == 0;
     if !is_root {
-        println!("skipped: only root can become another user");
+        etw_testkit::skip!("only root can become another user");
     }
     is_root
 }

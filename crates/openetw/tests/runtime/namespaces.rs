@@ -24,7 +24,7 @@ fn behind(wrapper: &mut Command, directory: &Path) -> Process {
 fn process_ids_are_the_hosts_own() {
     let can = Command::new("unshare").args(["--pid", "--fork", "true"]).output();
     if !can.is_ok_and(|output| output.status.success()) {
-        println!("skipped: no new PID namespace can be made");
+        etw_testkit::skip!("no new PID namespace can be made");
         return;
     }
     let host = TestHost::new();
@@ -67,7 +67,7 @@ fn the_container_is_told_where_it_is_asked_for() {
     let root = roots.into_iter().find(|root| root.join("cgroup.procs").exists());
     let group = root.map(|root| root.join(format!("docker-{ID}.scope")));
     let Some(group) = group.filter(|group| fs::create_dir(group).is_ok()) else {
-        println!("skipped: no control group can be made");
+        etw_testkit::skip!("no control group can be made");
         return;
     };
     let host = TestHost::new();

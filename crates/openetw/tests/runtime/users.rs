@@ -24,7 +24,7 @@ impl Open {
     /// Returns `None` and prints the reason unless run by root.
     fn new(list: &str) -> Option<Open> {
         if etw_sys::credentials::effective_uid() != 0 {
-            println!("skipped: only root can become another user");
+            etw_testkit::skip!("only root can become another user");
             return None;
         }
         let dir = tempfile::tempdir().unwrap();
