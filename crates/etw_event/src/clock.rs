@@ -28,7 +28,7 @@ impl FileTimeText {
     /// Returns the bytes of the text, all ASCII.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.len)]
+        self.bytes.get(..usize::from(self.len)).unwrap_or_default()
     }
 }
 
@@ -43,12 +43,25 @@ impl FileTime {
         (self.0 as i128 - Self::UNIX_EPOCH.0 as i128) * 100
     }
 
-    /// Converts from nanoseconds since 1970-01-01, rounded down to 100 ns.
+    /// Converts from nanoseconds since 1970-01-01, rounded down to 100 ns. A time out of range becomes the first or the
+    /// last that there is.
     pub const fn from_unix_nanos(nanos: i128) -> FileTime {
-        FileTime((nanos.div_euclid(100) + Self::UNIX_EPOCH.0 as i128) as i64)
+        let time = nanos.div_euclid(100) + Self::UNIX_EPOCH.0 as i128;
+        if time > i64::MAX as i128 {
+            return FileTime(i64::MAX);
+        }
+        if time < i64::MIN as i128 {
+            return FileTime(i64::MIN);
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "it is in the range of i64, as was just checked")]
+        FileTime(time as i64)
     }
 
     /// Returns year, month, day, hour, minute, second, and the 100 ns units within the second.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "parts of a day, a year or a second are small, and i64 has years to 30828"
+    )]
     pub const fn to_civil(self) -> (i32, u8, u8, u8, u8, u8, u32) {
         let seconds = self.0.div_euclid(Self::PER_SECOND);
         let fraction = self.0.rem_euclid(Self::PER_SECOND) as u32;
@@ -82,7 +95,7 @@ impl FileTime {
             || hour > 23
             || minute > 59
             || second > 60
-            || fraction >= Self::PER_SECOND as u32
+            || i64::from(fraction) >= Self::PER_SECOND
             || !(1601..=30_000).contains(&year)
         {
             return None;
@@ -106,7 +119,9 @@ impl FileTime {
             let at = usize::from(text.len);
             if let Some(room) = text.bytes.get_mut(at..at + bytes.len()) {
                 room.copy_from_slice(bytes);
-                text.len += bytes.len() as u8;
+                #[expect(clippy::cast_possible_truncation, reason = "the part fits into 34 bytes")]
+                let len = bytes.len() as u8;
+                text.len += len;
             }
         };
         fn digits<const N: usize>(mut number: u32) -> [u8; N] {
@@ -227,6 +242,7 @@ impl Clock {
 
 /// Returns `value * numerator / denominator`, rounded down, saturating; both factors must be above zero.
 #[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the part is below the numerator, which is i64")]
 const fn scale(value: i64, numerator: i64, denominator: i64) -> i64 {
     let whole = value.div_euclid(denominator);
     let rest = value.rem_euclid(denominator);
@@ -261,6 +277,16 @@ mod tests {
         }
         assert_eq!(FileTime::from_civil(2021, 13, 1, 0, 0, 0, 0), None);
         assert_eq!(FileTime::from_unix_nanos(123).unix_nanos(), 100);
+    }
+
+    #[test]
+    fn times_that_no_filetime_has_saturate() {
+        for time in [FileTime(i64::MAX), FileTime(i64::MIN)] {
+            assert_eq!(FileTime::from_unix_nanos(time.unix_nanos()), time);
+        }
+        assert_eq!(FileTime::from_unix_nanos(FileTime(i64::MAX).unix_nanos() + 100), FileTime(i64::MAX));
+        assert_eq!(FileTime::from_unix_nanos(FileTime(i64::MIN).unix_nanos() - 1), FileTime(i64::MIN));
+        assert_eq!(FileTime::from_unix_nanos(i128::MAX), FileTime(i64::MAX));
     }
 
     #[test]

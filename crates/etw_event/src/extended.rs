@@ -152,7 +152,7 @@ impl<'a> Iterator for ExtendedItems<'a> {
         }
         let header = self.rest.u64_at(0)?;
         let total = (header & 0xFFFF) as usize;
-        let ext_type = ExtendedType((header >> 16) as u16);
+        let ext_type = ExtendedType((header >> 16 & 0xFFFF) as u16);
         let more = header >> 32 & 1 == 1;
         let size = (header >> 48) as usize;
         if total < 8 + size {

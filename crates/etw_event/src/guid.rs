@@ -81,6 +81,10 @@ impl Guid {
 
     /// Returns the 36 lower-case characters of the text form without braces.
     #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the order is a permutation of 0 to 15, a digit is below 16, and 32 digits and 4 hyphens fill the text"
+    )]
     pub fn to_text(self) -> [u8; 36] {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         const ORDER: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
@@ -105,14 +109,13 @@ impl Guid {
 /// The name must be ASCII, since a constant function cannot convert other letters to upper case. A constant made of
 /// another name does not compile; such a provider needs a GUID that is written out.
 pub const fn guid_from_name(name: &str) -> Guid {
-    let name = name.as_bytes();
+    let mut rest = name.as_bytes();
     let mut hash = hash_of_namespace();
-    let mut at = 0;
-    while at < name.len() {
-        assert!(name[at].is_ascii(), "a GUID is derived from ASCII names only; give this provider one");
+    while let [byte, others @ ..] = rest {
+        assert!(byte.is_ascii(), "a GUID is derived from ASCII names only; give this provider one");
         hash.push(0);
-        hash.push(name[at].to_ascii_uppercase());
-        at += 1;
+        hash.push(byte.to_ascii_uppercase());
+        rest = others;
     }
     of_name(hash)
 }
@@ -122,23 +125,17 @@ const fn hash_of_namespace() -> Sha1 {
     const NAMESPACE: [u8; 16] =
         [0x48, 0x2C, 0x2D, 0xB2, 0xC3, 0x90, 0x47, 0xC8, 0x87, 0xF8, 0x1A, 0x15, 0xBF, 0xC1, 0x30, 0xFB];
     let mut hash = Sha1::new();
-    let mut at = 0;
-    while at < NAMESPACE.len() {
-        hash.push(NAMESPACE[at]);
-        at += 1;
+    let mut rest = NAMESPACE.as_slice();
+    while let [byte, others @ ..] = rest {
+        hash.push(*byte);
+        rest = others;
     }
     hash
 }
 
 /// The GUID that a hash of a namespace and a name gives.
 const fn of_name(hash: Sha1) -> Guid {
-    let digest = hash.finish();
-    let mut bytes = [0; 16];
-    let mut at = 0;
-    while at < 16 {
-        bytes[at] = digest[at];
-        at += 1;
-    }
+    let [mut bytes @ .., _, _, _, _] = hash.finish();
     bytes[7] = (bytes[7] & 0x0F) | 0x50;
     Guid(bytes)
 }

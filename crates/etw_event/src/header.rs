@@ -201,7 +201,7 @@ impl HookId {
     /// Returns the type, which is the opcode of the classic event.
     #[inline]
     pub const fn event_type(self) -> u8 {
-        self.0 as u8
+        (self.0 & 0xFF) as u8
     }
 
     /// Returns the GUID of the event class; zero for a group without a public source.

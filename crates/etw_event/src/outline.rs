@@ -29,6 +29,11 @@ struct Shape {
 }
 
 /// The shapes of records that start with 0xC0, by byte 2.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "the codes are those below 0x20, the length of the table, and headers are at most 0x50 bytes long"
+)]
 static SHAPES: [Option<Shape>; 0x20] = {
     let mut shapes = [None; 0x20];
     let mut code = 0;
@@ -74,11 +79,16 @@ impl Outline {
     ///
     /// Fails if the header or the record does not fit into `bytes`, or the kind of header is unknown.
     #[inline(always)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::indexing_slicing,
+        reason = "the size is a u16 that `check_size` compared with the bytes, and the payload starts within it"
+    )]
     pub fn parse(bytes: &[u8], previous: Ticks) -> Result<Outline, RecordError> {
         let Some(word) = bytes.u64_at(0) else {
             return Err(RecordError::HeaderCut { needed: 8, available: bytes.len() });
         };
-        let first = word as u32;
+        let first = (word & 0xFFFF_FFFF) as u32;
         if first >> 24 != 0xC0 {
             return Outline::parse_other(bytes, first, previous);
         }
@@ -88,12 +98,15 @@ impl Outline {
         };
         let header = usize::from(shape.header);
         // The position of the next record depends only on the size, so it does not wait for the shape.
-        let size =
-            usize::from(if SIZE_BEHIND >> (code & 31) & 1 == 1 { (word >> 32) as u16 } else { word as u16 });
+        let size = usize::from(if SIZE_BEHIND >> (code & 31) & 1 == 1 {
+            (word >> 32 & 0xFFFF) as u16
+        } else {
+            (word & 0xFFFF) as u16
+        });
         check_size(header, size, bytes.len())?;
         let counters = first >> 8 & u32::from(shape.counters);
         let behind_counters = header + 8 * ((counters >> 7) + (counters & 7)) as usize;
-        let (payload_offset, intact) = if (word >> 32) as u8 & shape.items != 0 {
+        let (payload_offset, intact) = if (word >> 32 & 0xFF) as u8 & shape.items != 0 {
             behind_items(&bytes[..size])
         } else {
             (if behind_counters <= size { behind_counters } else { header }, behind_counters <= size)
@@ -108,6 +121,11 @@ impl Outline {
     }
 
     /// Parses other kinds: WPP messages, `TIMED_TRACE_HEADER`, and `WNODE_HEADER`, whose first field is its size.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::indexing_slicing,
+        reason = "the size is a u32 that `check_size` compared with the bytes, and no header is above 0x50 bytes"
+    )]
     fn parse_other(bytes: &[u8], first: u32, previous: Ticks) -> Result<Outline, RecordError> {
         let (kind, size) = match first >> 24 {
             0x90..=0x9F => (HeaderKind::Message, first & 0xFFFF),

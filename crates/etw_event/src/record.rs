@@ -252,17 +252,21 @@ impl<'a> Record<'a> {
 
     /// Returns the descriptor; for classic events and messages it is synthesised as ETW's consumer does.
     #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a record has at least the bytes of its header, which are 8 or more"
+    )]
     pub fn descriptor(&self) -> EventDescriptor {
         let bytes = self.bytes;
         match self.kind() {
             kind if kind.is_event_header() => {
                 let first = bytes.u64_at(0x28).unwrap_or(0);
                 EventDescriptor {
-                    id: first as u16,
-                    version: (first >> 16) as u8,
-                    channel: (first >> 24) as u8,
-                    level: Level((first >> 32) as u8),
-                    opcode: Opcode((first >> 40) as u8),
+                    id: (first & 0xFFFF) as u16,
+                    version: (first >> 16 & 0xFF) as u8,
+                    channel: (first >> 24 & 0xFF) as u8,
+                    level: Level((first >> 32 & 0xFF) as u8),
+                    opcode: Opcode((first >> 40 & 0xFF) as u8),
                     task: (first >> 48) as u16,
                     keyword: Keyword(bytes.u64_at(0x30).unwrap_or(0)),
                 }
@@ -273,7 +277,7 @@ impl<'a> Record<'a> {
                 ..EventDescriptor::default()
             },
             HeaderKind::Timed => {
-                EventDescriptor { id: bytes.u32_at(4).unwrap_or(0) as u16, ..EventDescriptor::default() }
+                EventDescriptor { id: bytes.u16_at(4).unwrap_or(0), ..EventDescriptor::default() }
             }
             HeaderKind::Wnode => EventDescriptor::default(),
             kind if kind.has_hook_id() => {

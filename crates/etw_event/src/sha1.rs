@@ -20,6 +20,7 @@ impl Sha1 {
     }
 
     /// Appends a byte.
+    #[expect(clippy::indexing_slicing, reason = "the index is below 64, the length of the block")]
     pub(crate) const fn push(&mut self, byte: u8) {
         self.block[self.len_bytes % 64] = byte;
         self.len_bytes += 1;
@@ -29,19 +30,20 @@ impl Sha1 {
     }
 
     /// Returns the digest.
+    #[expect(clippy::indexing_slicing, reason = "the 20 bytes of the digest are the five words of the state")]
     pub(crate) const fn finish(mut self) -> [u8; 20] {
         let bits = (self.len_bytes as u64 * 8).to_be_bytes();
         self.push(0x80);
         while self.len_bytes % 64 != 56 {
             self.push(0);
         }
-        let mut at = 0;
-        while at < 8 {
-            self.push(bits[at]);
-            at += 1;
+        let mut rest = bits.as_slice();
+        while let [byte, others @ ..] = rest {
+            self.push(*byte);
+            rest = others;
         }
         let mut digest = [0; 20];
-        at = 0;
+        let mut at = 0;
         while at < 20 {
             digest[at] = self.state[at / 4].to_be_bytes()[at % 4];
             at += 1;
@@ -49,6 +51,7 @@ impl Sha1 {
         digest
     }
 
+    #[expect(clippy::indexing_slicing, reason = "the indices are below 80, those of the block below 16 * 4")]
     const fn mix(&mut self) {
         let mut words = [0u32; 80];
         let mut at = 0;
@@ -84,12 +87,14 @@ impl Sha1 {
             (e, d, c, b, a) = (d, c, b.rotate_left(30), a, next);
             at += 1;
         }
-        let mixed = [a, b, c, d, e];
-        at = 0;
-        while at < 5 {
-            self.state[at] = self.state[at].wrapping_add(mixed[at]);
-            at += 1;
-        }
+        let state = self.state;
+        self.state = [
+            state[0].wrapping_add(a),
+            state[1].wrapping_add(b),
+            state[2].wrapping_add(c),
+            state[3].wrapping_add(d),
+            state[4].wrapping_add(e),
+        ];
     }
 }
 
