@@ -22,6 +22,9 @@
 //! ```
 
 #![forbid(unsafe_code)]
+// The packets that are read here are untrusted: no cast and no index may depend on them unchecked.
+#![warn(clippy::cast_possible_truncation, clippy::indexing_slicing)]
+#![cfg_attr(test, allow(clippy::cast_possible_truncation, clippy::indexing_slicing))]
 
 mod codec;
 mod consumer;
