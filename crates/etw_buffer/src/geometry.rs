@@ -25,7 +25,7 @@
 //! is current: the end of the records, and the next buffer. The first buffer after a state without one is in the
 //! processor's third word. The writer that made the change stores both right after it.
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, word_of};
 
 /// The first word: "ETWREGN1".
 const MAGIC: u64 = u64::from_le_bytes(*b"ETWREGN1");
@@ -45,6 +45,8 @@ const ALIGNMENT_WORDS: usize = if cfg!(loom) { 1 } else { 512 };
 
 /// Words of a buffer's header.
 pub(crate) const BUFFER_HEADER: usize = 9;
+#[expect(clippy::cast_possible_truncation, reason = "it is 72")]
+const BUFFER_HEADER_BYTES: u32 = (BUFFER_HEADER * 8) as u32;
 /// In a buffer: the processor in the low half, and the number of its buffer change in the high half.
 pub(crate) const OWNER: usize = 0;
 /// In a buffer: an [`End`]; 0 while it accepts records.
@@ -107,12 +109,12 @@ impl Geometry {
 
     /// Returns the size in bytes of the largest record that fits into a buffer.
     pub const fn max_record_bytes(&self) -> u32 {
-        self.buffer_bytes - (BUFFER_HEADER * 8) as u32
+        self.buffer_bytes - BUFFER_HEADER_BYTES
     }
 
     pub(crate) fn check(self) -> Result<Geometry, RegionError> {
         let buffers = (1..=Geometry::MAX_BUFFERS).contains(&self.buffers);
-        let smallest = (BUFFER_HEADER as u32 + 1) * 8;
+        let smallest = BUFFER_HEADER_BYTES + 8;
         let bytes = (smallest..=Geometry::MAX_BUFFER_BYTES).contains(&self.buffer_bytes);
         if self.processors == 0 || !buffers || !bytes || !self.buffer_bytes.is_multiple_of(8) {
             return Err(RegionError::Geometry(self));
@@ -139,8 +141,8 @@ impl Geometry {
         self.check_len(words)?;
         let word =
             u64::from(self.processors) | u64::from(self.buffers) << 16 | u64::from(self.buffer_bytes) << 32;
-        words[GEOMETRY_WORD].store(word, Ordering::Relaxed);
-        words[0].store(MAGIC, Ordering::Release);
+        word_of(words, GEOMETRY_WORD).store(word, Ordering::Relaxed);
+        word_of(words, 0).store(MAGIC, Ordering::Release);
         Ok(())
     }
 
@@ -151,7 +153,7 @@ impl Geometry {
         if found != MAGIC {
             return Err(RegionError::Magic { found });
         }
-        let (processors, buffers) = (word as u16, (word >> 16) as u16);
+        let (processors, buffers) = ((word & 0xFFFF) as u16, (word >> 16 & 0xFFFF) as u16);
         let geometry = Geometry { processors, buffers, buffer_bytes: (word >> 32) as u32 }.check()?;
         geometry.check_len(words)?;
         Ok(geometry)
@@ -199,6 +201,7 @@ impl State {
     }
 
     #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "the mask has 12 bits")]
     pub(crate) const fn buffer(self) -> Option<u16> {
         match self.0 >> State::OFFSET_BITS & State::NO_BUFFER {
             State::NO_BUFFER => None,
@@ -233,6 +236,7 @@ impl End {
         (self.0 & 0xFFFF_FFFF) as usize
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "the pattern has 16 bits")]
     pub(crate) const fn next(self) -> Option<u16> {
         match self.0 >> 32 {
             next @ 1..=0xFFFF => Some((next - 1) as u16),

@@ -39,6 +39,9 @@
 //! ```
 
 #![forbid(unsafe_code)]
+// Other processes write the words that are read here: no cast and no index may depend on them unchecked.
+#![warn(clippy::cast_possible_truncation, clippy::indexing_slicing)]
+#![cfg_attr(test, allow(clippy::cast_possible_truncation, clippy::indexing_slicing))]
 
 mod geometry;
 #[cfg(all(test, loom))]

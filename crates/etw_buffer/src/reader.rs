@@ -8,7 +8,7 @@ use crate::geometry::{
 use crate::geometry::{End, Geometry, RegionError, State, chain, owner};
 use crate::record::FirstWord;
 use crate::region::{Wanted, give_back};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, word_of};
 
 /// Maximum losses added by one reading of a processor's counter, since a hostile process can store any number there.
 const MAX_LOST_A_LOOK: u64 = 1 << 32;
@@ -128,7 +128,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
             horizon,
         };
         geometry.store(&reader.words)?;
-        reader.words[CLOCK_WORD].store(u64::from(clock), Ordering::Relaxed);
+        word_of(&reader.words, CLOCK_WORD).store(u64::from(clock), Ordering::Relaxed);
         reader.set_epoch(epoch);
         Ok(reader)
     }
@@ -137,8 +137,8 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         for (processor, stream) in self.streams.iter().enumerate() {
             let state = State::empty(epoch, stream.change.wrapping_sub(1));
             let at = self.geometry.processor(processor);
-            self.words[at + LOST].store(LOST_OPEN, Ordering::Relaxed);
-            self.words[at].store(state.0, Ordering::Release);
+            word_of(&self.words, at + LOST).store(LOST_OPEN, Ordering::Relaxed);
+            word_of(&self.words, at).store(state.0, Ordering::Release);
         }
     }
 
@@ -169,7 +169,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
                 break;
             }
             let (index, bit) = (usize::from(buffer) / 64, 1 << (buffer % 64));
-            if self.words[FREE + index].fetch_and(!bit, Ordering::AcqRel) & bit != 0
+            if word_of(&self.words, FREE + index).fetch_and(!bit, Ordering::AcqRel) & bit != 0
                 && !self.withheld.contains(&buffer)
             {
                 self.withheld.push(buffer);
@@ -197,13 +197,14 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
     /// Returns the number of buffers free for the process; a hostile process can set any number up to all of them.
     pub fn free(&self) -> usize {
         let words = usize::from(self.geometry.buffers).div_ceil(64);
-        let ones = |index: usize| self.words[FREE + index].load(Ordering::Relaxed).count_ones() as usize;
+        let ones =
+            |index: usize| word_of(&self.words, FREE + index).load(Ordering::Relaxed).count_ones() as usize;
         (0..words).map(ones).sum()
     }
 
     /// Sets what wakes the logger. Check for records once more before sleeping.
     pub fn set_wanted(&self, wanted: Wanted) {
-        self.words[WANTED_WORD].store(wanted as u64, Ordering::SeqCst);
+        word_of(&self.words, WANTED_WORD).store(wanted as u64, Ordering::SeqCst);
     }
 
     /// Rejects all later reservations. Earlier records can still be read.
@@ -212,7 +213,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
             let closed = |state: State| State::empty(0, state.change());
             self.leave_buffer(processor, closed);
             // A writer either counts before this, or sees that the region is closed.
-            let lost = self.words[self.geometry.processor(processor) + LOST]
+            let lost = word_of(&self.words, self.geometry.processor(processor) + LOST)
                 .fetch_and(!LOST_OPEN, Ordering::Relaxed);
             self.count_lost(processor, lost);
         }
@@ -231,7 +232,8 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
     /// changes it concurrently.
     pub fn retire(&mut self, processor: usize) {
         if processor < self.streams.len() {
-            let state = State(self.words[self.geometry.processor(processor)].load(Ordering::Acquire));
+            let state =
+                State(word_of(&self.words, self.geometry.processor(processor)).load(Ordering::Acquire));
             if state.buffer().is_some() {
                 self.leave_buffer(processor, |state| State::empty(state.epoch(), state.change()));
             }
@@ -239,7 +241,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
     }
 
     fn leave_buffer(&mut self, processor: usize, next: impl Fn(State) -> State) {
-        let word = &self.words[self.geometry.processor(processor)];
+        let word = word_of(&self.words, self.geometry.processor(processor));
         let mut state = State(word.load(Ordering::Acquire));
         // A hostile writer may change the word forever; after this many attempts it is overwritten.
         for _ in 0..1 << 20 {
@@ -250,14 +252,14 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         }
         word.store(next(state).0, Ordering::Release);
         if let Some(buffer) = state.buffer().filter(|buffer| *buffer < self.geometry.buffers) {
-            let end = &self.words[self.geometry.buffer_start(usize::from(buffer)) + END];
+            let end = word_of(&self.words, self.geometry.buffer_start(usize::from(buffer)) + END);
             end.store(End::new(state.offset(), None).0, Ordering::Release);
         }
     }
 
     /// Returns the time up to which all events have been written, if the writer is a delayed one.
     pub fn complete_until(&self) -> Option<u64> {
-        match self.words[COMPLETE_WORD].load(Ordering::Acquire) {
+        match word_of(&self.words, COMPLETE_WORD).load(Ordering::Acquire) {
             0 => None,
             time => Some(time),
         }
@@ -271,7 +273,8 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
     /// Returns the number of events lost since the last call: those without a buffer, and abandoned ones.
     pub fn lost(&mut self) -> u64 {
         for processor in 0..self.streams.len() {
-            let word = self.words[self.geometry.processor(processor) + LOST].load(Ordering::Relaxed);
+            let word =
+                word_of(&self.words, self.geometry.processor(processor) + LOST).load(Ordering::Relaxed);
             self.count_lost(processor, word);
         }
         std::mem::take(&mut self.lost)
@@ -285,7 +288,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         let read = self.streams.get(processor).and_then(|stream| stream.buffer);
         let buffer = read.or_else(|| self.find_next(processor));
         let end = buffer.map(|buffer| self.geometry.buffer_start(usize::from(buffer)) + END);
-        end.is_some_and(|end| self.words[end].load(Ordering::Relaxed) != 0)
+        end.is_some_and(|end| word_of(&self.words, end).load(Ordering::Relaxed) != 0)
     }
 
     /// Raises the times of a processor's later records to at least `time`, up to which others have been passed on.
@@ -311,7 +314,8 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
             None => (self.find_next(processor), BUFFER_HEADER),
         };
         let Some(buffer) = buffer else { return 0 };
-        let end = self.words[self.geometry.buffer_start(usize::from(buffer)) + END].load(Ordering::Acquire);
+        let end = word_of(&self.words, self.geometry.buffer_start(usize::from(buffer)) + END)
+            .load(Ordering::Acquire);
         match End(end).offset().min(self.geometry.buffer_words()) {
             0 => 0,
             // Even if all of it was read, the reader must advance to the next one.
@@ -427,11 +431,11 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
 
     /// Returns the end of the records in a buffer, as far as its writers have reserved.
     fn bound(&self, processor: usize, header: usize) -> usize {
-        let end = End(self.words[header + END].load(Ordering::Acquire));
+        let end = End(word_of(&self.words, header + END).load(Ordering::Acquire));
         if end.0 != 0 {
             return end.offset();
         }
-        let state = State(self.words[self.geometry.processor(processor)].load(Ordering::Acquire));
+        let state = State(word_of(&self.words, self.geometry.processor(processor)).load(Ordering::Acquire));
         let stream = self.streams.get(processor);
         let is_current =
             stream.is_some_and(|stream| state.buffer() == stream.buffer && state.change() == stream.change);
@@ -479,7 +483,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
     #[cold]
     fn look_at_gap(&mut self, processor: usize, buffer: u16, word: u64) -> Option<Look> {
         let header = self.geometry.buffer_start(usize::from(buffer));
-        let end = End(self.words[header + END].load(Ordering::Acquire));
+        let end = End(word_of(&self.words, header + END).load(Ordering::Acquire));
         let stream = self.streams.get_mut(processor)?;
         let is_read = stream.offset >= end.offset().min(self.geometry.buffer_words()) || stream.is_spoilt;
         if end.0 != 0 && is_read {
@@ -500,7 +504,8 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
             return None;
         }
         if end.0 == 0 {
-            let state = State(self.words[self.geometry.processor(processor)].load(Ordering::Acquire));
+            let state =
+                State(word_of(&self.words, self.geometry.processor(processor)).load(Ordering::Acquire));
             let is_current = state.buffer() == Some(buffer) && state.change() == stream.change;
             if is_current && state.offset() <= stream.offset {
                 return Some(Look::Empty);
@@ -538,12 +543,12 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
     fn find_next(&self, processor: usize) -> Option<u16> {
         let first = self.geometry.processor(processor);
         let change = self.streams.get(processor)?.change;
-        let state = State(self.words[first].load(Ordering::Acquire));
+        let state = State(word_of(&self.words, first).load(Ordering::Acquire));
         let found = if state.change() == change && state.buffer().is_some() {
             state.buffer()
         } else {
-            let word = self.words[first + CHAIN].load(Ordering::Acquire);
-            let buffer = word as u16;
+            let word = word_of(&self.words, first + CHAIN).load(Ordering::Acquire);
+            let buffer = (word & 0xFFFF) as u16;
             match word == chain(change, buffer) {
                 true => Some(buffer),
                 false if self.has_ended => self.find_owned(processor),
@@ -566,10 +571,10 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         let change = if stream.buffer.is_some() { stream.change.wrapping_add(1) } else { stream.change };
         let wanted = owner(processor, change & State::CHANGE_MASK);
         let word = |buffer: u16, at: usize| {
-            self.words[self.geometry.buffer_start(usize::from(buffer)) + at].load(Ordering::Acquire)
+            word_of(&self.words, self.geometry.buffer_start(usize::from(buffer)) + at).load(Ordering::Acquire)
         };
         let owned = || (0..self.geometry.buffers).filter(|buffer| word(*buffer, OWNER) == wanted);
-        let state = State(self.words[self.geometry.processor(processor)].load(Ordering::Acquire));
+        let state = State(word_of(&self.words, self.geometry.processor(processor)).load(Ordering::Acquire));
         let current = owned().find(|buffer| state.buffer() == Some(*buffer));
         let filled = owned().find(|buffer| word(*buffer, BUFFER_HEADER) != 0 || word(*buffer, END) != 0);
         current.or(filled)

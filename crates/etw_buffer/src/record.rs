@@ -34,7 +34,7 @@ impl FirstWord {
     fn of_other(word: u64) -> FirstWord {
         let (front, behind) = ((word & 0xFFFF) as usize, (word >> 32 & 0xFFFF) as usize);
         // The size of the header: a shorter record would hide the start of the next one from readers of the file.
-        let (len_bytes, header, time_word, process_word) = match word as u32 >> 16 {
+        let (len_bytes, header, time_word, process_word) = match word >> 16 & 0xFFFF {
             0 if word == 0 => return FirstWord::Blank,
             0 if word < 0x1_0000 => return FirstWord::Reserved(front),
             // Classic events: EVENT_TRACE_HEADER and EVENT_INSTANCE_GUID_HEADER.

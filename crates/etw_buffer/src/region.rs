@@ -7,7 +7,7 @@ use crate::geometry::{
 };
 use crate::geometry::{End, Geometry, RegionError, State, chain, owner};
 use crate::record;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, word_of};
 
 /// A region that this process writes events to.
 ///
@@ -79,7 +79,7 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
     /// Fails if the memory contains no region, or only a part of it.
     pub fn attach(words: W) -> Result<Region<W>, RegionError> {
         let geometry = Geometry::load(&words)?;
-        let clock = words[CLOCK_WORD].load(Ordering::Relaxed) as u8;
+        let clock = (word_of(&words, CLOCK_WORD).load(Ordering::Relaxed) & 0xFF) as u8;
         let (buffer_words, first_buffer) = (geometry.buffer_words(), geometry.buffer_start(0));
         Ok(Region { words, geometry, buffer_words, first_buffer, clock })
     }
@@ -233,8 +233,8 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
         };
         let change = state.change().wrapping_add(1);
         let header = self.geometry.buffer_start(usize::from(buffer));
-        self.words[header + END].store(0, Ordering::Relaxed);
-        self.words[header + OWNER].store(owner(processor, change), Ordering::Relaxed);
+        word_of(&self.words, header + END).store(0, Ordering::Relaxed);
+        word_of(&self.words, header + OWNER).store(owner(processor, change), Ordering::Relaxed);
         let open = State::open(epoch, change, buffer);
         // Release: a thread that sees the buffer as current sees its header and cleared memory (partners: the loads in
         // `reserve` and in the reader).
@@ -243,17 +243,17 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
                 // Only the winner knows the end of the full buffer's records and the next buffer.
                 match state.buffer().filter(|full| *full < self.geometry.buffers) {
                     Some(full) => {
-                        let end = &self.words[self.geometry.buffer_start(usize::from(full)) + END];
+                        let end = word_of(&self.words, self.geometry.buffer_start(usize::from(full)) + END);
                         end.store(End::new(state.offset(), Some(buffer)).0, Ordering::Release);
                     }
                     None => {
-                        let place = &self.words[self.geometry.processor(processor) + CHAIN];
+                        let place = word_of(&self.words, self.geometry.processor(processor) + CHAIN);
                         place.store(chain(change & State::CHANGE_MASK, buffer), Ordering::Release);
                     }
                 }
             }
             Err(_) => {
-                self.words[header + OWNER].store(0, Ordering::Relaxed);
+                word_of(&self.words, header + OWNER).store(0, Ordering::Relaxed);
                 give_back(&self.words, buffer);
             }
         }
@@ -262,8 +262,8 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
 
     /// Takes the free buffer with the lowest number, so that few buffers are used and stay cached.
     fn claim(&self) -> Option<u16> {
-        for index in 0..usize::from(self.geometry.buffers).div_ceil(64) {
-            let word = &self.words[FREE + index];
+        for index in 0..self.geometry.buffers.div_ceil(64) {
+            let word = word_of(&self.words, FREE + usize::from(index));
             let mut free = word.load(Ordering::Relaxed);
             while free != 0 {
                 // Acquire: the logger cleared the buffer before it set the bit (partner: `give_back`).
@@ -274,7 +274,8 @@ impl<W: Deref<Target = [AtomicU64]>> Region<W> {
                     Ordering::Relaxed,
                 ) {
                     Ok(_) => {
-                        let buffer = index as u16 * 64 + free.trailing_zeros() as u16;
+                        #[expect(clippy::cast_possible_truncation, reason = "a word has at most 64 zeros")]
+                        let buffer = index * 64 + free.trailing_zeros() as u16;
                         return (buffer < self.geometry.buffers).then_some(buffer);
                     }
                     Err(now) => free = now,
@@ -304,7 +305,7 @@ enum Next {
 /// Marks a buffer as free.
 pub(crate) fn give_back(words: &[AtomicU64], buffer: u16) {
     let (index, bit) = (usize::from(buffer) / 64, 1 << (buffer % 64));
-    words[FREE + index].fetch_or(bit, Ordering::Release);
+    word_of(words, FREE + index).fetch_or(bit, Ordering::Release);
 }
 
 impl<'r> Slot<'r> {
@@ -325,6 +326,7 @@ impl<'r> Slot<'r> {
 
     /// Commits the record by storing its first word, which must contain the record's size and kind.
     #[inline(always)]
+    #[expect(clippy::indexing_slicing, reason = "`Region::slot` makes no slot without words")]
     pub fn commit(self, first_word: u64) {
         // Release: the logger sees the whole record or none (partner: the load in `RegionReader::read`).
         self.words[0].store(first_word, Ordering::Release);

@@ -5,7 +5,7 @@ use std::ops::{Deref, Range};
 use super::{
     DATA_START, HEAD, POSITION, READER_SLEEPS, RESTART, RingError, SKIP, WRITER_WAITS, capacity, entry_words,
 };
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, fence, word_of};
 
 /// Reads entries; a ring has one reader.
 ///
@@ -82,20 +82,20 @@ where
         }
         self.released = end;
         // Release: the entries are read before this store (partner: `RingWriter::look_at_reader`).
-        self.position[POSITION].store(end, Ordering::Release);
+        word_of(&self.position, POSITION).store(end, Ordering::Release);
         // Either this sees that the writer waits, or the writer sees the position first (partner: `RingWriter::waits`).
         fence(Ordering::SeqCst);
-        self.data[WRITER_WAITS].load(Ordering::Relaxed) != 0
+        word_of(&self.data, WRITER_WAITS).load(Ordering::Relaxed) != 0
     }
 
     /// Announces that the reader is about to sleep and must be woken by the writer. Returns `false`, and withdraws
     /// that, if an entry is available already.
     #[inline]
     pub fn sleeps(&mut self) -> bool {
-        self.position[READER_SLEEPS].store(1, Ordering::Relaxed);
+        word_of(&self.position, READER_SLEEPS).store(1, Ordering::Relaxed);
         // Either the writer sees the announcement, or this sees the writer's head (partner: `RingWriter::publish`).
         fence(Ordering::SeqCst);
-        let sleeps = self.data[HEAD].load(Ordering::Relaxed) == self.taken;
+        let sleeps = word_of(&self.data, HEAD).load(Ordering::Relaxed) == self.taken;
         if !sleeps {
             self.awake();
         }
@@ -105,7 +105,7 @@ where
     /// Withdraws the announcement of [`RingReader::sleeps`].
     #[inline]
     pub fn awake(&mut self) {
-        self.position[READER_SLEEPS].store(0, Ordering::Relaxed);
+        word_of(&self.position, READER_SLEEPS).store(0, Ordering::Relaxed);
     }
 
     /// Returns the number of bytes taken and not released.
@@ -137,11 +137,15 @@ where
     }
 
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the place of an entry is below the capacity, the length of a slice; its length was converted before"
+    )]
     fn look(&mut self) -> Result<Option<Entry>, RingError> {
         let capacity = self.capacity;
         if self.taken == self.head {
             // Acquire: the entries up to the head are complete (partner: `RingWriter::publish`).
-            let found = self.data[HEAD].load(Ordering::Acquire);
+            let found = word_of(&self.data, HEAD).load(Ordering::Acquire);
             // Compared by distance, since a hostile head may be anywhere. Between the released position and the head
             // there is never more than the ring.
             let written = found.wrapping_sub(self.taken);
@@ -150,7 +154,7 @@ where
             }
             self.head = found;
             // Relaxed: it is published with the head. A restart happens where the reader has released everything.
-            if written > 0 && self.data[RESTART].load(Ordering::Relaxed) == self.taken {
+            if written > 0 && word_of(&self.data, RESTART).load(Ordering::Relaxed) == self.taken {
                 self.restart = self.taken;
             }
         }
@@ -158,7 +162,7 @@ where
             let at = (self.taken - self.restart) % capacity;
             let to_end = capacity - at;
             let available = to_end.min(self.head - self.taken);
-            let length = self.data[DATA_START + at as usize].load(Ordering::Relaxed);
+            let length = word_of(&self.data, DATA_START + at as usize).load(Ordering::Relaxed);
             if length == SKIP && self.head - self.taken >= to_end {
                 self.taken += to_end;
                 continue;

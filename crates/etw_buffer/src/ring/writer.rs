@@ -5,7 +5,7 @@ use std::ops::Deref;
 use super::{
     DATA_START, HEAD, POSITION, READER_SLEEPS, RESTART, RingError, SKIP, WRITER_WAITS, capacity, entry_words,
 };
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, fence, word_of};
 
 /// Number of words at the start of the ring to which the writer keeps while the reader keeps up (256 KiB).
 const WARM_WORDS: u64 = 1 << 15;
@@ -54,6 +54,7 @@ where
 
     /// Returns the maximum size of an entry in bytes: somewhat less than half of the ring, so that it fits into an
     /// empty ring at any position of the writer.
+    #[expect(clippy::cast_possible_truncation, reason = "it is at most u32::MAX")]
     pub fn max_entry_bytes(&self) -> usize {
         ((self.capacity / 2 - 1) * 8).min(u64::from(u32::MAX)) as usize
     }
@@ -93,7 +94,7 @@ where
                 // Relaxed: published with the next head. The reader has taken everything before it, so the earlier
                 // restart is no longer needed.
                 self.restart = self.written;
-                self.data[RESTART].store(self.restart, Ordering::Relaxed);
+                word_of(&self.data, RESTART).store(self.restart, Ordering::Relaxed);
             }
         }
         let at = self.place();
@@ -110,9 +111,12 @@ where
         }
         let at = self.place();
         self.word(at).store(len_bytes as u64, Ordering::Relaxed);
-        let start = DATA_START + at as usize + 1;
-        let words = self.data.get(start..start + needed as usize - 1).unwrap_or_default();
-        copy(parts, words);
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the entry lies within the capacity, the length of a slice"
+        )]
+        let (start, end) = (DATA_START + at as usize + 1, DATA_START + (at + needed) as usize);
+        copy(parts, self.data.get(start..end).unwrap_or_default());
         self.written += needed;
         Ok(Push::Done)
     }
@@ -125,11 +129,11 @@ where
         }
         self.head = self.written;
         // Release: the entries' words are visible first (partner: the load of the head in `RingReader::next_entry`).
-        self.data[HEAD].store(self.head, Ordering::Release);
+        word_of(&self.data, HEAD).store(self.head, Ordering::Release);
         // Either this sees that the reader sleeps, or the reader sees the head first (partner: the fence in
         // `RingReader::sleeps`).
         fence(Ordering::SeqCst);
-        self.position[READER_SLEEPS].load(Ordering::Relaxed) != 0
+        word_of(&self.position, READER_SLEEPS).load(Ordering::Relaxed) != 0
     }
 
     /// Returns the number of bytes written and not yet released by the reader.
@@ -149,7 +153,7 @@ where
     ///
     /// Fails like [`RingWriter::try_push`].
     pub fn waits(&mut self, len_bytes: usize) -> Result<bool, RingError> {
-        self.data[WRITER_WAITS].store(1, Ordering::Relaxed);
+        word_of(&self.data, WRITER_WAITS).store(1, Ordering::Relaxed);
         // Either the reader sees the announcement, or this sees the released entries (partner: `RingReader::release`).
         fence(Ordering::SeqCst);
         self.look_at_reader()?;
@@ -163,7 +167,7 @@ where
 
     /// Withdraws the announcement of [`RingWriter::waits`].
     pub fn awake(&mut self) {
-        self.data[WRITER_WAITS].store(0, Ordering::Relaxed);
+        word_of(&self.data, WRITER_WAITS).store(0, Ordering::Relaxed);
     }
 
     /// Returns the words of the ring.
@@ -180,7 +184,7 @@ where
     #[inline]
     fn look_at_reader(&mut self) -> Result<(), RingError> {
         // Acquire: the reader is done with the words before they are overwritten (partner: `RingReader::release`).
-        let found = self.position[POSITION].load(Ordering::Acquire);
+        let found = word_of(&self.position, POSITION).load(Ordering::Acquire);
         if !(self.read..=self.head).contains(&found) {
             return Err(RingError::Position { found, from: self.read, head: self.head });
         }
@@ -189,13 +193,21 @@ where
     }
 
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a place is below the capacity, the length of a slice"
+    )]
     fn word(&self, at: u64) -> &AtomicU64 {
-        &self.data[DATA_START + at as usize]
+        word_of(&self.data, DATA_START + at as usize)
     }
 }
 
 /// Copies consecutive `parts` into words; the rest of the last word becomes zero.
 #[inline]
+#[expect(
+    clippy::indexing_slicing,
+    reason = "the part taken fits both into what is left of the 8 bytes and into the part; a rest of chunks is below 8"
+)]
 fn copy(parts: &[&[u8]], words: &[AtomicU64]) {
     let mut words = words.iter();
     let (mut begun, mut filled) = ([0u8; 8], 0);
