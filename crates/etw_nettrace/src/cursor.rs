@@ -108,9 +108,9 @@ impl<'a> Cursor<'a> {
 
     /// Reads UTF-16 up to a zero.
     pub(crate) fn utf16(&mut self) -> Option<String> {
-        let units = || self.rest().chunks_exact(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
-        let count = units().position(|unit| unit == 0)?;
-        let text = char::decode_utf16(units().take(count))
+        let (units, _) = self.rest().as_chunks();
+        let count = units.iter().position(|unit| *unit == [0, 0])?;
+        let text = char::decode_utf16(units.iter().take(count).map(|unit| u16::from_le_bytes(*unit)))
             .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
             .collect();
         self.at += 2 * count + 2;

@@ -119,8 +119,8 @@ pub fn collect_tracing(buffer_mib: u32, providers: &[ProviderConfig]) -> Option<
     for provider in providers {
         payload.extend(provider.keywords.to_le_bytes());
         payload.extend(provider.level.to_le_bytes());
-        put_text(&mut payload, &provider.name);
-        put_text(&mut payload, &provider.arguments);
+        put_text(&mut payload, &provider.name)?;
+        put_text(&mut payload, &provider.arguments)?;
     }
     message(COLLECT_2, &payload)
 }
@@ -166,15 +166,17 @@ fn message(command: [u8; 2], payload: &[u8]) -> Option<Vec<u8>> {
     Some([&MAGIC[..], &len.to_le_bytes(), &command, &[0, 0], payload].concat())
 }
 
-/// Adds a text: its length in UTF-16 units with the zero at its end, and the units; only a zero if it is empty.
-fn put_text(payload: &mut Vec<u8>, text: &str) {
+/// Adds a text: its length in UTF-16 units with the zero at its end, and the units; only a zero if it is empty. `None` if
+/// it is too long.
+fn put_text(payload: &mut Vec<u8>, text: &str) -> Option<()> {
     if text.is_empty() {
         payload.extend(0_u32.to_le_bytes());
-        return;
+        return Some(());
     }
     let units: Vec<u16> = text.encode_utf16().chain([0]).collect();
-    payload.extend((units.len() as u32).to_le_bytes());
+    payload.extend(u32::try_from(units.len()).ok()?.to_le_bytes());
     payload.extend(units.into_iter().flat_map(u16::to_le_bytes));
+    Some(())
 }
 
 #[cfg(test)]

@@ -222,9 +222,11 @@ impl<'a> Definitions<'a> {
             None => {
                 let (definition, found) = parse(contents);
                 damage = found;
+                #[expect(clippy::cast_possible_truncation, reason = "there are less than MAX_DEFINITIONS")]
+                let index = self.all.len() as u32;
                 self.all.push(definition);
-                self.by_contents.insert(contents, self.all.len() as u32 - 1);
-                self.all.len() as u32 - 1
+                self.by_contents.insert(contents, index);
+                index
             }
         };
         self.by_id.insert(id, index);
@@ -284,6 +286,10 @@ impl<'a> Items<'a> {
     /// # Panics
     ///
     /// Panics if the id is of other items.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the id is the index of a definition, and none is ever removed"
+    )]
     pub fn definition(&self, id: DefinitionId) -> &Definition {
         &self.definitions.all[id.index()]
     }

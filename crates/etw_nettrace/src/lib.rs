@@ -29,6 +29,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
+// The bytes that are read here are untrusted: no cast and no index may depend on them unchecked.
+#![warn(clippy::cast_possible_truncation, clippy::indexing_slicing)]
+#![cfg_attr(test, allow(clippy::cast_possible_truncation, clippy::indexing_slicing))]
 
 mod blocks;
 mod cursor;

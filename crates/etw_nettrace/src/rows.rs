@@ -26,7 +26,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Adds at most `count` rows, numbered from `first`. `len` returns the length of the row at the start of the bytes.
-    /// Returns whether all rows were there.
+    /// Returns whether all rows were there, within the first 4 GiB: damage can make a block longer.
     pub(crate) fn add(
         &mut self,
         first: u32,
@@ -39,10 +39,11 @@ impl<'a> Rows<'a> {
         while rows < count
             && let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty())
             && let Some(len) = len(rest).filter(|len| (1..=rest.len()).contains(len))
+            && let Ok(end) = u32::try_from(at + len)
         {
             at += len;
             rows += 1;
-            self.ends.push(at as u32);
+            self.ends.push(end);
         }
         if rows > 0 {
             self.blocks.push(RowBlock { first, bytes, ends: start..self.ends.len() });
