@@ -43,7 +43,8 @@ fn find(bytes: &FileBytes, places: &[IlPlace]) -> pdb2::Result<Vec<Option<Source
             for (index, offset) in wanted {
                 let after = lines.partition_point(|(start, ..)| *start <= offset);
                 let line = after.checked_sub(1).and_then(|line| lines.get(line));
-                found[index] = line.and_then(|(_, file, line)| {
+                let Some(found) = found.get_mut(index) else { continue };
+                *found = line.and_then(|(_, file, line)| {
                     let info = program.get_file_info(*file).ok()?;
                     let file = info.name.to_string_lossy(strings.as_ref()?).ok()?.into_owned();
                     Some(SourceLine { file, line: *line })

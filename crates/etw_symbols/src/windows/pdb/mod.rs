@@ -90,9 +90,12 @@ fn symbols(bytes: &FileBytes, offsets: &[u32]) -> pdb2::Result<Vec<Option<Symbol
     let mut found: Vec<Option<NamedFrames>> = offsets.iter().map(|_| None).collect();
     find_in_modules(&mut pdb, &debug, &mut places, &mut found)?;
     resolve_imports(&mut pdb, &debug, &mut found);
-    let rest: Vec<&Place> = places.iter().filter(|place| found[place.index].is_none()).collect();
+    let is_unknown = |place: &&Place| matches!(found.get(place.index), Some(None));
+    let rest: Vec<&Place> = places.iter().filter(is_unknown).collect();
     for (index, name, offset) in publics(&mut pdb, &streams, &rest, is_contributed) {
-        found[index] = Some((vec![(Named::Text(name), Position::default())], offset));
+        if let Some(found) = found.get_mut(index) {
+            *found = Some((vec![(Named::Text(name), Position::default())], offset));
+        }
     }
     Ok(with_names(&mut pdb, &streams, found))
 }
@@ -117,7 +120,9 @@ fn find_in_modules(
         let Ok(Some(info)) = pdb.module_info(&module) else { continue };
         let mut code = ModuleCode::read(&info, strings.as_ref());
         for place in places {
-            found[place.index] = code.find(place.at).map(|frames| named(frames, &code));
+            if let Some(found) = found.get_mut(place.index) {
+                *found = code.find(place.at).map(|frames| named(frames, &code));
+            }
             if let (Some((_, start)), Some(end)) = (&mut place.contribution, code.end_before(place.at)) {
                 *start = end.max(*start);
             }

@@ -71,7 +71,9 @@ pub(crate) fn lines(bytes: &[u8], places: &[IlPlace]) -> Result<Vec<Option<Sourc
             }
             let Some((document, line)) = last else { continue };
             let name = names.entry(document).or_insert_with(|| tables.document_name(document));
-            found[index] = name.clone().map(|file| SourceLine { file, line });
+            if let Some(found) = found.get_mut(index) {
+                *found = name.clone().map(|file| SourceLine { file, line });
+            }
         }
     }
     Ok(found)

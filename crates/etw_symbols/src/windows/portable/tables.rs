@@ -90,11 +90,13 @@ impl<'b> Tables<'b> {
         if present & ((1 << DOCUMENT) - 1) != 0 {
             return None;
         }
-        let mut counts = [0_usize; 2];
+        let (mut documents, mut methods) = (0_usize, 0_usize);
         for table in (DOCUMENT..u64::BITS).filter(|table| present >> table & 1 != 0) {
             let count = usize::try_from(cursor.u32()?).ok()?;
-            if let DOCUMENT | METHOD_DEBUG_INFORMATION = table {
-                counts[(table - DOCUMENT) as usize] = count;
+            match table {
+                DOCUMENT => documents = count,
+                METHOD_DEBUG_INFORMATION => methods = count,
+                _ => {}
             }
         }
         if sizes & HAS_EXTRA_DATA != 0 {
@@ -102,15 +104,15 @@ impl<'b> Tables<'b> {
         }
         let width = |is_wide: bool| if is_wide { 4 } else { 2 };
         let (has_wide_guids, has_wide_blobs) = (sizes & WIDE_GUIDS != 0, sizes & WIDE_BLOBS != 0);
-        let has_wide_documents = counts[0] > usize::from(u16::MAX);
+        let has_wide_documents = documents > usize::from(u16::MAX);
         // Name, hash algorithm, hash, language; document, points.
         let document_len = 2 * width(has_wide_blobs) + 2 * width(has_wide_guids);
         let method_len = width(has_wide_documents) + width(has_wide_blobs);
         Some(Tables {
             blobs,
-            documents: cursor.take(counts[0].checked_mul(document_len)?)?,
+            documents: cursor.take(documents.checked_mul(document_len)?)?,
             document_len,
-            methods: cursor.take(counts[1].checked_mul(method_len)?)?,
+            methods: cursor.take(methods.checked_mul(method_len)?)?,
             method_len,
             has_wide_documents,
             has_wide_blobs,
