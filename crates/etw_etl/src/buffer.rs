@@ -184,6 +184,7 @@ impl BufferHeader {
     }
 
     /// Returns the header as bytes.
+    #[expect(clippy::indexing_slicing, reason = "the fields are 0x48 bytes long together, as the header is")]
     pub fn to_bytes(&self) -> [u8; Self::LEN_BYTES] {
         let mut bytes = [0; Self::LEN_BYTES];
         let mut at = 0;

@@ -2,7 +2,7 @@
 
 use etw_event::{Clock, ClockType, Fields, FileTime, HeaderKind, Origin, Record, Ticks};
 
-use crate::buffers::{FileLayout, MAX_BUFFER_BYTES, damage};
+use crate::buffers::{FileLayout, MAX_BUFFER_BYTES, MIN_BUFFER_BYTES, damage};
 use crate::{BufferHeader, BufferType, Damage, DamageKind, Place, Records, cswitch, xpress};
 
 /// The method of compression that is plain XPRESS (`COMPRESSION_FORMAT_XPRESS`).
@@ -167,15 +167,15 @@ impl<'a> BufferRef<'a> {
         }
         let (offset, saved) = (self.header.offset, self.header.saved_offset);
         let size = self.header.buffer_size;
-        let damage = || Some(damage(self.offset as usize, DamageKind::EventsEnd { end: offset, size }));
+        let damage = || Some(damage(self.offset, DamageKind::EventsEnd { end: offset, size }));
         let up_to = |end: u32| {
             let end = (end as usize).next_multiple_of(8).saturating_sub(BufferHeader::LEN_BYTES);
-            &body[..end.min(body.len())]
+            body.get(..end).unwrap_or(body)
         };
-        if !(BufferHeader::LEN_BYTES as u32..=size).contains(&offset) {
+        if !(MIN_BUFFER_BYTES..=size).contains(&offset) {
             // Everything that is not fill may be events.
             let end = body.iter().rposition(|byte| *byte != 0xFF).map_or(0, |last| last + 1);
-            return (&body[..end.next_multiple_of(8).min(body.len())], damage());
+            return (body.get(..end.next_multiple_of(8)).unwrap_or(body), damage());
         }
         let events = up_to(offset);
         // Fill starts where events end. If it starts at the copy of the field instead, the copy is right.
@@ -195,7 +195,7 @@ impl<'a> BufferRef<'a> {
         // Limits the output for hostile input.
         let possible = body.len().saturating_mul(MAX_EXPANSION).saturating_add(0x1_0000);
         let largest = largest.min(u32::try_from(possible).unwrap_or(u32::MAX));
-        let is_end_known = (BufferHeader::LEN_BYTES as u32..=largest).contains(&header.offset);
+        let is_end_known = (MIN_BUFFER_BYTES..=largest).contains(&header.offset);
         let end = if is_end_known { header.offset } else { largest };
         scratch.resize((end as usize).saturating_sub(BufferHeader::LEN_BYTES), 0);
         let result = xpress::decompress(body, scratch);
@@ -211,7 +211,7 @@ impl<'a> BufferRef<'a> {
             }
             Err(error) => DamageKind::Compression(error),
         };
-        Some(damage(self.offset as usize, kind))
+        Some(damage(self.offset, kind))
     }
 }
 
@@ -221,7 +221,7 @@ fn time_in_header(bytes: &[u8]) -> Option<Ticks> {
     if first >> 24 != 0xC0 {
         return None;
     }
-    let offset = match HeaderKind::from_code((first >> 16) as u8)? {
+    let offset = match HeaderKind::from_code((first >> 16 & 0xFF) as u8)? {
         HeaderKind::PerfInfo32 | HeaderKind::PerfInfo64 | HeaderKind::Timed => 0x08,
         HeaderKind::Message => return None,
         _ => 0x10,

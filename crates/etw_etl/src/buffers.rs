@@ -4,6 +4,9 @@ use crate::{BufferHeader, BufferRef, BufferType, Damage, DamageKind};
 
 /// Maximum size of a buffer in bytes; sessions allow 16 MiB.
 pub const MAX_BUFFER_BYTES: u32 = 64 << 20;
+/// Minimum size of a buffer in bytes: only its header.
+#[expect(clippy::cast_possible_truncation, reason = "it is 0x48")]
+pub(crate) const MIN_BUFFER_BYTES: u32 = BufferHeader::LEN_BYTES as u32;
 
 /// Layout of the buffers in a file, according to the first buffer.
 #[derive(Debug, Clone, Copy)]
@@ -22,13 +25,13 @@ impl FileLayout {
         if self.is_before_vista {
             return if header.buffer_size == self.session_buffer_size { 0 } else { 2 };
         }
-        let sizes = BufferHeader::LEN_BYTES as u32..=MAX_BUFFER_BYTES;
+        let sizes = MIN_BUFFER_BYTES..=MAX_BUFFER_BYTES;
         let largest = self.session_buffer_size.max(header.buffer_size).min(MAX_BUFFER_BYTES);
         u32::from(header.buffer_flag.0 & !0xFF != 0)
             + u32::from(header.buffer_type > BufferType::DEBUG_INFO)
             + u32::from(header.reference_count != 0)
             + u32::from(!sizes.contains(&header.buffer_size))
-            + u32::from(!(BufferHeader::LEN_BYTES as u32..=largest).contains(&header.offset))
+            + u32::from(!(MIN_BUFFER_BYTES..=largest).contains(&header.offset))
     }
 
     /// Returns whether a header can belong to a buffer of this file. One damaged field is tolerated.
@@ -73,9 +76,11 @@ impl<'a> Buffers<'a> {
         }
         let size = header.buffer_size as usize;
         if size > rest.len() {
-            kind = Some(DamageKind::BufferCut { size: header.buffer_size, available: rest.len() as u32 });
+            #[expect(clippy::cast_possible_truncation, reason = "it is less than the size, a u32")]
+            let available = rest.len() as u32;
+            kind = Some(DamageKind::BufferCut { size: header.buffer_size, available });
         }
-        let bytes = &rest[..size.min(rest.len())];
+        let bytes = rest.get(..size).unwrap_or(rest);
         (BufferRef { offset: at as u64, index: self.index, header, bytes, layout: self.layout }, kind)
     }
 
@@ -84,7 +89,7 @@ impl<'a> Buffers<'a> {
         if size == self.layout.session_buffer_size && !header.is_compressed() {
             return true;
         }
-        if !(BufferHeader::LEN_BYTES as u32..=MAX_BUFFER_BYTES).contains(&size) {
+        if !(MIN_BUFFER_BYTES..=MAX_BUFFER_BYTES).contains(&size) {
             return false;
         }
         let session = self.layout.session_buffer_size;
@@ -94,7 +99,7 @@ impl<'a> Buffers<'a> {
         }
         let end = at.saturating_add(size as usize);
         // The size of a compressed buffer cut by the end of the file cannot be verified.
-        let cut = end > self.bytes.len() && size <= session.saturating_add(BufferHeader::LEN_BYTES as u32);
+        let cut = end > self.bytes.len() && size <= session.saturating_add(MIN_BUFFER_BYTES);
         self.continues_at(end) || (has_own_size && cut)
     }
 
@@ -128,7 +133,7 @@ impl<'a> Buffers<'a> {
         if next.is_none() && self.bytes.get(at..).is_some_and(is_zero) {
             return None;
         }
-        Some(damage(at, DamageKind::NoBuffer { skipped: (self.at - at) as u64 }))
+        Some(damage(at as u64, DamageKind::NoBuffer { skipped: (self.at - at) as u64 }))
     }
 
     /// Returns the first multiple of the buffer size after `at` at which a buffer starts.
@@ -146,7 +151,7 @@ impl<'a> Buffers<'a> {
         // Flags and type at 0x34 have few valid values, so checking them rejects nearly all offsets.
         let fields = self.bytes.get(start.checked_add(0x34)?..)?;
         let candidates =
-            fields.windows(4).enumerate().filter(|(_, field)| field[0] < 0x80 && field[1..] == [0, 0, 0]);
+            fields.windows(4).enumerate().filter(|(_, field)| matches!(field, [0..=0x7F, 0, 0, 0]));
         candidates.map(|(index, _)| start + index).find(|at| {
             let header = self.bytes.get(*at..).and_then(BufferHeader::parse);
             header.is_some_and(|header| {
@@ -170,8 +175,9 @@ impl<'a> Iterator for Buffers<'a> {
         let rest = self.bytes.get(at..).filter(|rest| !rest.is_empty())?;
         let Some(header) = BufferHeader::parse(rest) else {
             self.at = self.bytes.len();
-            let kind = DamageKind::BufferHeaderCut { available: rest.len() as u32 };
-            return Some(Err(damage(at, kind)));
+            #[expect(clippy::cast_possible_truncation, reason = "it is less than a header")]
+            let available = rest.len() as u32;
+            return Some(Err(damage(at as u64, DamageKind::BufferHeaderCut { available })));
         };
         // The first buffer was recognized by its first record.
         if at > 0 && !self.layout.is_plausible(&header) {
@@ -183,7 +189,7 @@ impl<'a> Iterator for Buffers<'a> {
         match kind {
             Some(kind) => {
                 self.pending = Some(buffer);
-                Some(Err(damage(at, kind)))
+                Some(Err(damage(at as u64, kind)))
             }
             None => Some(Ok(buffer)),
         }
@@ -195,6 +201,6 @@ fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().take(0x400).all(|byte| *byte == 0)
 }
 
-pub(crate) fn damage(at: usize, kind: DamageKind) -> Damage {
-    Damage { offset: at as u64, within: None, kind }
+pub(crate) fn damage(offset: u64, kind: DamageKind) -> Damage {
+    Damage { offset, within: None, kind }
 }

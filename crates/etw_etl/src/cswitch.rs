@@ -58,12 +58,12 @@ impl<'a> ContextSwitches<'a> {
         ContextSwitches { tables, rest, time: tables.i64_at(0).unwrap_or(0) }
     }
 
-    fn thread(&self, index: u64) -> u32 {
-        self.tables.u32_at(8 + 4 * index as usize).unwrap_or(0)
+    fn thread(&self, index: u8) -> u32 {
+        self.tables.u32_at(8 + 4 * usize::from(index)).unwrap_or(0)
     }
 
-    fn base_priority(&self, index: u64) -> i8 {
-        self.tables.u8_at(8 + 16 * 4 + index as usize).unwrap_or(0) as i8
+    fn base_priority(&self, index: u8) -> i8 {
+        self.tables.u8_at(8 + 16 * 4 + usize::from(index)).unwrap_or(0) as i8
     }
 }
 
@@ -71,6 +71,7 @@ impl Iterator for ContextSwitches<'_> {
     type Item = ContextSwitch;
 
     /// Returns the next switch. A truncated switch ends the iteration.
+    #[expect(clippy::cast_possible_truncation, reason = "each field is cast to a type that has its bits")]
     fn next(&mut self) -> Option<ContextSwitch> {
         let field = |word: u64, shift: u32, bits: u32| word >> shift & ((1 << bits) - 1);
         let (len, elapsed, switched_out) = match self.rest.first()? & 3 {
@@ -78,7 +79,7 @@ impl Iterator for ContextSwitches<'_> {
             1 => (4, field(self.rest.u32_at(0)?.into(), 2, 30), None),
             2 => {
                 let word = self.rest.u32_at(0)?.into();
-                let index = field(word, 2, 4);
+                let index = field(word, 2, 4) as u8;
                 let out = SwitchedOut {
                     thread_id: self.thread(index),
                     priority: self.base_priority(index).saturating_add(field(word, 6, 3) as i8),
@@ -90,7 +91,7 @@ impl Iterator for ContextSwitches<'_> {
             _ => {
                 let word = self.rest.u64_at(0)?;
                 let out = SwitchedOut {
-                    thread_id: self.thread(field(word, 32, 4)),
+                    thread_id: self.thread(field(word, 32, 4) as u8),
                     priority: field(word, 42, 5) as i8,
                     state_wait_reason: field(word, 36, 6) as u8,
                     new_thread_wait_time: Some(field(word, 47, 17) as u32),
@@ -108,6 +109,11 @@ impl Iterator for ContextSwitches<'_> {
 /// handle only one form.
 ///
 /// If one record would be too large, several records repeat the tables.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "the tables have their size, and no record is above MAX_PAYLOAD and its header together, 0xFFF8"
+)]
 pub(crate) fn as_records(body: &[u8], out: &mut Vec<u8>) {
     let Some((tables, mut rest)) = body.split_at_checked(TABLES) else { return };
     let mut switches = ContextSwitches::new(body);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use etw_event::{Clock, Fields, HeaderKind, HookId, PointerSize, Ticks};
 
-use crate::buffers::{Buffers, FileLayout, MAX_BUFFER_BYTES};
+use crate::buffers::{Buffers, FileLayout, MAX_BUFFER_BYTES, MIN_BUFFER_BYTES};
 use crate::{BufferHeader, LogFileHeader, LogFileMode};
 
 /// Bytes of a file before the payload of its log file header.
@@ -43,14 +43,19 @@ pub struct Beginning {
 impl Beginning {
     fn of(file: &[u8]) -> Beginning {
         let mut bytes = [0; 16];
-        let len = file.len().min(16);
-        bytes[..len].copy_from_slice(&file[..len]);
-        Beginning { bytes, len }
+        for (to, from) in bytes.iter_mut().zip(file) {
+            *to = *from;
+        }
+        Beginning { bytes, len: file.len().min(16) }
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
     }
 
     /// Returns the type of a file with these first bytes, if it is a well-known one.
     pub fn file_kind(&self) -> Option<&'static str> {
-        let begins = |magic: &[u8]| self.bytes[..self.len].starts_with(magic);
+        let begins = |magic: &[u8]| self.as_bytes().starts_with(magic);
         Some(match () {
             () if begins(b"PK\x03\x04") => "a zip archive",
             () if begins(&[0x1F, 0x8B]) => "gzip data",
@@ -71,7 +76,7 @@ impl Beginning {
 impl fmt::Display for Beginning {
     /// Formats the type of file, the text, or the bytes in hexadecimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = &self.bytes[..self.len];
+        let bytes = self.as_bytes();
         if let Some(kind) = self.file_kind() {
             return f.write_str(kind);
         }
@@ -136,7 +141,7 @@ impl<'a> EtlFile<'a> {
             size => size,
         };
         let layout = FileLayout {
-            session_buffer_size: session_buffer_size.clamp(BufferHeader::LEN_BYTES as u32, MAX_BUFFER_BYTES),
+            session_buffer_size: session_buffer_size.clamp(MIN_BUFFER_BYTES, MAX_BUFFER_BYTES),
             is_compressed: header.log_file_mode.contains(LogFileMode::COMPRESSED),
             is_before_vista: header.major_version < 6,
         };

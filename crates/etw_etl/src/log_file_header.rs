@@ -226,7 +226,7 @@ impl LogFileHeader {
         put(&self.events_lost.to_le_bytes());
         put(&self.cpu_speed_in_mhz.to_le_bytes());
         for slot in [self.logger_name_slot, self.log_file_name_slot] {
-            put(&slot.to_le_bytes()[..self.layout.bytes()]);
+            put(slot.to_le_bytes().get(..self.layout.bytes()).unwrap_or_default());
         }
         put(&self.time_zone.to_bytes());
         put(&[0; 4]);

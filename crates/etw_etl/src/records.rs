@@ -23,11 +23,16 @@ impl Place {
     pub fn damage(&self, at: usize, kind: DamageKind) -> Damage {
         let within = at + BufferHeader::LEN_BYTES;
         if self.is_derived {
-            Damage { offset: self.buffer_offset, within: Some(within as u32), kind }
+            Damage { offset: self.buffer_offset, within: Some(count(within)), kind }
         } else {
             Damage { offset: self.buffer_offset.saturating_add(within as u64), within: None, kind }
         }
     }
+}
+
+/// A number of bytes in the events of a buffer, which are far below 4 GiB.
+fn count(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 /// Iterates over the records of a buffer. Costs a few nanoseconds per record and allocates nothing.
@@ -99,7 +104,7 @@ impl<'a> Records<'a> {
         let ended = rest.u32_at(0) == Some(END_MARK);
         if ended && (self.place.ends_at_mark || rest.iter().all(|byte| *byte == 0xFF)) {
             self.cursor.at = self.data.len();
-            let kind = DamageKind::EndMark { missing: rest.len() as u32 };
+            let kind = DamageKind::EndMark { missing: count(rest.len()) };
             return if self.place.ends_at_mark { None } else { Some(Err(self.place.damage(at, kind))) };
         }
         let (from, skipped) = match self.inside_of_last() {
@@ -113,7 +118,7 @@ impl<'a> Records<'a> {
             }
         };
         // A size that is wrong by more than the buffer swallows everything that is left: one report.
-        Some(Err(self.place.damage(from, DamageKind::Record { error, skipped: skipped as u32 })))
+        Some(Err(self.place.damage(from, DamageKind::Record { error, skipped: count(skipped) })))
     }
 
     /// Looks for records inside the one delivered last: if its size was too large, it has swallowed some.
@@ -190,7 +195,7 @@ impl<'a> Records<'a> {
             return None;
         }
         self.cursor.reported = self.cursor.at;
-        Some(self.place.damage(self.cursor.at, DamageKind::RecordParts { size: size as u32 }))
+        Some(self.place.damage(self.cursor.at, DamageKind::RecordParts { size: count(size) }))
     }
 }
 

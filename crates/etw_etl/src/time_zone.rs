@@ -47,6 +47,10 @@ impl TimeZone {
     }
 
     /// Returns the bytes of the structure.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "32 units of a name and 8 of a date end within the structure"
+    )]
     pub fn to_bytes(&self) -> [u8; Self::LEN_BYTES] {
         let mut bytes = [0; Self::LEN_BYTES];
         bytes[..4].copy_from_slice(&self.bias.to_le_bytes());
@@ -76,6 +80,5 @@ impl TimeZone {
 }
 
 fn name_text(name: &[u16; 32]) -> String {
-    let len = name.iter().position(|unit| *unit == 0).unwrap_or(name.len());
-    String::from_utf16_lossy(&name[..len])
+    String::from_utf16_lossy(name.split(|unit| *unit == 0).next().unwrap_or_default())
 }

@@ -327,6 +327,11 @@ impl RecordBuilder {
     /// # Errors
     ///
     /// Fails like [`RecordBuilder::build`]; `out` is then unchanged.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::indexing_slicing,
+        reason = "a record has at least 8 bytes, and at most MAX_RECORD_BYTES, which was checked"
+    )]
     pub fn build_into(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let start = out.len();
         let size = self.put(out).and_then(|()| match out.len() - start {
@@ -383,7 +388,9 @@ impl RecordBuilder {
 
     fn put_kernel(&self, out: &mut Vec<u8>) {
         let pebs = u8::from(self.pebs_index.is_some()) << 7;
-        out.extend([self.descriptor.version, pebs | self.counters.len() as u8, self.kind as u8, 0xC0, 0, 0]);
+        #[expect(clippy::cast_possible_truncation, reason = "there are at most seven, as `put` has checked")]
+        let counters = self.counters.len() as u8;
+        out.extend([self.descriptor.version, pebs | counters, self.kind as u8, 0xC0, 0, 0]);
         out.extend(self.hook_id.0.to_le_bytes());
         match self.kind {
             HeaderKind::PerfInfo32 | HeaderKind::PerfInfo64 => self.put_time(out),
@@ -444,13 +451,14 @@ impl RecordBuilder {
         for (ext_type, data) in &self.items {
             left -= 1;
             let total = (8 + data.len()).next_multiple_of(8);
-            let total_size =
-                u16::try_from(total).map_err(|_| EncodeError::ItemTooLarge { size: data.len() })?;
+            let (Ok(total_size), Ok(size)) = (u16::try_from(total), u16::try_from(data.len())) else {
+                return Err(EncodeError::ItemTooLarge { size: data.len() });
+            };
             let start = out.len();
             out.extend(total_size.to_le_bytes());
             out.extend(ext_type.0.to_le_bytes());
             out.extend(u16::from(left > 0).to_le_bytes());
-            out.extend((data.len() as u16).to_le_bytes());
+            out.extend(size.to_le_bytes());
             out.extend(data);
             out.resize(start + total, 0);
         }

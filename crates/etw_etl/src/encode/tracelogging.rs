@@ -64,7 +64,9 @@ pub fn provider_traits(provider_name: &str) -> Vec<u8> {
 
 fn put_size(bytes: &mut [u8]) {
     let size = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
-    bytes[..2].copy_from_slice(&size.to_le_bytes());
+    if let Some(place) = bytes.first_chunk_mut() {
+        *place = size.to_le_bytes();
+    }
 }
 
 #[cfg(test)]

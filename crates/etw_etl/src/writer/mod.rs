@@ -169,12 +169,12 @@ impl<W: Write + Seek> EtlWriter<W> {
     fn put(&mut self, index: usize, record: &[u8], time: Option<Ticks>) -> Result<(), WriteError> {
         let room = self.header.buffer_size as usize - BufferHeader::LEN_BYTES;
         let has_room = |buffer: &OpenBuffer| buffer.events.len() + record.len() <= room;
-        if !self.streams[index].open.as_ref().is_some_and(has_room) {
+        if !self.stream(index).open.as_ref().is_some_and(has_room) {
             self.check_limit()?;
             self.flush_stream(index, BufferFlags::default())?;
             self.begin_buffer(index);
         }
-        let stream = &mut self.streams[index];
+        let stream = self.stream(index);
         if let Some(buffer) = &mut stream.open {
             buffer.events.extend_from_slice(record);
             buffer.events.resize(buffer.events.len().next_multiple_of(8), 0);
@@ -221,14 +221,14 @@ impl<W: Write + Seek> EtlWriter<W> {
         self.latest = self.latest.max(last);
         let room = self.header.buffer_size as usize - BufferHeader::LEN_BYTES;
         loop {
-            if let Some(buffer) = &mut self.streams[index].open {
+            if let Some(buffer) = &mut self.stream(index).open {
                 let (fitting, rest) = split_records(records, room.saturating_sub(buffer.events.len()));
                 buffer.events.extend_from_slice(fitting);
                 buffer.events.resize(buffer.events.len().next_multiple_of(8), 0);
                 records = rest;
             }
             if records.is_empty() {
-                self.streams[index].last_time = Some(last);
+                self.stream(index).last_time = Some(last);
                 return Ok(());
             }
             if split_records(records, room).0.is_empty() {
@@ -259,7 +259,7 @@ impl<W: Write + Seek> EtlWriter<W> {
             return self.mark_losses(header.processor(), losses_of(header));
         }
         self.latest = self.latest.max(last);
-        let stream = &mut self.streams[index];
+        let stream = self.stream(index);
         stream.last_time = Some(last);
         let has_room = |buffer: &OpenBuffer| buffer.events.len() + events.len() <= room;
         if !stream.open.as_ref().is_some_and(has_room) {
@@ -270,7 +270,7 @@ impl<W: Write + Seek> EtlWriter<W> {
             }
             self.begin_buffer(index);
         }
-        if let Some(buffer) = &mut self.streams[index].open {
+        if let Some(buffer) = &mut self.stream(index).open {
             buffer.flags |= losses_of(header);
             buffer.events.extend_from_slice(events);
             buffer.events.resize(buffer.events.len().next_multiple_of(8), 0);
@@ -295,18 +295,18 @@ impl<W: Write + Seek> EtlWriter<W> {
         let index = self.stream_of(header.processor())?;
         self.latest = self.latest.max(last);
         self.flush_stream(index, BufferFlags::default())?;
-        self.streams[index].last_time = Some(last);
+        self.stream(index).last_time = Some(last);
         let taken = self.taken(header, index, last);
         self.write_compressed_buffer(&taken, compressed, events_len)
     }
 
     /// Returns the header of a buffer of another file, adapted to this one.
     fn taken(&mut self, header: &BufferHeader, index: usize, last: Ticks) -> BufferHeader {
-        let flags = losses_of(header) | std::mem::take(&mut self.streams[index].losses);
+        let flags = losses_of(header) | std::mem::take(&mut self.stream(index).losses);
         let sequence_number = self.next_sequence;
         self.next_sequence += 1;
         BufferHeader {
-            processor_index: index as u16,
+            processor_index: processor_of(index),
             sequence_number,
             time_stamp: last,
             buffer_flag: flags.union(BufferFlags::PROC_INDEX),
@@ -322,7 +322,7 @@ impl<W: Write + Seek> EtlWriter<W> {
     /// Fails if the log file header does not include the processor.
     pub fn lose_events(&mut self, processor: u16, events: u32) -> Result<(), WriteError> {
         let index = self.stream_of(processor)?;
-        self.streams[index].losses |= BufferFlags::EVENTS_LOST;
+        self.stream(index).losses |= BufferFlags::EVENTS_LOST;
         self.header.events_lost = self.header.events_lost.saturating_add(events);
         Ok(())
     }
@@ -334,7 +334,7 @@ impl<W: Write + Seek> EtlWriter<W> {
     /// Fails if the log file header does not include the processor.
     pub fn lose_buffers(&mut self, processor: u16, buffers: u32) -> Result<(), WriteError> {
         let index = self.stream_of(processor)?;
-        self.streams[index].losses |= BufferFlags::BUFFER_LOST;
+        self.stream(index).losses |= BufferFlags::BUFFER_LOST;
         self.header.buffers_lost = self.header.buffers_lost.saturating_add(buffers);
         Ok(())
     }
@@ -346,7 +346,7 @@ impl<W: Write + Seek> EtlWriter<W> {
     /// Fails if the log file header does not include the processor.
     pub fn mark_losses(&mut self, processor: u16, flags: BufferFlags) -> Result<(), WriteError> {
         let index = self.stream_of(processor)?;
-        self.streams[index].losses |= flags;
+        self.stream(index).losses |= flags;
         Ok(())
     }
 
@@ -424,9 +424,12 @@ impl<W: Write + Seek> EtlWriter<W> {
         compressed: &[u8],
         events_len: usize,
     ) -> Result<(), WriteError> {
+        let size = BufferHeader::LEN_BYTES.saturating_add(compressed.len());
+        let too_large = WriteError::BufferTooLarge { size, buffer_size: self.header.buffer_size };
+        let size = u32::try_from(size).map_err(|_| too_large)?;
         let mut header = self.prepare(header, events_len)?;
         header.buffer_flag |= BufferFlags::COMPRESSED;
-        header.buffer_size = (BufferHeader::LEN_BYTES + compressed.len()) as u32;
+        header.buffer_size = size;
         put_buffer(&mut self.out, self.at, &header, compressed)?;
         self.has_written(&header);
         Ok(())
@@ -441,9 +444,9 @@ impl<W: Write + Seek> EtlWriter<W> {
     /// Determines the position of a buffer, and its header there.
     fn prepare(&mut self, header: &BufferHeader, events_len: usize) -> Result<BufferHeader, WriteError> {
         let size = events_len.saturating_add(BufferHeader::LEN_BYTES);
-        if size > self.header.buffer_size as usize {
-            return Err(WriteError::BufferTooLarge { size, buffer_size: self.header.buffer_size });
-        }
+        let too_large = WriteError::BufferTooLarge { size, buffer_size: self.header.buffer_size };
+        let fits = u32::try_from(size).ok().filter(|size| *size <= self.header.buffer_size);
+        let size = fits.ok_or(too_large)?;
         if self.limit.is_some_and(|limit| self.at + u64::from(self.header.buffer_size) > limit) {
             if !self.header.log_file_mode.contains(LogFileMode::CIRCULAR) {
                 return Err(WriteError::FileFull { buffers: self.buffers });
@@ -459,9 +462,9 @@ impl<W: Write + Seek> EtlWriter<W> {
         };
         Ok(BufferHeader {
             time_stamp,
-            offset: size as u32,
-            saved_offset: size as u32,
-            current_offset: size as u32,
+            offset: size,
+            saved_offset: size,
+            current_offset: size,
             buffer_flag: header
                 .buffer_flag
                 .difference(BufferFlags::COMPRESSED)
@@ -572,6 +575,15 @@ impl<W: Write + Seek> EtlWriter<W> {
         Ok(Written { out: self.out, len_bytes: self.end, buffers: self.buffers })
     }
 
+    /// Returns the stream of an index that [`EtlWriter::stream_of`] has returned.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`stream_of` makes the streams up to its index, and none is removed"
+    )]
+    fn stream(&mut self, index: usize) -> &mut Stream {
+        &mut self.streams[index]
+    }
+
     /// Returns the index of a processor's stream.
     fn stream_of(&mut self, processor: u16) -> Result<usize, WriteError> {
         let number = self.header.number_of_processors;
@@ -607,7 +619,7 @@ impl<W: Write + Seek> EtlWriter<W> {
         if time == NO_TIME {
             return Ok(None);
         }
-        match self.streams[usize::from(processor)].last_time {
+        match self.streams.get(usize::from(processor)).and_then(|stream| stream.last_time) {
             Some(previous) if time < previous => Err(WriteError::TimeInversion { processor, time, previous }),
             _ => Ok(Some(time)),
         }
@@ -627,16 +639,17 @@ impl<W: Write + Seek> EtlWriter<W> {
     fn begin_buffer(&mut self, index: usize) {
         let mut events = self.spare.pop().unwrap_or_default();
         events.clear();
-        let stream = &mut self.streams[index];
-        let flags = std::mem::take(&mut stream.losses);
-        stream.open = Some(OpenBuffer { sequence_number: self.next_sequence, flags, events });
+        let sequence_number = self.next_sequence;
         self.next_sequence += 1;
+        let stream = self.stream(index);
+        let flags = std::mem::take(&mut stream.losses);
+        stream.open = Some(OpenBuffer { sequence_number, flags, events });
     }
 
     fn flush_stream(&mut self, index: usize, flags: BufferFlags) -> Result<(), WriteError> {
-        let Some(buffer) = self.streams[index].open.take() else { return Ok(()) };
+        let Some(buffer) = self.stream(index).open.take() else { return Ok(()) };
         let header = BufferHeader {
-            processor_index: index as u16,
+            processor_index: processor_of(index),
             sequence_number: buffer.sequence_number,
             time_stamp: self.latest,
             buffer_flag: buffer.flags.union(flags).union(BufferFlags::PROC_INDEX),
@@ -699,12 +712,19 @@ fn split_records(records: &[u8], room: usize) -> (&[u8], &[u8]) {
         return (records, &[]);
     }
     let mut end = 0;
-    while let Ok(record) = Outline::parse(&records[end..], Ticks(0))
+    while let Some(rest) = records.get(end..)
+        && let Ok(record) = Outline::parse(rest, Ticks(0))
         && end + record.stride_bytes() <= room
     {
         end += record.stride_bytes();
     }
     records.split_at(end)
+}
+
+/// Returns the processor whose stream has an index.
+#[expect(clippy::cast_possible_truncation, reason = "`stream_of` makes no streams above MAX_PROCESSOR")]
+fn processor_of(index: usize) -> u16 {
+    index as u16
 }
 
 /// Returns the flags of a buffer that report losses before it.
@@ -713,6 +733,7 @@ fn losses_of(header: &BufferHeader) -> BufferFlags {
 }
 
 /// Returns a WPP message with its time added, if the record has none.
+#[expect(clippy::indexing_slicing, reason = "a message has at least the 8 bytes of its header")]
 fn timed_message(record: &Record<'_>) -> Option<Vec<u8>> {
     if record.kind() != HeaderKind::Message || record.message_flags().contains(MessageFlags::TIMESTAMP) {
         return None;
@@ -729,6 +750,7 @@ fn timed_message(record: &Record<'_>) -> Option<Vec<u8>> {
 }
 
 /// Writes a buffer, padded to its size.
+#[expect(clippy::indexing_slicing, reason = "what is filled at once is at most the fill")]
 fn put_buffer<W: Write + Seek>(
     out: &mut W,
     offset: u64,

@@ -129,6 +129,10 @@ impl WriterOptions {
         Ok(bytes)
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "what is used was compared with the buffer size, a u32"
+    )]
     fn first_buffer_header(&self, events: usize) -> Result<BufferHeader, WriteError> {
         let session = self.header.buffer_size;
         let used = BufferHeader::LEN_BYTES + events;
@@ -137,7 +141,7 @@ impl WriterOptions {
         }
         let mode = self.header.log_file_mode;
         let buffer_size = match mode.contains(LogFileMode::COMPRESSED) {
-            true => (used.next_multiple_of(COMPRESSED_FILE_UNIT) as u32).min(session),
+            true => (used as u32).next_multiple_of(COMPRESSED_FILE_UNIT).min(session),
             false => session,
         };
         let flags = match mode.contains(LogFileMode::RELOG) {

@@ -4,7 +4,7 @@ use crate::xpress::Compressor;
 use crate::{BufferFlags, BufferHeader};
 
 /// Sizes of uncompressed buffers in compressed files are rounded up to a multiple of this.
-pub(super) const COMPRESSED_FILE_UNIT: usize = 512;
+pub(super) const COMPRESSED_FILE_UNIT: u32 = 512;
 
 /// Stores the events of a buffer, plain or compressed.
 #[derive(Debug)]
@@ -23,6 +23,10 @@ impl Packing {
     }
 
     /// Returns the bytes to store after a header, and sets the header's size and flags: compressed if that is smaller.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "`EtlWriter::prepare` has compared the events with the buffer size, a u32, and less is stored"
+    )]
     pub(super) fn pack<'s>(&'s mut self, header: &mut BufferHeader, events: &'s [u8]) -> &'s [u8] {
         let Some(compressor) = &mut self.compressor else {
             header.buffer_size = self.buffer_size;
@@ -35,8 +39,8 @@ impl Packing {
             header.buffer_size = (BufferHeader::LEN_BYTES + self.compressed.len()) as u32;
             &self.compressed
         } else {
-            let size = (BufferHeader::LEN_BYTES + events.len()).next_multiple_of(COMPRESSED_FILE_UNIT);
-            header.buffer_size = (size as u32).min(self.buffer_size);
+            let size = (BufferHeader::LEN_BYTES + events.len()) as u32;
+            header.buffer_size = size.next_multiple_of(COMPRESSED_FILE_UNIT).min(self.buffer_size);
             events
         }
     }

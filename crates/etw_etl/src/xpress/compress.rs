@@ -34,6 +34,7 @@ impl Compressor {
     /// Appends the compressed form of `input` to `out`; it is at most one eighth and eight bytes longer than the input.
     ///
     /// Inputs must be smaller than 4 GiB; a trace buffer has at most 64 MiB.
+    #[expect(clippy::indexing_slicing, reason = "`at` is below the length of the input")]
     pub fn compress(&mut self, input: &[u8], out: &mut Vec<u8>) {
         self.heads.fill(0);
         let mut stream = Stream::new(out);
@@ -61,6 +62,10 @@ impl Compressor {
     }
 
     /// Returns the distance and length of the longest match at `at`; the length is 0 if there is no match.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a hash has HASH_BITS, places are taken modulo WINDOW, and positions in the tables are before `at`"
+    )]
     fn longest_match(&self, input: &[u8], at: usize) -> (usize, usize) {
         let mut best = (0, 0);
         let Some(hash) = hash(input, at) else { return best };
@@ -90,6 +95,11 @@ impl Compressor {
         best
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::indexing_slicing,
+        reason = "a hash has HASH_BITS, places are taken modulo WINDOW and below 4 GiB"
+    )]
     fn insert(&mut self, input: &[u8], place: usize) {
         if let Some(hash) = hash(input, place) {
             self.chain[place % WINDOW] = self.heads[hash];
@@ -104,6 +114,7 @@ fn hash(input: &[u8], at: usize) -> Option<usize> {
     Some((word.wrapping_mul(0x9E37_79B1) >> (32 - HASH_BITS)) as usize)
 }
 
+#[expect(clippy::indexing_slicing, reason = "both have the bytes that were compared")]
 fn common_len(earlier: &[u8], later: &[u8]) -> usize {
     let mut len = 0;
     while let (Some(a), Some(b)) = (earlier[len..].first_chunk::<8>(), later[len..].first_chunk::<8>()) {
@@ -145,6 +156,7 @@ impl<'o> Stream<'o> {
         }
     }
 
+    #[expect(clippy::indexing_slicing, reason = "four bytes were appended at the position")]
     fn put_flags(&mut self) {
         self.out[self.flags_at..self.flags_at + 4].copy_from_slice(&self.flags.to_le_bytes());
     }
@@ -154,6 +166,11 @@ impl<'o> Stream<'o> {
         self.flag(false);
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::indexing_slicing,
+        reason = "a distance is at most WINDOW, of 13 bits; lengths are cut or below 4 GiB; the nibble's byte was appended"
+    )]
     fn copy(&mut self, distance: usize, len: usize) {
         let stored = len - MIN_MATCH;
         let token = (distance - 1) as u16 * 8 + stored.min(7) as u16;
@@ -185,8 +202,8 @@ impl<'o> Stream<'o> {
 
     /// Sets unused flags to 1, a match at the end of the input.
     fn end(mut self) {
-        self.flags = (u64::from(self.flags) << (32 - self.count)) as u32
-            | (1u64 << (32 - self.count)).wrapping_sub(1) as u32;
+        let unused = 32 - self.count;
+        self.flags = self.flags.checked_shl(unused).unwrap_or(0) | u32::MAX >> self.count;
         self.put_flags();
     }
 }

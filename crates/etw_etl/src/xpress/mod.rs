@@ -60,9 +60,10 @@ pub enum XpressFault {
 /// Fails if the stream is invalid or too short; the bytes that the error counts as produced are valid.
 pub fn decompress(input: &[u8], out: &mut [u8]) -> Result<(), XpressError> {
     let mut decoder = Decoder { input, at: 0, produced: 0, nibble: None };
+    let bytes = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     decoder.run(out).map_err(|what| XpressError {
-        input_offset: decoder.at.min(input.len()) as u32,
-        produced: decoder.produced as u32,
+        input_offset: bytes(decoder.at.min(input.len())),
+        produced: bytes(decoder.produced),
         what,
     })
 }
@@ -102,6 +103,10 @@ impl Decoder<'_> {
     }
 
     #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "never more is produced than there is room for, and what is copied is at most the length of both sides"
+    )]
     fn literals(&mut self, count: usize, out: &mut [u8]) -> Result<(), XpressFault> {
         let from = self.input.get(self.at..).unwrap_or_default();
         let to = &mut out[self.produced..];
@@ -163,6 +168,10 @@ impl Decoder<'_> {
     }
 
     #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the length is cut to the room that is left, and `from` is before it"
+    )]
     fn copy(&mut self, distance: usize, len: usize, out: &mut [u8]) -> Result<(), XpressFault> {
         let to = self.produced;
         let from = to.checked_sub(distance).ok_or(XpressFault::Distance)?;
