@@ -143,6 +143,10 @@ impl CompiledSchema {
             .iter()
             .zip(&self.schema.properties)
             .position(|(candidate, property)| *candidate == key && *property.name == *name)?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "there is a key for each top-level property, a u16"
+        )]
         Some(PropertyIndex(found as u16))
     }
 

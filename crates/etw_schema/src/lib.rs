@@ -19,6 +19,9 @@
 //! ```
 
 #![forbid(unsafe_code)]
+// The bytes that are read here are untrusted: no cast and no index may depend on them unchecked.
+#![warn(clippy::cast_possible_truncation, clippy::indexing_slicing)]
+#![cfg_attr(test, allow(clippy::cast_possible_truncation, clippy::indexing_slicing))]
 
 pub mod builtin;
 mod compiled;

@@ -95,7 +95,9 @@ impl Message {
                 '1'..='9' => {
                     let second = rest.chars().next().and_then(|digit| digit.to_digit(10));
                     let first_digit = character.to_digit(10).unwrap_or(0);
-                    let number = second.map_or(first_digit, |second| 10 * first_digit + second) as u16;
+                    let number = second.map_or(first_digit, |second| 10 * first_digit + second);
+                    #[expect(clippy::cast_possible_truncation, reason = "it has at most two digits")]
+                    let number = number as u16;
                     if second.is_some() {
                         rest = rest.get(1..).unwrap_or_default();
                     }
@@ -204,7 +206,9 @@ impl Printf {
                 let digits = if let Value::Pointer(_, size) = value { 2 * size.bytes() } else { 16 };
                 self.padded(out, |out| put_hex_digits(out, bits, digits, true));
             }
-            (b'c' | b'C', Some(bits)) => self.padded(out, |out| text::write_character(out, bits as u16)),
+            (b'c' | b'C', Some(bits)) => {
+                self.padded(out, |out| text::write_character(out, (bits & 0xFFFF) as u16));
+            }
             (b'f' | b'F' | b'g' | b'G' | b'e' | b'E', None) if float(&value).is_some() => {
                 let number = float(&value).unwrap_or(0.0);
                 let decimals = self.precision.unwrap_or(6).into();
@@ -255,6 +259,7 @@ impl Printf {
 }
 
 /// Sign-extends the bits from the width of the value, as `%d` requires.
+#[expect(clippy::cast_possible_truncation, reason = "the bits are those of a value of this width")]
 fn sign_extended(value: &Value<'_>, bits: u64) -> i64 {
     match value {
         Value::I8(_) | Value::U8(_) => i64::from(bits as i8),

@@ -239,6 +239,11 @@ fn shown<'a>(name: &'a Arc<str>, message: &'a Option<Arc<str>>) -> Option<&'a st
 }
 
 /// The digits of all 8-bit numbers, with leading zeros.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "numbers are below 256, the length of the table, and digits below 10"
+)]
 static DIGITS: [[u8; 3]; 256] = {
     let mut digits = [[0; 3]; 256];
     let mut number = 0;
@@ -251,6 +256,7 @@ static DIGITS: [[u8; 3]; 256] = {
 };
 
 /// Returns a number in decimal.
+#[expect(clippy::indexing_slicing, reason = "the table has all numbers of 8 bits, with three digits each")]
 fn decimal(number: u8) -> &'static str {
     let leading = match number {
         0..10 => 2,

@@ -499,6 +499,7 @@ impl<'a> Struct<'a> {
         let properties = &self.instance.properties.schema().properties;
         let members = properties.get(usize::from(frame.first)..)?.get(..frame.places.len())?;
         let index = members.iter().position(|property| *property.name == *name)?;
+        #[expect(clippy::cast_possible_truncation, reason = "it is below the number of members, a u16")]
         self.within().member(index as u16)
     }
 
@@ -522,7 +523,9 @@ impl<'a> Struct<'a> {
         let properties = &self.instance.properties;
         let plan = properties.compiled.layout.plan(properties.located.pointer);
         let frame = plan.frame(self.frame);
-        Within { instance: self.instance, frame, members: frame.places.len() as u16 }
+        #[expect(clippy::cast_possible_truncation, reason = "the schema has the number of members as a u16")]
+        let members = frame.places.len() as u16;
+        Within { instance: self.instance, frame, members }
     }
 }
 

@@ -138,7 +138,7 @@ pub fn parse_event(
     let mut schema = EventSchema::new(provider, descriptor);
     schema.decoding = Decoding::TraceLogging;
     schema.name = Some(String::from_utf8_lossy(name).into());
-    schema.top_level = fields.len() as u16;
+    schema.top_level = small(fields.len());
     schema.properties = flatten(fields);
     Ok(schema)
 }
@@ -149,16 +149,19 @@ struct Field {
     members: Vec<Field>,
 }
 
+/// Converts a number of fields: a blob has less than 65,536 bytes, and a field at least two.
+fn small(count: usize) -> u16 {
+    u16::try_from(count).unwrap_or(u16::MAX)
+}
+
 /// Flattens fields into the order of [`EventSchema::properties`]: each level before the struct members below it.
-///
-/// Indices fit `u16`: a blob has less than 65,536 bytes, and a field at least two.
 fn flatten(fields: Vec<Field>) -> Vec<Property> {
     let mut properties = Vec::new();
     let mut queue = VecDeque::from([(None::<usize>, fields)]);
     while let Some((parent, fields)) = queue.pop_front() {
-        let first = properties.len() as u16;
+        let first = small(properties.len());
         if let Some(Property { kind, .. }) = parent.and_then(|parent| properties.get_mut(parent)) {
-            *kind = PropertyType::Struct { first, members: fields.len() as u16 };
+            *kind = PropertyType::Struct { first, members: small(fields.len()) };
         }
         for field in fields {
             if let PropertyType::Struct { .. } = field.property.kind {

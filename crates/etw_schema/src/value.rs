@@ -234,7 +234,7 @@ impl<'a> Value<'a> {
             }),
             Value::Char8(_) | Value::Char16(_) => {
                 let mut out = String::new();
-                text::write_character(&mut out, self.as_bits()? as u16);
+                text::write_character(&mut out, u16::try_from(self.as_bits()?).ok()?);
                 Some(Cow::Owned(out))
             }
             _ => None,

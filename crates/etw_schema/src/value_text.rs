@@ -144,10 +144,12 @@ fn write_integer(out: &mut (impl TextOut + ?Sized), value: &Value<'_>, format: F
     match format {
         Format::Hex => write_hex(out, bits),
         Format::Win32Error => errors::write_win32(out, bits),
-        Format::NtStatus => errors::write_hex_code(out, bits, ntstatus_name(bits as u32)),
-        Format::HResult => errors::write_hex_code(out, bits, hresult_name(bits as u32)),
-        Format::FourCharacters => string::write_ansi(out, until_nul(&(bits as u32).to_le_bytes())),
-        Format::Duration => number::write_duration(out, value.as_integer().unwrap_or(0) as i64),
+        Format::NtStatus => errors::write_hex_code(out, bits, ntstatus_name),
+        Format::HResult => errors::write_hex_code(out, bits, hresult_name),
+        Format::FourCharacters => {
+            string::write_ansi(out, until_nul(&((bits & 0xFFFF_FFFF) as u32).to_le_bytes()));
+        }
+        Format::Duration => number::write_duration(out, value.as_integer().unwrap_or(0)),
         _ => match *value {
             Value::I8(value) => write_signed(out, value.into()),
             Value::I16(value) => write_signed(out, value.into()),

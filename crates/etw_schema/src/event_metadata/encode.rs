@@ -31,7 +31,7 @@ pub fn encode_event(schema: &EventSchema) -> Option<Vec<u8>> {
     blob.put_text(0x48, schema.opcode_name.as_ref());
     blob.put_text(0x4C, schema.message.as_ref());
     blob.put_text(0x5C, schema.name.as_ref());
-    blob.put(0x64, &(schema.properties.len() as u32).to_le_bytes());
+    blob.put(0x64, &u32::try_from(schema.properties.len()).ok()?.to_le_bytes());
     blob.put(0x68, &u32::from(schema.top_level).to_le_bytes());
     blob.put(0x6C, &(2 * u32::from(schema.user_data)).to_le_bytes());
     for (property, entry) in schema.properties.iter().zip((HEADER..).step_by(24)) {
@@ -94,7 +94,7 @@ pub fn encode_map(provider: &Guid, map: &ValueMap) -> Option<Vec<u8>> {
     };
     blob.put_text(0, Some(&map.name));
     blob.put(4, &flags.to_le_bytes());
-    blob.put(8, &(map.entries.len() as u32).to_le_bytes());
+    blob.put(8, &u32::try_from(map.entries.len()).ok()?.to_le_bytes());
     for (entry, at) in map.entries.iter().zip((0x10..).step_by(8)) {
         blob.put_text(at, Some(&entry.text));
         blob.put(at + 4, &u32::try_from(entry.value).ok()?.to_le_bytes());
@@ -151,9 +151,9 @@ impl Blob {
         }
     }
 
-    /// Writes the current end of the blob as an offset at `at`.
+    /// Writes the current end of the blob as an offset at `at`; past 4 GiB 0, which means no text.
     fn put_offset(&mut self, at: usize) {
-        let offset = self.bytes.len() as u32;
+        let offset = u32::try_from(self.bytes.len()).unwrap_or(0);
         self.put(at, &offset.to_le_bytes());
     }
 

@@ -203,7 +203,7 @@ pub fn parse_event(
     let entries = blob.get(HEADER..).unwrap_or_default().chunks_exact(24).take(count.min(u16::MAX.into()));
     schema.properties = entries.map(|entry| property(&mut strings, entry, maps)).collect();
     let top_level = header.u32_at(0x68).unwrap_or(0) as usize;
-    schema.top_level = top_level.min(schema.properties.len()) as u16;
+    schema.top_level = u16::try_from(top_level.min(schema.properties.len())).unwrap_or(u16::MAX);
     Ok(schema)
 }
 
@@ -319,7 +319,7 @@ impl<'a> Strings<'a> {
         let mut strings = Vec::new();
         while let Some((text, len)) = self.raw(offset).filter(|(text, _)| !text.is_empty()) {
             strings.push(text.trim_end().into());
-            offset = offset.saturating_add(len as u32 + 2);
+            offset = offset.saturating_add(u32::try_from(len + 2).unwrap_or(u32::MAX));
         }
         strings
     }

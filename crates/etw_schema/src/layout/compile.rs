@@ -26,17 +26,18 @@ pub(super) fn compile(schema: &EventSchema, pointer: PointerSize) -> Plan {
 
 /// Compiles the plan of the first `top_level` properties.
 fn compile_first(schema: &EventSchema, top_level: u16, pointer: PointerSize) -> Plan {
+    let (registers, register_count) = registers(schema);
     let mut compiler = Compiler {
         schema,
         pointer,
         frames: vec![empty_frame(0)],
         known: Vec::new(),
-        registers: registers(schema),
+        registers,
         loaded: vec![false; schema.properties.len()],
         depends_on_pointer: false,
     };
     let top = compiler.frame(0, top_level, 0);
-    let register_count = compiler.registers.iter().flatten().count() as u16;
+
     let depends_on_pointer = compiler.depends_on_pointer;
     let mut frames = compiler.frames;
     if let (Ok(top), Some(slot)) = (top, frames.first_mut()) {
@@ -45,31 +46,33 @@ fn compile_first(schema: &EventSchema, top_level: u16, pointer: PointerSize) -> 
     Plan { frames, registers: register_count, depends_on_pointer, stated: None }
 }
 
-/// Assigns a register to each property that is the length or count of another.
-fn registers(schema: &EventSchema) -> Vec<Option<u16>> {
+/// Assigns a register to each property that is the length or count of another. Also returns the number of registers. If
+/// there are more of them than numbers, the last properties have none.
+fn registers(schema: &EventSchema) -> (Vec<Option<u16>>, u16) {
     let mut registers = vec![None; schema.properties.len()];
-    let mut next = 0;
+    let mut next = 0u16;
     for property in &schema.properties {
         let length = if let Length::Property(index) = property.length { Some(index) } else { None };
         let count = if let Count::Property(index) = property.count { Some(index) } else { None };
         for index in [length, count].into_iter().flatten() {
-            if let Some(register @ None) = registers.get_mut(usize::from(index)) {
+            if let Some(register @ None) = registers.get_mut(usize::from(index))
+                && let Some(after) = next.checked_add(1)
+            {
                 *register = Some(next);
-                next += 1;
+                next = after;
             }
         }
     }
-    registers
+    (registers, next)
 }
 
 /// Makes a null-terminated string optional if it is the last property. Later versions of the classic thread events
 /// append one without increasing the event version (Observed: the name in Thread v3, ShutdownPerfDiagLogger.etl).
 fn make_last_string_optional(top: &mut Frame) {
-    let last = top.places.len().saturating_sub(1) as u16;
     if top.tail == 0
         && let Some(Step { member, op: Op::Value { part: Part::Utf16 | Part::Ansi, optional }, .. }) =
             top.steps.last_mut()
-        && *member == last
+        && usize::from(*member) + 1 == top.places.len()
     {
         *optional = true;
     }
@@ -129,11 +132,12 @@ impl Compiler<'_> {
             members,
             properties: schema.properties.len(),
         })?;
-        let most_empty = MAX_EMPTY_VALUES + schema.properties.len() as u32;
+        let properties_of_all = u32::try_from(schema.properties.len()).unwrap_or(u32::MAX);
+        let most_empty = MAX_EMPTY_VALUES.saturating_add(properties_of_all);
         let mut building = Building { frame: empty_frame(first), base: FRAME_START, offset: 0, most_empty };
-        for (property, index) in properties.iter().zip(first..) {
+        for (property, index) in properties.iter().zip(first..=u16::MAX) {
             if let Err(defect) = self.member(&mut building, property, index, depth) {
-                let member = building.frame.places.len() as u16;
+                let member = building.next_member();
                 let (at, slot) = (building.offset, building.frame.slots);
                 building.frame.steps.push(Step { at, slot, member, op: Op::Defect(defect) });
                 building.frame.places.resize(
@@ -330,19 +334,30 @@ impl Compiler<'_> {
         if property.count != Count::One || !in_type.is_integer() {
             return;
         }
-        if let (Some(Some(register)), Some(loaded)) = (self.registers.get(at), self.loaded.get_mut(at)) {
+        if let (Some(Some(register)), Some(loaded)) = (self.registers.get(at), self.loaded.get_mut(at))
+            && let Ok(width) = u8::try_from(size)
+        {
             *loaded = true;
             building.frame.steps.push(Step {
                 at: building.offset - size,
                 slot: building.frame.slots,
-                member: building.frame.places.len() as u16 - 1,
-                op: Op::Load { register: *register, width: size as u8 },
+                member: building.next_member() - 1,
+                op: Op::Load { register: *register, width },
             });
         }
     }
 }
 
 impl Building {
+    /// Returns the index of the member to add.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a frame has at most as many members as `frame` is given"
+    )]
+    fn next_member(&self) -> u16 {
+        self.frame.places.len() as u16
+    }
+
     /// Adds a member whose elements have a fixed size.
     #[expect(clippy::too_many_arguments, reason = "one place's parts")]
     fn fixed(
@@ -405,7 +420,7 @@ impl Building {
         if slot >= FRAME_START - 1 {
             return Err(LayoutDefect::TooLarge);
         }
-        let member = self.frame.places.len() as u16;
+        let member = self.next_member();
         self.frame.steps.push(Step { at: self.offset, slot, member, op });
         let offset = u32::from(slot);
         self.frame.places.push(Place {

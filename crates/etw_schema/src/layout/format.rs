@@ -101,7 +101,10 @@ pub(crate) const fn fixed_size(in_type: InType, pointer: PointerSize) -> Option<
         InType::INT64 | InType::UINT64 | InType::HEX_INT64 | InType::DOUBLE => 8,
         InType::FILETIME | InType::WMI_TIME => 8,
         InType::GUID | InType::SYSTEMTIME => 16,
-        InType::POINTER | InType::SIZE_T => pointer.bytes() as u32,
+        InType::POINTER | InType::SIZE_T => match pointer {
+            PointerSize::Four => 4,
+            PointerSize::Eight => 8,
+        },
         _ => return None,
     })
 }

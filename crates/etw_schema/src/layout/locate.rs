@@ -1,5 +1,11 @@
 //! The positions of the properties in one payload.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "a payload is part of a buffer of at most 64 MiB, and has at most 4 values for each byte and 4096 more; what \
+              it says of sizes and counts is compared with that before it is cast; frames have at most 65535 places"
+)]
+
 use etw_event::{Clock, Fields, PointerSize};
 
 use super::scan::{ansi_len, utf16_len};

@@ -19,6 +19,7 @@ pub(super) fn utf16_len(bytes: &[u8]) -> Option<usize> {
         let [a, b, c, d] = quad;
         let found = [zeros(a), zeros(b), zeros(c), zeros(d)];
         if found[0] | found[1] | found[2] | found[3] != 0 {
+            #[expect(clippy::indexing_slicing, reason = "the index is the position of one of them")]
             return found
                 .iter()
                 .position(|zero| *zero != 0)

@@ -457,3 +457,20 @@ fn maps_name_values() {
     check(MapKind::BitPositions, InType::UINT8, &[0b10110], "One | Two | Four");
     check(MapKind::BitPositions, InType::UINT8, &[0b11], "One | 0x1");
 }
+
+#[test]
+fn schemas_with_more_properties_than_numbers() {
+    let numbers = |count: usize| vec![Property::scalar("n", InType::UINT8, OutType::NULL); count];
+    let members = [vec![structure("all", 1, u16::MAX, Count::One)], numbers(65_535)].concat();
+    let compiled = compile(members, 1);
+    assert_eq!(compiled.layout.defect(), None);
+    assert_eq!(compiled.layout.fixed_len_bytes(PointerSize::Eight), Some(65_535));
+
+    // Each property is a length.
+    let lengths = (0..=u16::MAX).map(|index| value("n", InType::UINT8, Length::Property(index), Count::One));
+    let compiled = compile(lengths.collect(), u16::MAX);
+    assert_eq!(compiled.layout.defect(), None);
+    let mut located = Located::new();
+    compiled.layout.locate(&[7; 65_535], PointerSize::Eight, &mut located);
+    assert_eq!((located.error(), located.properties()), (None, 65_535));
+}

@@ -124,11 +124,9 @@ impl<'a> Draft<'a> {
             let name = owner.text("description").or(known).unwrap_or(&owner.name);
             info.class_of = Some((guid, name.into()));
             info.keywords =
-                named_values(owner, "flags", |mask, name| KeywordName { mask, name, message: None });
-            info.levels = named_values(owner, "level", |value, name| ValueName {
-                value: value as u16,
-                name,
-                message: None,
+                named_values(owner, "flags", |mask, name| Some(KeywordName { mask, name, message: None }));
+            info.levels = named_values(owner, "level", |value, name| {
+                Some(ValueName { value: u16::try_from(value).ok()?, name, message: None })
             });
         }
         let info = Arc::new(info);
@@ -147,7 +145,8 @@ impl<'a> Draft<'a> {
                 // On Windows, only the display name is that of a task.
                 task_name: display_name.map(Into::into),
                 opcode_name: event.name,
-                top_level: event.properties.len() as u16,
+                // There are at most MAX_PROPERTIES.
+                top_level: u16::try_from(event.properties.len()).unwrap_or(u16::MAX),
                 properties: event.properties,
                 ..EventSchema::new(info.clone(), descriptor)
             })
@@ -175,11 +174,11 @@ fn without_version(name: &str) -> &str {
 }
 
 /// Returns the names that a provider class gives to the values of `Flags` or `Level`.
-fn named_values<T>(class: &Class, member: &str, make: impl Fn(u64, Arc<str>) -> T) -> Vec<T> {
+fn named_values<T>(class: &Class, member: &str, make: impl Fn(u64, Arc<str>) -> Option<T>) -> Vec<T> {
     let member = class.properties.iter().find(|property| property.name.eq_ignore_ascii_case(member));
     let map = member.and_then(value_map);
     map.map_or(Vec::new(), |map| {
-        map.entries.iter().map(|entry| make(entry.value, entry.text.clone())).collect()
+        map.entries.iter().filter_map(|entry| make(entry.value, entry.text.clone())).collect()
     })
 }
 
@@ -441,6 +440,13 @@ mod tests {
                 ("Tail", InType::NON_NULL_TERMINATED_STRING, plain, natural, one, None),
             ]
         );
+    }
+
+    #[test]
+    fn values_that_no_level_has_name_none() {
+        let level = |value| TEXT.replace("ValueMap{\"5\"}", &format!("ValueMap{{\"{value}\"}}"));
+        let levels = |value| super::super::parse(&level(value), "test.mof").providers[0].info.levels.len();
+        assert_eq!((levels("0xFFFF"), levels("0x10005"), levels("-1")), (1, 0, 0));
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub fn read(hive: &[u8]) -> Result<Publishers, PublishersError> {
     let mut key = Hive::new(hive)?.root()?;
     for (index, name) in PATH.iter().enumerate() {
         let Some(below) = key.subkey(name, &mut all.problems) else {
-            return Err(PublishersError::NoList(PATH[..=index].join("\\")));
+            return Err(PublishersError::NoList(PATH.get(..=index).unwrap_or_default().join("\\")));
         };
         key = below;
     }

@@ -96,6 +96,11 @@ impl Default for Cache {
 impl Cache {
     /// Returns the index of the entry for a key.
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::indexing_slicing,
+        reason = "the place is taken modulo the number of places, and there are at most MAX_ENTRIES"
+    )]
     pub(crate) fn find(&mut self, key: &Key<'_>) -> Option<usize> {
         let place = glance(key) % RECENT;
         let recent = self.recent[place] as usize;
@@ -126,6 +131,7 @@ impl Cache {
             *self = Cache::default();
         }
         self.bytes += bytes;
+        #[expect(clippy::cast_possible_truncation, reason = "there are less than MAX_ENTRIES")]
         let index = self.entries.len() as u32;
         self.entries.push(Entry {
             kind: key.kind,
@@ -213,6 +219,7 @@ impl Default for Seeds {
     }
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "numbers of 128 bits are hashed as their halves")]
 impl Seeds {
     #[inline]
     fn hash(&self, key: &Key<'_>) -> u64 {
@@ -245,6 +252,7 @@ impl Seeds {
 
 /// Folds the 128-bit product, which mixes every bit of both factors.
 #[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the upper half is folded into the lower one")]
 fn mix(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64

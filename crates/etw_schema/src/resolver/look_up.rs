@@ -43,6 +43,10 @@ impl Resolver {
         let provider = ProviderInfo::new(key.guid, &name, Decoding::TraceLogging, "the event itself");
         let schema = tracelogging::parse_event(key.blob, Arc::new(provider), record.descriptor())
             .map_err(Undecoded::TraceLogging)?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "it is the size of metadata, which is stored as a u16"
+        )]
         Ok(CompiledSchema::with_skip(Arc::new(schema), skip as u32))
     }
 
@@ -140,7 +144,7 @@ impl Resolver {
         schema.decoding = Decoding::BuiltIn;
         schema.name = Some("ManifestData".into());
         schema.properties = PROPERTIES.clone();
-        schema.top_level = schema.properties.len() as u16;
+        schema.top_level = u16::try_from(schema.properties.len()).unwrap_or(u16::MAX);
         CompiledSchema::new(Arc::new(schema))
     }
 

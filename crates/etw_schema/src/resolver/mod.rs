@@ -133,7 +133,7 @@ impl Resolver {
     /// Sets the Windows builds of the traces, from their headers, by [`Origin::source`](etw_event::Origin::source).
     /// 0 means that the build is unknown. Sources with schemas of several builds choose by them.
     pub fn set_builds(&mut self, builds: Vec<u32>) {
-        self.is_mixed = builds.windows(2).any(|two| two[0] != two[1]);
+        self.is_mixed = builds.windows(2).any(|two| matches!(two, [one, other] if one != other));
         self.builds = builds;
         self.known.clear();
         self.cache.clear();

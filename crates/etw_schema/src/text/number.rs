@@ -20,6 +20,11 @@ pub fn write_signed(out: &mut (impl TextOut + ?Sized), number: i64) {
 }
 
 /// Appends a number in decimal with at least `width` digits (at most 20).
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "a number of 64 bits has at most 20 digits, and a pair is below 100"
+)]
 pub(crate) fn write_decimal_padded(out: &mut (impl TextOut + ?Sized), mut number: u64, width: usize) {
     const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849\
 5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
@@ -46,6 +51,10 @@ pub(crate) fn write_decimal_padded(out: &mut (impl TextOut + ?Sized), mut number
 
 /// Appends `0x` and upper-case hexadecimal digits without padding.
 #[inline]
+#[expect(
+    clippy::indexing_slicing,
+    reason = "a number of 64 bits has at most 16 digits, and two characters are before"
+)]
 pub fn write_hex(out: &mut (impl TextOut + ?Sized), mut number: u64) {
     let mut text = [b'0'; 18];
     let mut at = text.len();
@@ -62,6 +71,7 @@ pub fn write_hex(out: &mut (impl TextOut + ?Sized), mut number: u64) {
 }
 
 /// Appends hexadecimal digits, at least `width` (at most 16).
+#[expect(clippy::indexing_slicing, reason = "a number of 64 bits has at most 16 digits")]
 pub(crate) fn put_hex_digits(out: &mut (impl TextOut + ?Sized), mut number: u64, width: usize, upper: bool) {
     let table: &[u8; 16] = if upper { b"0123456789ABCDEF" } else { b"0123456789abcdef" };
     let mut digits = [b'0'; 16];
@@ -90,6 +100,7 @@ pub(crate) fn write_fraction(out: &mut (impl TextOut + ?Sized), number: f64, dec
 }
 
 /// Appends `0x` and the bytes in upper-case hexadecimal; nothing for no bytes.
+#[expect(clippy::indexing_slicing, reason = "half a byte is below 16, and a chunk has at most 32 bytes")]
 pub(crate) fn write_bytes(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
     if bytes.is_empty() {
         return;
@@ -106,8 +117,9 @@ pub(crate) fn write_bytes(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
 }
 
 /// Appends 100 ns units as `1~02:03:04.0000005`. The part up to the tilde is the number of days, omitted if zero.
-pub(crate) fn write_duration(out: &mut (impl TextOut + ?Sized), units: i64) {
-    let mut left = units.unsigned_abs();
+pub(crate) fn write_duration(out: &mut (impl TextOut + ?Sized), units: i128) {
+    // Integers of payloads have at most 64 bits.
+    let mut left = u64::try_from(units.unsigned_abs()).unwrap_or(u64::MAX);
     let mut part = |size: u64| {
         let part = left / size;
         left %= size;
@@ -251,6 +263,9 @@ mod tests {
         out.clear();
         write_duration(&mut out, -10_000_000);
         assert_eq!(out, "-00:00:01.0000000");
+        out.clear();
+        write_duration(&mut out, u64::MAX.into());
+        assert_eq!(out, "21350398~05:36:10.9551615");
         out.clear();
         write_bytes(&mut out, &[0xAB; 33]);
         assert_eq!(out, format!("0x{}", "AB".repeat(33)));

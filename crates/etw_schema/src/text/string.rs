@@ -36,7 +36,7 @@ fn ascii_units(bytes: &[u8], piece: &mut [u8; PIECE]) -> usize {
         for (unit, byte) in units.iter().zip(narrow.iter_mut()) {
             let unit = u16::from_le_bytes(*unit);
             all |= unit;
-            *byte = unit as u8;
+            *byte = (unit & 0xFF) as u8;
         }
         if all >= 0x80 {
             break;
@@ -93,6 +93,7 @@ pub fn write_ansi(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
 }
 
 #[cold]
+#[expect(clippy::indexing_slicing, reason = "the table has the 32 characters of the range that is matched")]
 fn write_cp1252(out: &mut (impl TextOut + ?Sized), bytes: &[u8]) {
     /// Windows-1252 from 0x80 to 0x9F. The five unassigned codes map to control characters.
     /// Source: unicode.org, `VENDORS/MICSFT/WindowsBestFit/bestfit1252.txt`.

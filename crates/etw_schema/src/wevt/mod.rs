@@ -106,7 +106,6 @@ fn add_messages<'a>(messages: &mut MessageTable<'a>, resources: &mut [(u16, &'a 
 
 /// Decodes UTF-16 up to its NUL or the end.
 fn utf16(bytes: &[u8]) -> String {
-    let units = bytes.as_chunks::<2>().0;
-    let len = units.iter().position(|unit| *unit == [0, 0]).unwrap_or(units.len());
-    encoding_rs::UTF_16LE.decode_without_bom_handling(units[..len].as_flattened()).0.into_owned()
+    let units = bytes.as_chunks::<2>().0.split(|unit| *unit == [0, 0]).next().unwrap_or_default();
+    encoding_rs::UTF_16LE.decode_without_bom_handling(units.as_flattened()).0.into_owned()
 }

@@ -96,7 +96,8 @@ impl<'a> Reader<'a, '_> {
         event.message = Some(named_parts(format.strip_prefix("%0").unwrap_or(&format), &event).into());
         event.message_style = MessageStyle::Wpp;
         event.properties = self.arguments(arguments);
-        event.top_level = event.properties.len() as u16;
+        // There are at most MAX_ARGUMENTS.
+        event.top_level = u16::try_from(event.properties.len()).unwrap_or(u16::MAX);
         if let Some(provider) = self.provider {
             self.into.add(provider, event);
         }
@@ -179,11 +180,14 @@ impl<'a> Reader<'a, '_> {
 fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        // A negative enumerator is matched as the 32 bits in the record.
-        None => text
-            .parse::<i64>()
-            .ok()
-            .map(|value| if value < 0 { u64::from(value as u32) } else { value as u64 }),
+        None => {
+            let value = text.parse::<i64>().ok()?;
+            match i32::try_from(value) {
+                // A negative enumerator is matched as the 32 bits in the record.
+                Ok(negative @ ..0) => Some(u64::from(negative as u32)),
+                _ => u64::try_from(value).ok(),
+            }
+        }
     }
 }
 
@@ -342,6 +346,7 @@ mod tests {
             assert_eq!(collect(text).1.first().map(|first| &**first), Some(problem), "{text}");
         };
         check("nothing", "test.tmf, line 1: expected a message, type or GUID");
+        check("#enumv _STATE\n{\n Low, -2147483649\n}", "test.tmf, line 3: expected a name and a value");
         check("#typev a 1 \"x\"", "test.tmf, line 1: a message before any GUID");
         check(&format!("{GUID}#typev a"), "test.tmf, line 2: expected a tag, a number and a format");
         check(
