@@ -15,7 +15,7 @@ pub(crate) fn check() -> Result<()> {
         bail!("{} packages need a newer Rust than what depends on them", breaches.len());
     }
     let checks: [(&str, &[&str]); 2] =
-        [("deny", &["check", "licenses", "bans", "sources"]), ("machete", &["--with-metadata"])];
+        [("deny", &["check", "licenses", "bans", "sources"]), ("machete", &["--skip-target-dir"])];
     for (tool, arguments) in checks {
         if !succeeds(&mut cargo([tool, "--version"])) {
             let missing = format!("cargo-{tool} is missing: cargo install --locked cargo-{tool}");
