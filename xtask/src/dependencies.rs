@@ -17,13 +17,7 @@ pub(crate) fn check() -> Result<()> {
     let checks: [(&str, &[&str]); 2] =
         [("deny", &["check", "licenses", "bans", "sources"]), ("machete", &["--skip-target-dir"])];
     for (tool, arguments) in checks {
-        // `cargo xtask` sets the variable, by which cargo-machete tells that it is not called as a subcommand.
-        let command = || {
-            let mut command = cargo([tool]);
-            command.env_remove("CARGO_PKG_NAME");
-            command
-        };
-        if !succeeds(command().arg("--version")) {
+        if !succeeds(&mut cargo([tool, "--version"])) {
             let missing = format!("cargo-{tool} is missing: cargo install --locked cargo-{tool}");
             if is_ci() {
                 bail!("{missing}");
@@ -31,7 +25,7 @@ pub(crate) fn check() -> Result<()> {
             eprintln!("skipped: {missing}");
             continue;
         }
-        shell::run(command().args(arguments))?;
+        shell::run(cargo([tool]).args(arguments))?;
     }
     Ok(())
 }

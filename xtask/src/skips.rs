@@ -1,7 +1,7 @@
 //! Tests that were skipped: each run must skip exactly those that its place makes it skip.
 //!
 //! A test that finds what it needs missing calls `skip!` (in Rust) or is skipped by pytest, and both add its name and the reason
-//! to the file that `OPENETW_SKIPS` names. `skips.toml` says how many that are for each place.
+//! to the file that `OPENETW_SKIPS` names. `skips.toml` says how many that are for each place; in CI, another number fails.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
-use shell::{root, target_dir};
+use shell::{is_ci, root, target_dir};
 
 /// The file with the expected numbers.
 const FILE: &str = "xtask/skips.toml";
@@ -73,6 +73,10 @@ impl Expected {
             return Ok(());
         };
         if skipped.len() != *expected {
+            if !is_ci() {
+                eprintln!("{} tests of `{}` skipped, in CI {expected}", skipped.len(), self.suite);
+                return Ok(());
+            }
             bail!(
                 "{} tests of `{}` were skipped; {FILE} says {expected} for {here}: what they need is missing, or the number is not current",
                 skipped.len(),

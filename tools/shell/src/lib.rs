@@ -46,9 +46,18 @@ pub fn is_ci() -> bool {
 }
 
 /// Returns a `cargo` command with `args`, in the workspace's root.
+///
+/// It does not inherit what `cargo run` tells of this program's package: build scripts that look at these variables, as that of
+/// `ring`, would run again, and everything above them be compiled again.
 pub fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args).current_dir(root());
+    for (name, _) in std::env::vars_os() {
+        let of_package = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+        if of_package.iter().any(|start| name.to_string_lossy().starts_with(start)) {
+            command.env_remove(name);
+        }
+    }
     command
 }
 
