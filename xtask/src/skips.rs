@@ -29,7 +29,6 @@ struct Numbers {
 
 /// What a place has, and the number of tests that are skipped for what it lacks.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Place {
     /// Whether the real traces are there.
     traces: bool,
@@ -109,6 +108,14 @@ fn is_slow() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_file_has_numbers_for_the_place_of_ci() {
+        let text = fs::read_to_string(root().join(FILE)).unwrap();
+        let numbers: Numbers = toml::from_str(&text).unwrap();
+        let place = numbers.place.iter().find(|place| place.traces && place.root && !place.slow).unwrap();
+        assert!(place.suites.contains_key("tests"), "{place:?}");
+    }
 
     #[test]
     fn a_test_that_ran_again_counts_once() {
