@@ -41,7 +41,6 @@ if [ "${1:-}" = --all ]; then
         s390x-unknown-linux-gnu aarch64-pc-windows-msvc
     need_rust_source
     need_rust_toolchain "$msrv"
-    need_cargo_tool cargo-deb deb
     need_cargo_tool cargo-fuzz fuzz
     need_package_tools
     need_big_endian
