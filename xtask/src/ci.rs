@@ -12,7 +12,7 @@ struct Stage {
     name: &'static str,
     tier: Tier,
     /// Whether it uses what the stage `build` makes.
-    is_of_build: bool,
+    needs_build: bool,
     run: fn() -> Result<()>,
 }
 
@@ -42,21 +42,21 @@ const STAGES: &[Stage] = &[
     // First: everything below uses it; and what Clippy finds is cheapest to mend now.
     stage("build with Clippy", First, workspace::build),
     // First: the counts of records of real traces guard data; the pages follow from code.
-    of_build("pages of the documentation", First, || tools::run_built("pages", &["--check"])),
+    after_build("pages of the documentation", First, || tools::run_built("pages", &["--check"])),
     // First: a second.
-    of_build("numbers of the schema pack", First, || tools::run_built("schemas", &["--check-page"])),
+    after_build("numbers of the schema pack", First, || tools::run_built("schemas", &["--check-page"])),
     // First: what the documentation shows must work.
-    of_build("examples in the documentation", First, || {
+    after_build("examples in the documentation", First, || {
         shell::run(&mut workspace::cargo_with_clippy(["test"], ["--workspace", "--doc", "--quiet"]))
     }),
     // First: records of real traces, damage, sessions, the programs.
-    of_build("tests", First, workspace::test),
+    after_build("tests", First, workspace::test),
     // First: a wrong answer of SQL or of a table.
-    of_build("answers of SQL", First, || tools::run_built("peers", &["--only", "queries"])),
+    after_build("answers of SQL", First, || tools::run_built("peers", &["--only", "queries"])),
     // First: the package is a product.
-    of_build("Python package", First, python::check),
+    after_build("Python package", First, python::check),
     // First: a lost event is the worst fault there is.
-    of_build("killed writers, some rounds", First, || tools::run_built("torture", &["--rounds", "150"])),
+    after_build("killed writers, some rounds", First, || tools::run_built("torture", &["--rounds", "150"])),
     // All: only a release makes these packages.
     stage("packages for crates.io", All, package),
     // All: a crate that needs a feature of another is found by its users only.
@@ -72,29 +72,29 @@ const STAGES: &[Stage] = &[
     // All: as the documentation; the text is for reviews of releases.
     stage("public API", All, api::check),
     // All: compiles the module again, as a wheel has it.
-    of_build("Python wheel", All, python::check_wheel),
+    after_build("Python wheel", All, python::check_wheel),
     // All: emulated; byte order is decided in a few places of two crates.
     stage("big-endian", All, systems::test_big_endian),
     // All: makes a root of Debian; the package changes seldom.
-    of_build("installed package", All, dist::smoke),
+    after_build("installed package", All, dist::smoke),
     // All: compiles with another configuration; the lock-free code changes seldom, and its tests are in the first tier.
     stage("model checking", All, model_check),
     // All: minutes of Python programs; the records of real traces are in the first tier.
-    of_build("independent readers", All, || tools::run_built("peers", &[])),
+    after_build("independent readers", All, || tools::run_built("peers", &[])),
     // All: builds everything for Windows, and needs Wine.
-    of_build("Windows programs under Wine", All, || tools::run_built("wine", &[])),
+    after_build("Windows programs under Wine", All, || tools::run_built("wine", &[])),
     // All: compiles everything for libFuzzer; seeds, damaged seeds and regressions are replayed in the first tier.
     stage("fuzzing, a few seconds each", All, fuzz::smoke),
     // All: that they run; their numbers need an idle machine.
-    of_build("benches, for a moment", All, || tools::run_built("bench", &["--smoke"])),
+    after_build("benches, for a moment", All, || tools::run_built("bench", &["--smoke"])),
 ];
 
 const fn stage(name: &'static str, tier: Tier, run: fn() -> Result<()>) -> Stage {
-    Stage { name, tier, is_of_build: false, run }
+    Stage { name, tier, needs_build: false, run }
 }
 
-const fn of_build(name: &'static str, tier: Tier, run: fn() -> Result<()>) -> Stage {
-    Stage { name, tier, is_of_build: true, run }
+const fn after_build(name: &'static str, tier: Tier, run: fn() -> Result<()>) -> Stage {
+    Stage { name, tier, needs_build: true, run }
 }
 
 /// Packages that are for development only.
@@ -170,10 +170,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         eprintln!("\n== {}", stage.name);
         let meter = Meter::start()?;
         let mut done = Ok(());
-        if stage.is_of_build && !is_built {
+        if stage.needs_build && !is_built {
             done = workspace::build();
         }
-        is_built |= stage.is_of_build || stage.name == "build with Clippy";
+        is_built |= stage.needs_build || stage.name == "build with Clippy";
         done =
             done.and_then(|()| (stage.run)()).with_context(|| format!("the check `{}` failed", stage.name));
         costs.push((stage.name, meter.cost()?));

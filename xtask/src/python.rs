@@ -67,7 +67,7 @@ fn package() -> PathBuf {
     root().join("bindings/python")
 }
 
-/// Runs pytest. Tests record real kernels and clocks beside other programs: what failed runs again, once, and is shown.
+/// Runs pytest, which appends the tests that it skips to a file.
 fn test(tools: &Path, arguments: &[String], skips: Option<&Path>) -> Result<()> {
     let mut test = Command::new(tools.join("python"));
     test.args(["-m", "pytest", "--quiet"]).args(arguments).current_dir(package());

@@ -9,7 +9,7 @@ use shell::cargo;
 use crate::{skips, tools};
 
 /// Has Clippy compile our crates, as `cargo clippy` has it check them. One pass gives both its findings and the programs, so that
-/// nothing is compiled for it alone. As options and not in the environment, they reach no compiler that a test starts.
+/// nothing is compiled for it alone. The argument is written as `cargo clippy` writes it. As options and not in the environment, they reach no compiler that a test starts.
 const WITH_CLIPPY: [&str; 4] = [
     "--config",
     "build.rustc-workspace-wrapper='clippy-driver'",
