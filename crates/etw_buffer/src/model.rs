@@ -29,7 +29,7 @@ const EVENT: u64 = 0xC002_0000 | (LEN_BYTES as u64) << 32;
 fn region(buffers: u16, records: u32) -> (Arc<Region<Words>>, RegionReader<Words>) {
     let geometry = Geometry { processors: 1, buffers, buffer_bytes: 72 + 32 * records };
     let words = Words(Arc::new((0..geometry.len_words()).map(|_| AtomicU64::new(0)).collect()));
-    let mut reader = RegionReader::format(words.clone(), geometry, 0, 1, 0, 0, u64::MAX).unwrap();
+    let mut reader = RegionReader::format(words.clone(), geometry, 0, 1, None, 0, u64::MAX).unwrap();
     reader.grant(usize::from(buffers));
     (Arc::new(Region::attach(words).unwrap()), reader)
 }

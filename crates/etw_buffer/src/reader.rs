@@ -3,7 +3,8 @@
 use std::ops::Deref;
 
 use crate::geometry::{
-    BUFFER_HEADER, CHAIN, CLOCK_WORD, COMPLETE_WORD, END, FREE, LOST, LOST_OPEN, OWNER, WANTED_WORD,
+    BUFFER_HEADER, CHAIN, CLOCK_WORD, COMPLETE_WORD, END, FREE, FREE_WORDS, LOST, LOST_OPEN, OWNER,
+    WANTED_WORD,
 };
 use crate::geometry::{End, Geometry, RegionError, State, chain, owner};
 use crate::record::FirstWord;
@@ -22,8 +23,14 @@ pub struct RegionReader<W> {
     words: W,
     geometry: Geometry,
     streams: Vec<Stream>,
-    /// Buffers that the process must not use, lowest number last.
-    withheld: Vec<u16>,
+    /// A bit for each buffer that the process must not use.
+    withheld: [u64; FREE_WORDS],
+    /// Number of buffers that the process may use or is using.
+    granted: usize,
+    /// Buffers that may still be left in this pass, see [`RegionReader::begin_pass`].
+    turns: usize,
+    /// Buffers left since the last call of [`RegionReader::take_used`].
+    used: usize,
     /// Buffers with an abandoned record whose writer may still be alive, and the word of that record.
     quarantine: Vec<(u16, usize)>,
     /// Losses not yet returned by [`RegionReader::lost`].
@@ -32,8 +39,8 @@ pub struct RegionReader<W> {
     is_closed: bool,
     /// Whether the process has ended, so that uncommitted records stay uncommitted.
     has_ended: bool,
-    /// Process id stored into the records; 0 if they keep their writer's.
-    process_id: u32,
+    /// Process id stored into the records; `None` if they keep their writer's.
+    process_id: Option<u32>,
     /// Maximum time by which a record may be ahead of the current time, in ticks of the session's clock.
     horizon: u64,
 }
@@ -71,6 +78,8 @@ pub enum Peek {
 pub struct Taken {
     /// Number of records.
     pub records: u64,
+    /// Number of records that were refused, see [`RegionReader::read_checked`].
+    pub refused: u64,
     /// The reason why reading ended.
     pub end: ReadEnd,
 }
@@ -98,7 +107,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
     /// Creates a region in memory that is all zero. The process can use no buffer before [`RegionReader::grant`].
     ///
     /// `clock` is the number of the session's clock (`etw_sys::ClockSource`), `epoch` (1 to 255) identifies the session
-    /// to writers, `start` is the session's start on its clock, and `horizon` is the maximum time by which a record may
+    /// to writers, `process_id` is stored into the records (`None`: they keep their writer's), `start` is the session's start on its clock, and `horizon` is the maximum time by which a record may
     /// be ahead of the current time, in ticks.
     ///
     /// # Errors
@@ -109,7 +118,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         geometry: Geometry,
         clock: u8,
         epoch: u8,
-        process_id: u32,
+        process_id: impl Into<Option<u32>>,
         start: u64,
         horizon: u64,
     ) -> Result<RegionReader<W>, RegionError> {
@@ -119,12 +128,15 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
             words,
             geometry,
             streams: vec![stream; usize::from(geometry.processors)],
-            withheld: (0..geometry.buffers).rev().collect(),
+            withheld: [u64::MAX; FREE_WORDS],
+            granted: 0,
+            turns: usize::MAX,
+            used: 0,
             quarantine: Vec::new(),
             lost: 0,
             is_closed: false,
             has_ended: false,
-            process_id,
+            process_id: process_id.into(),
             horizon,
         };
         geometry.store(&reader.words)?;
@@ -152,12 +164,20 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         &self.words
     }
 
-    /// Lets the process use up to `buffers` more buffers, and returns their number.
+    /// Lets the process use up to `buffers` more buffers, lowest numbers first, and returns their number.
     pub fn grant(&mut self, buffers: usize) -> usize {
-        let count = buffers.min(self.withheld.len());
-        for buffer in self.withheld.split_off(self.withheld.len() - count) {
-            give_back(&self.words, buffer);
+        let mut count = 0;
+        for buffer in 0..self.geometry.buffers {
+            if count == buffers {
+                break;
+            }
+            if self.is_withheld(buffer) {
+                self.withhold(buffer, false);
+                give_back(&self.words, buffer);
+                count += 1;
+            }
         }
+        self.granted += count;
         count
     }
 
@@ -168,38 +188,68 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
             if count == buffers {
                 break;
             }
-            let (index, bit) = (usize::from(buffer) / 64, 1 << (buffer % 64));
-            if word_of(&self.words, FREE + index).fetch_and(!bit, Ordering::AcqRel) & bit != 0
-                && !self.withheld.contains(&buffer)
+            let (index, bit) = place(buffer);
+            if !self.is_withheld(buffer)
+                && word_of(&self.words, FREE + index).fetch_and(!bit, Ordering::AcqRel) & bit != 0
             {
-                self.withheld.push(buffer);
+                self.withhold(buffer, true);
                 count += 1;
             }
         }
-        self.withheld.sort_unstable_by(|one, other| other.cmp(one));
+        self.granted -= count;
         count
     }
 
     /// Returns the number of buffers that the process may use or is using.
     pub fn granted(&self) -> usize {
-        usize::from(self.geometry.buffers) - self.withheld.len()
+        self.granted
     }
 
     /// Returns the positions of withheld buffers, in words of the memory. Their pages can be given back to the system;
     /// they must read as zero when they are granted again.
     pub fn withheld(&self) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
-        self.withheld.iter().map(|buffer| {
-            let start = self.geometry.buffer_start(usize::from(*buffer));
+        (0..self.geometry.buffers).filter(|buffer| self.is_withheld(*buffer)).map(|buffer| {
+            let start = self.geometry.buffer_start(usize::from(buffer));
             start..start + self.geometry.buffer_words()
         })
     }
 
-    /// Returns the number of buffers free for the process; a hostile process can set any number up to all of them.
+    fn is_withheld(&self, buffer: u16) -> bool {
+        let (index, bit) = place(buffer);
+        self.withheld.get(index).is_some_and(|word| word & bit != 0)
+    }
+
+    fn withhold(&mut self, buffer: u16, is_withheld: bool) {
+        let (index, bit) = place(buffer);
+        if let Some(word) = self.withheld.get_mut(index) {
+            *word = if is_withheld { *word | bit } else { *word & !bit };
+        }
+    }
+
+    /// Returns the number of granted buffers that the process says are free, which a hostile one may say of any.
     pub fn free(&self) -> usize {
         let words = usize::from(self.geometry.buffers).div_ceil(64);
-        let ones =
-            |index: usize| word_of(&self.words, FREE + index).load(Ordering::Relaxed).count_ones() as usize;
-        (0..words).map(ones).sum()
+        let ones = |(index, withheld): (usize, &u64)| {
+            (word_of(&self.words, FREE + index).load(Ordering::Relaxed) & !withheld).count_ones() as usize
+        };
+        self.withheld.iter().enumerate().take(words).map(ones).sum::<usize>().min(self.granted)
+    }
+
+    /// Begins a pass: until the next one, no more buffers are read than the process can have filled before now. A process
+    /// that rewrites its memory while it is read could otherwise keep the reader for ever.
+    ///
+    /// Once the region is closed, what it contains is read once.
+    pub fn begin_pass(&mut self) {
+        if !self.is_closed {
+            self.turns = self.granted + self.streams.len();
+        }
+    }
+
+    /// Returns the number of buffers that the process has been seen to use since the last call: those read to their end,
+    /// and those being read. Unlike [`RegionReader::free`], this is not for the process to say.
+    pub fn take_used(&mut self) -> usize {
+        let current = self.streams.iter().filter(|stream| stream.buffer.is_some()).count();
+        std::mem::take(&mut self.used) + current
     }
 
     /// Sets what wakes the logger. Check for records once more before sleeping.
@@ -217,6 +267,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
                 .fetch_and(!LOST_OPEN, Ordering::Relaxed);
             self.count_lost(processor, lost);
         }
+        self.begin_pass();
         self.is_closed = true;
     }
 
@@ -244,7 +295,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         let word = word_of(&self.words, self.geometry.processor(processor));
         let mut state = State(word.load(Ordering::Acquire));
         // A hostile writer may change the word forever; after this many attempts it is overwritten.
-        for _ in 0..1 << 20 {
+        for _ in 0..1 << 10 {
             match word.compare_exchange(state.0, next(state).0, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => break,
                 Err(now) => state = State(now),
@@ -343,10 +394,25 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         processor: usize,
         now: u64,
         until: u64,
-        mut room_words: usize,
+        room_words: usize,
         out: &mut Vec<u64>,
     ) -> Taken {
-        let mut records = 0;
+        self.read_checked(processor, now, until, room_words, out, |_| true)
+    }
+
+    /// Like [`RegionReader::read`], but leaves out the records that `is_allowed` refuses. It gets each record as copied, out
+    /// of reach of the process, and may change it.
+    #[inline]
+    pub fn read_checked(
+        &mut self,
+        processor: usize,
+        now: u64,
+        until: u64,
+        mut room_words: usize,
+        out: &mut Vec<u64>,
+        mut is_allowed: impl FnMut(&mut [u64]) -> bool,
+    ) -> Taken {
+        let (mut records, mut refused) = (0, 0);
         let end = loop {
             match self.look(processor, now) {
                 Look::Record { time, .. } if time > until => break ReadEnd::Later(time),
@@ -360,23 +426,28 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
                         *place = time;
                     }
                     if process_word != 0
-                        && self.process_id != 0
+                        && let Some(process_id) = self.process_id
                         && let Some(place) = out.get_mut(at + process_word)
                     {
-                        *place = *place & 0xFFFF_FFFF | u64::from(self.process_id) << 32;
+                        *place = *place & 0xFFFF_FFFF | u64::from(process_id) << 32;
                     }
                     if let Some(stream) = self.streams.get_mut(processor) {
                         stream.offset += len_words;
                         stream.last_time = time;
                     }
-                    room_words -= len_words;
-                    records += 1;
+                    if is_allowed(out.get_mut(at..).unwrap_or_default()) {
+                        room_words -= len_words;
+                        records += 1;
+                    } else {
+                        out.truncate(at);
+                        refused += 1;
+                    }
                 }
                 Look::Pending => break ReadEnd::Pending,
                 Look::Empty => break ReadEnd::Empty,
             }
         };
-        Taken { records, end }
+        Taken { records, refused, end }
     }
 
     /// Abandons the pending record of a processor and counts it as lost. If its writer commits it later, it is ignored,
@@ -486,6 +557,10 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         let end = End(word_of(&self.words, header + END).load(Ordering::Acquire));
         let stream = self.streams.get_mut(processor)?;
         let is_read = stream.offset >= end.offset().min(self.geometry.buffer_words()) || stream.is_spoilt;
+        let is_left = |is_spoilt: bool| end.0 != 0 && is_read || is_spoilt && self.has_ended;
+        if self.turns == 0 && is_left(stream.is_spoilt) {
+            return Some(Look::Empty);
+        }
         if end.0 != 0 && is_read {
             self.leave(processor, buffer, end);
             return None;
@@ -515,6 +590,9 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
                 return None;
             }
             if !is_current && self.has_ended && self.is_blank_from(header, processor) {
+                if self.turns == 0 {
+                    return Some(Look::Empty);
+                }
                 // The writer died before it stored the end of the buffer.
                 let next = self.find_owned(processor);
                 self.leave(processor, buffer, End::new(self.geometry.buffer_words(), next));
@@ -561,7 +639,8 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
     /// Returns whether a stream may continue with a buffer: a hostile process may name any, even one used by another
     /// stream.
     fn may_enter(&self, buffer: u16) -> bool {
-        buffer < self.geometry.buffers && self.streams.iter().all(|stream| stream.buffer != Some(buffer))
+        let is_read = || self.streams.iter().any(|stream| stream.buffer == Some(buffer));
+        buffer < self.geometry.buffers && !self.is_withheld(buffer) && !is_read()
     }
 
     /// Returns the buffer with the next change's number in its header, if a writer died before it could link it. If one
@@ -573,7 +652,14 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         let word = |buffer: u16, at: usize| {
             word_of(&self.words, self.geometry.buffer_start(usize::from(buffer)) + at).load(Ordering::Acquire)
         };
-        let owned = || (0..self.geometry.buffers).filter(|buffer| word(*buffer, OWNER) == wanted);
+        // A free buffer is nobody's; looking into it would take memory for it.
+        let is_taken = |buffer: &u16| {
+            let (index, bit) = place(*buffer);
+            let free = word_of(&self.words, FREE + index).load(Ordering::Acquire);
+            free & bit == 0 && !self.is_withheld(*buffer)
+        };
+        let owned =
+            || (0..self.geometry.buffers).filter(is_taken).filter(|buffer| word(*buffer, OWNER) == wanted);
         let state = State(word_of(&self.words, self.geometry.processor(processor)).load(Ordering::Acquire));
         let current = owned().find(|buffer| state.buffer() == Some(*buffer));
         let filled = owned().find(|buffer| word(*buffer, BUFFER_HEADER) != 0 || word(*buffer, END) != 0);
@@ -594,6 +680,8 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         let keep = stream.is_quarantined;
         let used = if stream.is_spoilt { self.geometry.buffer_words() } else { end.offset() };
         stream.buffer = None;
+        self.turns = self.turns.saturating_sub(1);
+        self.used += 1;
         stream.change = stream.change.wrapping_add(1) & State::CHANGE_MASK;
         let next = end.next().filter(|next| *next != buffer && self.may_enter(*next));
         if !keep {
@@ -611,8 +699,13 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         for word in self.words.get(start..start + used).unwrap_or_default() {
             word.store(0, Ordering::Relaxed);
         }
-        if !self.withheld.contains(&buffer) {
+        if !self.is_withheld(buffer) {
             give_back(&self.words, buffer);
         }
     }
+}
+
+/// Returns the word and the bit of a buffer in a bitmap.
+fn place(buffer: u16) -> (usize, u64) {
+    (usize::from(buffer) / 64, 1 << (buffer % 64))
 }

@@ -297,3 +297,83 @@ fn a_hostile_region_is_read_to_an_end() {
         }
     }
 }
+
+/// A process that makes the buffers follow each other for ever keeps the reader for one pass only, also while it runs.
+#[test]
+fn an_endless_chain_of_buffers_ends_with_the_pass() {
+    use crate::geometry::{BUFFER_HEADER, END, End};
+    use crate::sync::Ordering;
+
+    let geometry = Geometry { processors: 1, buffers: 8, buffer_bytes: 1024 };
+    let words = memory(geometry);
+    let mut reader = RegionReader::format(words.clone(), geometry, 0, 1, 77, 0, 1000).unwrap();
+    reader.grant(8);
+    let region = Region::attach(words.clone()).unwrap();
+    assert!(write(&region, 0, 96, 1, 1).is_none());
+    let is_over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let hostile = {
+        let is_over = is_over.clone();
+        thread::spawn(move || {
+            while !is_over.load(Relaxed) {
+                for buffer in 0..8 {
+                    let start = geometry.buffer_start(usize::from(buffer));
+                    words[start + BUFFER_HEADER].store(EVENT | 96, Ordering::Relaxed);
+                    let end = End::new(BUFFER_HEADER + 12, Some((buffer + 1) % 8));
+                    words[start + END].store(end.0, Ordering::Release);
+                }
+            }
+        })
+    };
+    let mut out = Vec::new();
+    for _ in 0..200 {
+        reader.begin_pass();
+        let before = out.len();
+        reader.read(0, u64::MAX, u64::MAX, usize::MAX, &mut out);
+        assert!(out.len() - before <= 10 * 12, "more records than buffers");
+        assert!(reader.take_used() <= 10);
+    }
+    reader.close();
+    reader.process_ended();
+    let before = out.len();
+    for _ in 0..200 {
+        reader.begin_pass();
+        reader.read(0, u64::MAX, u64::MAX, usize::MAX, &mut out);
+    }
+    assert!(out.len() - before <= 10 * 12, "a closed region is read once");
+    assert_eq!(reader.peek(0, u64::MAX), Peek::Empty);
+    is_over.store(true, Relaxed);
+    hostile.join().unwrap();
+}
+
+/// Searching what a dead writer left touches none of the buffers that it did not use.
+#[test]
+fn free_buffers_of_a_dead_writer_are_not_looked_into() {
+    use crate::geometry::{OWNER, owner};
+    use crate::sync::Ordering;
+
+    let geometry = Geometry { processors: 1, buffers: 4, buffer_bytes: 1024 };
+    let words = memory(geometry);
+    let mut reader = RegionReader::format(words.clone(), geometry, 0, 1, 77, 0, 1000).unwrap();
+    reader.grant(3);
+    // What names itself as the next buffer is free, or withheld.
+    for buffer in [1, 3] {
+        let start = geometry.buffer_start(buffer);
+        words[start + OWNER].store(owner(0, 1), Ordering::Relaxed);
+        words[start + 9].store(EVENT | 96, Ordering::Relaxed);
+    }
+    reader.process_ended();
+    assert_eq!(reader.peek(0, u64::MAX), Peek::Empty);
+}
+
+#[test]
+fn refused_records_are_left_out_and_counted() {
+    let (region, mut reader) = pair(SMALL);
+    reader.grant(3);
+    for value in 0..5 {
+        assert!(write(&region, 0, 96, 1, value).is_none());
+    }
+    let mut out = Vec::new();
+    let is_allowed = |record: &mut [u64]| record[11] % 2 == 0;
+    let taken = reader.read_checked(0, u64::MAX, u64::MAX, usize::MAX, &mut out, is_allowed);
+    assert_eq!((taken.records, taken.refused, out.len()), (3, 2, 36));
+}

@@ -221,6 +221,9 @@ pub mod classes {
     macro_rules! classes {
         ($($(#[$doc:meta])* $constant:ident = $digits:literal;)*) => {
             $($(#[$doc])* pub const $constant: Guid = Guid::from_u128($digits);)*
+
+            /// All of them.
+            pub const ALL: &[Guid] = &[$($constant),*];
         };
     }
 

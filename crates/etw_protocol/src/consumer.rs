@@ -20,7 +20,7 @@ pub enum FromConsumer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToConsumer {
     /// The ring is open. The files with it are, in this order: the ring's memory, the memory of the consumer's
-    /// position, the eventfd that signals data, and the one that signals space.
+    /// position, and the socket that becomes readable when there is data for a consumer that sleeps.
     Opened {
         /// The first buffer of a file of this session, with the log file header.
         header: Vec<u8>,

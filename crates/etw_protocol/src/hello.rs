@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Message, ProtocolError};
 
 /// Protocol version. A host refuses clients with another one.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// The greeting: a program's first message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

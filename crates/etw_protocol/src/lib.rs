@@ -61,5 +61,5 @@ pub use instance::Instance;
 pub use provider::{FromProvider, ToProvider};
 pub use session::{
     EnableStatus, ProcessStatus, ProviderEnable, ProviderStatus, SessionClock, SessionProperties,
-    SessionState, SessionStatus, SessionUpdate, session_name_eq,
+    SessionState, SessionStatus, SessionUpdate, UserStatus, session_name_eq,
 };

@@ -8,7 +8,7 @@ use etw_event::{FileTime, Guid, Keyword, Level};
 use crate::codec::{at_most, text};
 use crate::limits::{
     MAX_COMMAND_LINE_BYTES, MAX_MISSING, MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_PIDS_LISTED, MAX_SLOTS,
-    MAX_STACK_TRACING,
+    MAX_STACK_TRACING, MAX_USERS_LISTED,
 };
 use crate::{Enable, EnableProperties, ProtocolError, wire};
 
@@ -130,6 +130,30 @@ pub struct SessionStatus {
     pub last_error: String,
     /// System events that it requested and does not get, one line for each with the reason.
     pub system_missing: Vec<String>,
+    /// Records that processes were not allowed to write.
+    pub events_refused: u64,
+    /// What each user with processes in the session takes and loses.
+    pub users: Vec<UserStatus>,
+}
+
+/// What the processes of one user have in a session, and what became of their events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserStatus {
+    /// The user id.
+    pub uid: u32,
+    /// Regions, with those of processes that have ended and are not read to their end.
+    pub regions: u32,
+    /// Buffers that the processes may use.
+    pub buffers: u32,
+    /// Events that they have written.
+    pub events_written: u64,
+    /// Events that they lost, or say they lost.
+    pub events_lost: u64,
+    /// Records that they may not write: of providers that they have not registered or the session has not enabled, or with
+    /// headers of the kernel.
+    pub events_refused: u64,
+    /// Regions that they did not get, because the user has as many as one may have.
+    pub regions_refused: u64,
 }
 
 /// State of a session.
@@ -259,6 +283,7 @@ impl SessionStatus {
         self.properties.check()?;
         text("a session's last error", &self.last_error, MAX_PATH_BYTES)?;
         at_most("things that a session lacks", self.system_missing.len(), MAX_MISSING)?;
+        at_most("users of a session", self.users.len(), MAX_USERS_LISTED)?;
         self.system_missing.iter().try_for_each(|line| text("what a session lacks", line, MAX_NAME_BYTES))
     }
 }

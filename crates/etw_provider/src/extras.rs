@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use etw_event::{ExtendedType, Guid};
+use etw_sys::credentials::Identity;
 
 use crate::metadata::{item_header, item_words};
 use crate::payload::guid_words;
@@ -51,10 +52,7 @@ impl Extras {
             extras.put(ExtendedType::RELATED_ACTIVITY_ID, &guid_words(related), 16);
         }
         if properties & SID != 0 {
-            let uid = IDENTITY.uid.load(Relaxed);
-            // S-1-22-1-UID, Samba's SIDs for Unix users.
-            let words = [0x1600_0000_0000_0201, 1 | uid << 32];
-            extras.put(ExtendedType::SID, &words, 16);
+            extras.put(ExtendedType::SID, &IDENTITY.sid.each_ref().map(|word| word.load(Relaxed)), 16);
         }
         if properties & TERMINAL_SESSION_ID != 0 {
             extras.put(ExtendedType::TERMINAL_SESSION_ID, &[IDENTITY.session.load(Relaxed)], 4);
@@ -109,50 +107,32 @@ impl Extras {
 }
 
 /// Facts about the process, cached when a session first requests them.
-struct Identity {
-    uid: AtomicU64,
+struct Known {
+    sid: [AtomicU64; 2],
     session: AtomicU64,
     start_key: AtomicU64,
     container: [AtomicU64; 2],
 }
 
-static IDENTITY: Identity = Identity {
-    uid: AtomicU64::new(0),
+static IDENTITY: Known = Known {
+    sid: [const { AtomicU64::new(0) }; 2],
     session: AtomicU64::new(0),
     start_key: AtomicU64::new(0),
     container: [AtomicU64::new(0), AtomicU64::new(0)],
 };
 
-/// Caches the facts about the process. Must be called before a session that requests them is enabled.
+/// Caches the facts about the process. Must be called before a session that requests them is enabled. A host puts what the
+/// system says of the process in their place.
 pub(crate) fn learn_identity() {
-    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-    let status = read("/proc/self/status");
-    let uid = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    let effective = uid.and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok());
-    IDENTITY.uid.store(effective.unwrap_or(0), Relaxed);
-    // The login session of the audit system; all ones if unset.
-    let session = read("/proc/self/sessionid").trim().parse::<u32>().unwrap_or(u32::MAX);
-    IDENTITY.session.store(session.into(), Relaxed);
-    // The 22nd field of `stat` is the start in clock ticks since boot; the second may contain spaces.
-    let stat = read("/proc/self/stat");
-    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-    let start = fields.split_whitespace().nth(19).and_then(|start| start.parse::<u64>().ok()).unwrap_or(0);
-    IDENTITY.start_key.store(start << 22 | u64::from(std::process::id()) & 0x3F_FFFF, Relaxed);
-    let [low, high] = guid_words(&container_of(&read("/proc/self/cgroup")));
+    let identity = Identity::of(None);
+    let [low, high] = identity.sid();
+    IDENTITY.sid[0].store(low, Relaxed);
+    IDENTITY.sid[1].store(high, Relaxed);
+    IDENTITY.session.store(identity.session.into(), Relaxed);
+    IDENTITY.start_key.store(identity.start_key, Relaxed);
+    let [low, high] = guid_words(&Guid::from_u128(identity.container));
     IDENTITY.container[0].store(low, Relaxed);
     IDENTITY.container[1].store(high, Relaxed);
-}
-
-/// Returns the first 32 digits of the container's id, which container managers put into the name of its control group;
-/// zero outside of containers.
-fn container_of(cgroups: &str) -> Guid {
-    let is_digit = |byte: u8| byte.is_ascii_hexdigit();
-    let ids = cgroups.split(|c: char| !c.is_ascii_alphanumeric());
-    let id = ids.filter(|id| id.len() >= 64 && id.bytes().all(is_digit)).find_map(|id| {
-        let digits = id.get(..32)?;
-        u128::from_str_radix(digits, 16).ok()
-    });
-    Guid::from_u128(id.unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -182,14 +162,5 @@ mod tests {
         assert!(stack.addresses().len() > 1);
         assert!(record.extended(ExtendedType::PROCESS_START_KEY).unwrap().data != [0; 8]);
         let _ = EventDescriptor::default();
-    }
-
-    #[test]
-    fn containers_are_known_by_their_control_group() {
-        let id = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-        let check = |text: &str, expected: u128| assert_eq!(container_of(text), Guid::from_u128(expected));
-        check("0::/user.slice/user-1000.slice\n", 0);
-        check(&format!("0::/system.slice/docker-{id}.scope\n"), 0x01234567_89ab_cdef_0123_456789abcdef);
-        check(&format!("1:cpu:/kubepods/pod1/{id}\n"), 0x01234567_89ab_cdef_0123_456789abcdef);
     }
 }

@@ -309,6 +309,7 @@ fn put_status(
     line("flush timer", format!("{} s", f64::from(p.flush_timer_millis) / 1000.0))?;
     line("events written", status.events_written.to_string())?;
     line("events lost", status.events_lost.to_string())?;
+    line("events refused", status.events_refused.to_string())?;
     line("buffers written", format!("{} ({} bytes)", status.buffers_written, status.bytes_written))?;
     line("log buffers lost", format!("{} ({} events)", status.log_buffers_lost, status.log_events_lost))?;
     let lost = format!("{} ({} events)", status.real_time_buffers_lost, status.real_time_events_lost);
@@ -338,6 +339,19 @@ fn put_status(
     }
     if !status.last_error.is_empty() {
         line("last error", status.last_error.clone())?;
+    }
+    for user in &status.users {
+        writeln!(
+            out,
+            "    user {}: {} regions ({} refused), {} buffers, {} events written, {} lost, {} refused",
+            user.uid,
+            user.regions,
+            user.regions_refused,
+            user.buffers,
+            user.events_written,
+            user.events_lost,
+            user.events_refused,
+        )?;
     }
     for enabled in enables.unwrap_or_default() {
         let e = &enabled.enable;
@@ -381,6 +395,7 @@ fn to_json(status: &SessionStatus, enables: Option<&[EnableStatus]>) -> Value {
         "SampleInterval": p.sample_interval,
         "EventsWritten": status.events_written,
         "EventsLost": status.events_lost,
+        "EventsRefused": status.events_refused,
         "BuffersWritten": status.buffers_written,
         "BytesWritten": status.bytes_written,
         "LogBuffersLost": status.log_buffers_lost,
@@ -396,6 +411,15 @@ fn to_json(status: &SessionStatus, enables: Option<&[EnableStatus]>) -> Value {
         "Consumers": status.consumers,
         "EnabledProviders": status.enabled_providers,
         "Missing": status.system_missing,
+        "Users": status.users.iter().map(|user| json!({
+            "Uid": user.uid,
+            "Regions": user.regions,
+            "RegionsRefused": user.regions_refused,
+            "Buffers": user.buffers,
+            "EventsWritten": user.events_written,
+            "EventsLost": user.events_lost,
+            "EventsRefused": user.events_refused,
+        })).collect::<Vec<_>>(),
         "LastError": status.last_error,
     });
     if let (Some(enables), Some(object)) = (enables, object.as_object_mut()) {

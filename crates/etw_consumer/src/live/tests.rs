@@ -11,7 +11,7 @@ use etw_etl::encode::RecordBuilder;
 use etw_etl::{BufferHeader, BufferType, EtlFile, Loss, Records, WriterOptions, loss_of};
 use etw_event::{Clock, ClockType, EventDescriptor, FileTime, Guid, PointerSize, Record, Ticks};
 use etw_sys::socket::Connection;
-use etw_sys::{EventFd, SharedWords};
+use etw_sys::{Ringer, SharedWords};
 use etw_testkit::traces::{self, Kind, Recipe};
 
 use super::channel::Parts;
@@ -25,7 +25,7 @@ const PROVIDER: Guid = Guid::from_u128(0x11223344_5566_7788_99aa_bbccddeeff00);
 struct Host {
     ring: RingWriter<SharedWords, SharedWords>,
     data: SharedWords,
-    data_ready: EventFd,
+    data_ready: Ringer,
     connection: Connection,
 }
 
@@ -34,13 +34,12 @@ impl Host {
     fn new(ring_bytes: usize, header: &[u8]) -> (Host, Channel) {
         let (data, data_file) = SharedWords::create("ring", ring_bytes / 8).unwrap();
         let (position, position_file) = SharedWords::create("position", POSITION_WORDS).unwrap();
-        let (data_ready, space_free) = (EventFd::new().unwrap(), EventFd::new().unwrap());
+        let (data_ready, bell) = etw_sys::bell().unwrap();
         let (connection, theirs) = Connection::pair().unwrap();
         let parts = Parts {
             data: SharedWords::map_for_reading(&data_file).unwrap(),
             position: SharedWords::map(&position_file).unwrap(),
-            data_ready: data_ready.try_clone().unwrap(),
-            space_free,
+            data_ready: bell,
         };
         let channel = Channel::new(etw_protocol::Channel::new(theirs), header.to_vec(), parts).unwrap();
         let ring = RingWriter::format(data, position).unwrap();
@@ -73,7 +72,7 @@ impl Host {
             thread::yield_now();
         }
         if self.ring.publish() {
-            self.data_ready.signal();
+            self.data_ready.ring();
         }
     }
 
@@ -326,7 +325,7 @@ fn what_a_slow_consumer_misses_is_counted_and_delivered() {
                 }
                 let header = host.push(0, BufferType::REFERENCE_TIME, time, &[]);
                 if header == Push::Done && host.ring.publish() {
-                    host.data_ready.signal();
+                    host.data_ready.ring();
                 }
                 longest = longest.max(before.elapsed());
             }

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use etw_buffer::{Geometry, Region, RegionReader, Reserve};
 use etw_consumer::Trace;
 use etw_etl::{DamageKind, LogFileMode};
-use etw_event::{Clock, Fields, Origin, Record, Ticks};
+use etw_event::{Clock, Fields, Guid, Keyword, Level, Origin, Record, Ticks};
 use etw_protocol::{
     FromConsumer, FromProvider, Hello, Message, Request, Response, ToConsumer, ToProvider, decode, encode,
 };
-use etw_session::logger::{Logger, RegionOwner, SessionConfig};
+use etw_session::logger::{Logger, RegionOwner, Rights, SessionConfig};
 use etw_sys::SharedWords;
 
 /// Size of the region; small, so that inputs reach all of it.
@@ -143,7 +143,10 @@ pub fn logger(bytes: &[u8]) {
         ..SessionConfig::new("fuzz")
     };
     let Ok(session) = Logger::start(config) else { return };
-    let Ok(file) = session.add_region(RegionOwner { process_id: PROCESS, doorbell: None }) else { return };
+    let rights = Rights::default();
+    rights.allow(Guid::ZERO, Level(0), Keyword(0), Keyword(0));
+    let owner = RegionOwner { process_id: PROCESS, is_bound: true, ..RegionOwner::this_process(rights) };
+    let Ok(file) = session.add_region(owner) else { return };
     let Ok(words) = SharedWords::map(&file.file) else { return };
     let Ok(writer) = SharedWords::map(&file.file).map(Region::attach) else { return };
     for number in 0..20 {
@@ -169,6 +172,7 @@ pub fn logger(bytes: &[u8]) {
     let read = trace.for_each_layout(|event| {
         let id = event.record.process_id();
         assert!(id.is_none_or(|id| id == PROCESS), "{id:?}");
+        assert!(event.record.hook_id().is_none(), "an event of the kernel: {:?}", event.record);
     });
     let _ = std::fs::remove_file(&path);
     assert!(read.is_ok(), "{read:?}");

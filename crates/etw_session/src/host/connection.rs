@@ -3,12 +3,16 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use etw_protocol::{Channel, Message, PacketBuffer, ProcessStatus, ProtocolError, encode};
 use etw_sys::EventFd;
-use etw_sys::credentials::{Peer, ProcessHandle};
+use etw_sys::credentials::{Identity, Peer, ProcessHandle};
 use etw_sys::poll::Interest;
 
+use crate::logger::Rights;
+
+use super::listing::Listing;
 use super::registry::Registration;
 
 /// A client of the host.
@@ -34,6 +38,8 @@ pub(crate) enum ClientRole {
     Controller {
         /// Whether a command of it is running, during which it is not read.
         is_waiting: bool,
+        /// A list that is being sent.
+        listing: Option<Listing>,
     },
     Consumer {
         /// Slot of the session that it reads.
@@ -44,15 +50,17 @@ pub(crate) enum ClientRole {
 /// A process with providers.
 #[derive(Debug)]
 pub(crate) struct ProviderClient {
-    pub(crate) doorbell: EventFd,
+    pub(crate) doorbell: Arc<EventFd>,
     /// Reports the end of the process, even if a child still holds the connection.
     pub(crate) process: Option<ProcessHandle>,
     /// The system's description of the process.
     pub(crate) description: ProcessStatus,
+    /// What the system says of it in extended items.
+    pub(crate) identity: Identity,
     /// Registrations by the number that the process assigned.
     pub(crate) registrations: BTreeMap<u32, Registration>,
-    /// The epoch in each session's region, by slot.
-    pub(crate) regions: BTreeMap<u8, u8>,
+    /// The epoch in each session's region, and what the process may write to it, by slot.
+    pub(crate) regions: BTreeMap<u8, (u8, Rights)>,
 }
 
 /// The reason why a packet was not queued.
@@ -139,13 +147,25 @@ impl Connection {
 
     /// Returns the interest to register with the poller.
     pub(crate) fn wanted_interest(&self) -> Interest {
-        let listens = !self.is_ending && !matches!(self.role, ClientRole::Controller { is_waiting: true });
+        let (waits, lists) = match &self.role {
+            ClientRole::Controller { is_waiting, listing } => (*is_waiting, listing.is_some()),
+            _ => (false, false),
+        };
+        if lists {
+            return Interest::Write;
+        }
+        let listens = !self.is_ending && !waits;
         match (self.queue.is_empty(), listens) {
             (true, true) => Interest::Read,
             // A client that does not read its replies is not read either.
             (false, _) => Interest::Write,
             (true, false) => Interest::End,
         }
+    }
+
+    /// Returns the bytes that wait for the client to read them.
+    pub(crate) fn queued_bytes(&self) -> usize {
+        self.queued_bytes
     }
 
     pub(crate) fn has_queue(&self) -> bool {

@@ -16,7 +16,7 @@ use crate::logger::{self, Logger, LoggerError};
 use super::access::{Right, is_privileged};
 use super::connection::ClientRole;
 use super::files::writable;
-use super::listing::in_packets;
+use super::listing::Listing;
 use super::properties::{check_path, complete, invalid};
 use super::run::Host;
 use super::sessions::{Done, Outcome, Session, config_of, failure_of};
@@ -24,11 +24,14 @@ use super::system::write_description;
 
 /// Size of a consumer's ring in bytes.
 const RING_BYTES: usize = 128 << 20;
+/// The same for users other than the host's own and root, who could fill it with anything.
+const BOUND_RING_BYTES: usize = 16 << 20;
 
 /// The outcome of a request.
 enum Answer {
     Now(Response),
-    List(Vec<Response>),
+    /// A list, which follows page by page.
+    List(Listing),
     /// A thread is working on it; the reply follows with its result.
     Later,
 }
@@ -40,10 +43,13 @@ impl Host {
         let answer = self.answer(token, &peer, request, files);
         match answer.unwrap_or_else(|failure| Answer::Now(Response::Failed(failure))) {
             Answer::Now(response) => self.send(token, &response, Vec::new()),
-            Answer::List(responses) => {
-                for response in responses {
-                    self.send(token, &response, Vec::new());
+            Answer::List(list) => {
+                if let Some(connection) = self.connections.get_mut(&token)
+                    && let ClientRole::Controller { listing, .. } = &mut connection.role
+                {
+                    *listing = Some(list);
                 }
+                self.send_list(token);
             }
             Answer::Later => self.set_waiting(token, true),
         }
@@ -72,12 +78,7 @@ impl Host {
                 let slot = self.find(peer, &session, Right::Query)?;
                 Ok(Answer::Now(Response::Session(Box::new(self.session(slot)?.status()))))
             }
-            Request::List => {
-                let visible = |session: &&Session| self.may(peer, Right::Query, session);
-                let all = self.sessions.iter().flatten().filter(visible).map(Session::status).collect();
-                let wrap = |sessions, more| Response::Sessions { sessions, more };
-                Ok(Answer::List(in_packets(all, wrap)))
-            }
+            Request::List => Ok(Answer::List(Listing::Sessions(0))),
             Request::Update { session, update } => {
                 let slot = self.find(peer, &session, Right::Control)?;
                 self.update(token, peer, slot, update, file)
@@ -145,19 +146,17 @@ impl Host {
                 Ok(Answer::Now(Response::Done))
             }
             Request::Providers => {
-                let wrap = |providers, more| Response::Providers { providers, more };
-                Ok(Answer::List(in_packets(self.providers(peer), wrap)))
+                Ok(Answer::List(Listing::Providers { system: 0, guid: Guid::ZERO, part: 0 }))
             }
             Request::Processes { session } => {
                 let slot = self.find(peer, &session, Right::Query)?;
-                let wrap = |processes, more| Response::Processes { processes, more };
-                let processes = self.session(slot)?.processes.iter().cloned().collect();
-                Ok(Answer::List(in_packets(processes, wrap)))
+                let serial = self.session(slot)?.serial;
+                Ok(Answer::List(Listing::Processes { slot, serial, from: 0 }))
             }
             Request::Enables { session } => {
                 let slot = self.find(peer, &session, Right::Query)?;
-                let wrap = |enables, more| Response::Enables { enables, more };
-                Ok(Answer::List(in_packets(self.enables(slot)?, wrap)))
+                let serial = self.session(slot)?.serial;
+                Ok(Answer::List(Listing::Enables { slot, serial, from: None }))
             }
             _ => Err(Failure::new(ErrorKind::NotSupported, "the host does not support this request")),
         }
@@ -190,6 +189,7 @@ impl Host {
             let text = format!("user {} has {of_user} sessions already", peer.uid);
             return Err(Failure::new(ErrorKind::NoSystemResources, text));
         }
+        self.check_buffers(peer, None, &properties)?;
         let Some(slot) = self.sessions.iter().position(Option::is_none) else {
             let text = format!("all {} sessions of the host are in use", self.sessions.len());
             return Err(Failure::new(ErrorKind::NoSystemResources, text));
@@ -228,6 +228,29 @@ impl Host {
         }
         self.write_journal();
         Ok(slot)
+    }
+
+    /// Checks that the buffers of a user's sessions are within the limit, with a session of these properties, in place of the
+    /// one in a slot if there is one.
+    fn check_buffers(
+        &self,
+        peer: &Peer,
+        slot: Option<u8>,
+        properties: &SessionProperties,
+    ) -> Result<(), Failure> {
+        let bytes = |p: &SessionProperties| u64::from(p.maximum_buffers) * u64::from(p.buffer_size) * 1024;
+        let others = self.sessions.iter().flatten();
+        let others = others.filter(|other| other.owner.uid == peer.uid && Some(other.slot) != slot);
+        let sum = others.map(|other| bytes(&other.properties)).sum::<u64>() + bytes(properties);
+        let limit = self.limits.buffer_bytes_per_user;
+        if is_privileged(peer.uid) || sum <= limit {
+            return Ok(());
+        }
+        let text = format!(
+            "the sessions of user {} would have {sum} bytes of buffers; {limit} are allowed",
+            peer.uid
+        );
+        Err(invalid("maximum_buffers", text))
     }
 
     /// Stops a session; the requester receives the reply once that is done.
@@ -295,6 +318,7 @@ impl Host {
             properties.log_file_name.clone_from(name);
         }
         properties.maximum_buffers = update.maximum_buffers.unwrap_or(properties.maximum_buffers);
+        self.check_buffers(peer, Some(slot), &properties)?;
         properties.flush_timer_millis = update.flush_timer_millis.unwrap_or(properties.flush_timer_millis);
         match update.real_time {
             Some(true) => properties.log_file_mode |= LogFileMode::REAL_TIME,
@@ -403,6 +427,15 @@ impl Host {
     fn open(&mut self, token: u64, peer: &Peer, name: &str) -> Result<u8, Failure> {
         let slot = self.find(peer, name, Right::Read)?;
         let limit = self.limits.consumers_per_session;
+        let is_bound = !is_privileged(peer.uid);
+        let of_user = || {
+            let users = self.connections.values().filter(|other| other.peer.uid == peer.uid);
+            users.filter(|other| matches!(other.role, ClientRole::Consumer { slot: Some(_) })).count()
+        };
+        if is_bound && of_user() >= self.limits.consumers_per_user {
+            let text = format!("user {} has {} consumers already", peer.uid, self.limits.consumers_per_user);
+            return Err(Failure::new(ErrorKind::NoSystemResources, text));
+        }
         let session = self.session_mut(slot)?;
         if !session.properties.log_file_mode.contains(LogFileMode::REAL_TIME) {
             let text = format!("session '{name}' does not deliver in real time; its mode has no REAL_TIME");
@@ -414,8 +447,9 @@ impl Host {
         }
         session.consumers.insert(token, None);
         let (logger, name) = (session.logger.clone(), name.to_owned());
+        let ring_bytes = if is_bound { BOUND_RING_BYTES } else { RING_BYTES };
         let work = move || {
-            Outcome::Consumer(logger.add_consumer(RING_BYTES).map_err(|error| failure_of(&name, error)))
+            Outcome::Consumer(logger.add_consumer(ring_bytes).map_err(|error| failure_of(&name, error)))
         };
         if self.work(slot, Some(token), work) { Ok(slot) } else { Err(no_thread()) }
     }
@@ -456,10 +490,9 @@ impl Host {
                     return;
                 };
                 *consumer = Some(files.id);
-                let ring_bytes = RING_BYTES as u32;
+                let ring_bytes = files.ring_bytes;
                 let message = ToConsumer::Opened { header: files.header, ring_bytes };
-                let handles =
-                    vec![files.ring, files.position, files.data_ready.into(), files.space_free.into()];
+                let handles = vec![files.ring, files.position, files.data_ready.into()];
                 self.send(token, &message, handles);
             }
             (Outcome::Consumer(Err(failure)), Some(token)) => {
@@ -503,7 +536,7 @@ impl Host {
 
     fn set_waiting(&mut self, token: u64, waits: bool) {
         if let Some(connection) = self.connections.get_mut(&token)
-            && let ClientRole::Controller { is_waiting } = &mut connection.role
+            && let ClientRole::Controller { is_waiting, .. } = &mut connection.role
         {
             *is_waiting = waits;
         }

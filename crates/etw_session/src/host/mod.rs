@@ -15,6 +15,7 @@
 //! ```
 
 mod access;
+mod accounts;
 mod autologger;
 mod connection;
 mod control;

@@ -102,7 +102,11 @@ pub struct HostLimits {
     pub connections_per_process: usize,
     /// Registrations of one process.
     pub registrations_per_process: usize,
-    /// Registrations of all processes together.
+    /// Registrations of one user other than the host's own and root.
+    pub registrations_per_user: usize,
+    /// Bytes of memory for those.
+    pub registration_bytes_per_user: usize,
+    /// Registrations of all processes together. Users other than the host's own and root have half of them.
     pub registrations: usize,
     /// Sessions of one user other than the host's own and root.
     pub sessions_per_user: usize,
@@ -110,6 +114,12 @@ pub struct HostLimits {
     pub consumers_per_session: u32,
     /// Bytes that wait for a client to read them; one that lets more wait is disconnected.
     pub queued_bytes: usize,
+    /// Bytes that wait for the clients of one user other than the host's own and root.
+    pub queued_bytes_per_user: usize,
+    /// Bytes of the buffers of the sessions of one user other than the host's own and root.
+    pub buffer_bytes_per_user: u64,
+    /// Consumers of one user other than the host's own and root.
+    pub consumers_per_user: usize,
 }
 
 impl HostOptions {
@@ -137,10 +147,15 @@ impl Default for HostLimits {
             connections_per_user: 2048,
             connections_per_process: 128,
             registrations_per_process: 4096,
+            registrations_per_user: 1 << 14,
+            registration_bytes_per_user: 16 << 20,
             registrations: 1 << 18,
             sessions_per_user: 16,
             consumers_per_session: 16,
             queued_bytes: 4 << 20,
+            queued_bytes_per_user: 32 << 20,
+            buffer_bytes_per_user: 1 << 30,
+            consumers_per_user: 16,
         }
     }
 }

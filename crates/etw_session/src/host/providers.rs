@@ -1,15 +1,15 @@
 //! Messages to processes with providers.
 
 use etw_etl::LogFileMode;
-use etw_event::{Guid, Keyword, Level};
+use etw_event::{Guid, Keyword, Level, classes};
 use etw_protocol::{ErrorKind, Failure, FromProvider, ToProvider};
 use etw_sys::credentials::Peer;
 
-use crate::logger::RegionOwner;
+use crate::logger::{RegionOwner, Rights};
 
 use super::access::{Right, is_privileged};
 use super::connection::ClientRole;
-use super::registry::{Registration, lets_pass};
+use super::registry::{Registration, RegistrationKey, lets_pass};
 use super::run::Host;
 use super::sessions::Session;
 
@@ -29,9 +29,16 @@ impl Host {
                 self.send(token, &ToProvider::Registered { id }, Vec::new());
             }
             FromProvider::Unregister { id } => {
-                let provider = self.connections.get_mut(&token).and_then(|c| c.provider()).ok_or(())?;
-                if provider.registrations.remove(&id).is_some() {
-                    self.registrations -= 1;
+                let connection = self.connections.get_mut(&token).ok_or(())?;
+                let peer = connection.peer;
+                let provider = connection.provider().ok_or(())?;
+                let Some(registration) = provider.registrations.remove(&id) else { return Ok(()) };
+                self.accounts.unregister(&peer, registration.name.len());
+                self.registry.remove((token, id), &registration);
+                for slot in 0..self.sessions.len() as u8 {
+                    if registration.slots >> slot & 1 != 0 {
+                        self.withdraw(token, slot, registration.guid);
+                    }
                 }
             }
         }
@@ -45,30 +52,32 @@ impl Host {
         id: u32,
         registration: Registration,
     ) -> Result<Result<(), Failure>, ()> {
-        let limits = self.limits;
-        let full = self.registrations >= limits.registrations;
-        let provider = self.connections.get_mut(&token).and_then(|c| c.provider()).ok_or(())?;
-        if full || provider.registrations.len() >= limits.registrations_per_process {
-            let text = "too many providers are registered";
+        let peer = self.connections.get(&token).ok_or(())?.peer;
+        let name_bytes = registration.name.len();
+        if !self.accounts.may_register(&peer, name_bytes, &self.limits) {
+            let text = "too many providers are registered by this process, by its user or by all";
             return Ok(Err(Failure::new(ErrorKind::NoSystemResources, text)));
         }
-        if provider.registrations.insert(id, registration).is_some() {
+        // What a process wrote as one of these would be taken for the system's.
+        let guid = registration.guid;
+        if classes::ALL.contains(&guid) || self.system_provider(guid).is_some() {
+            let text = format!("provider {guid} is the system's own");
+            return Ok(Err(Failure::new(ErrorKind::AccessDenied, text)));
+        }
+        let provider = self.connections.get_mut(&token).and_then(|c| c.provider()).ok_or(())?;
+        if provider.registrations.contains_key(&id) {
             // A number in use: the process has lost track.
             return Err(());
         }
-        self.registrations += 1;
+        self.registry.add((token, id), &registration);
+        provider.registrations.insert(id, registration);
+        self.accounts.register(&peer, name_bytes);
         Ok(Ok(()))
     }
 
     /// Informs all processes of a session's current settings for their providers.
     pub(crate) fn tell_all(&mut self, slot: u8, guid: Guid) {
-        let mut concerned = Vec::new();
-        for (token, connection) in &self.connections {
-            let ClientRole::Provider(provider) = &connection.role else { continue };
-            let ids = provider.registrations.iter();
-            concerned
-                .extend(ids.filter(|(_, r)| r.guid == guid || r.group == guid).map(|(id, _)| (*token, *id)));
-        }
+        let concerned: Vec<_> = self.registry.of(guid).collect();
         for (token, id) in concerned {
             self.tell(token, id, slot);
         }
@@ -88,7 +97,9 @@ impl Host {
         let was = registration.slots & bit != 0;
         let Some(enable) = wanted.cloned() else {
             if was {
+                let guid = registration.guid;
                 self.mark(token, id, |slots| slots & !bit);
+                self.withdraw(token, slot, guid);
                 self.send(token, &ToProvider::Disable { id, slot }, Vec::new());
             }
             return;
@@ -96,7 +107,12 @@ impl Host {
         if !was && registration.slots.count_ones() as usize >= self.limits.sessions_per_provider {
             return;
         }
-        let Some(epoch) = self.region(token, slot) else { return };
+        let guid = registration.guid;
+        let Some((epoch, rights)) = self.region(token, slot) else { return };
+        rights.allow(guid, enable.level, enable.any, enable.all);
+        if was && let Ok(session) = self.session(slot) {
+            session.logger.settle();
+        }
         self.mark(token, id, |slots| slots | bit);
         self.send(token, &ToProvider::Enable { id, slot, epoch, enable }, Vec::new());
     }
@@ -108,46 +124,65 @@ impl Host {
         }
     }
 
-    /// Returns the epoch in the process's region of a session, creating the region if needed. `None` if that fails.
-    fn region(&mut self, token: u64, slot: u8) -> Option<u8> {
+    /// Ends what a process may write to a session of a provider, unless another registration of it remains.
+    fn withdraw(&mut self, token: u64, slot: u8, guid: Guid) {
+        let Some(provider) = self.connections.get_mut(&token).and_then(|c| c.provider()) else { return };
+        let mut registrations = provider.registrations.values();
+        if registrations.any(|other| other.guid == guid && other.slots >> slot & 1 != 0) {
+            return;
+        }
+        let Some((_, rights)) = provider.regions.get(&slot) else { return };
+        rights.withdraw(guid);
+        if let Ok(session) = self.session(slot) {
+            session.logger.settle();
+        }
+    }
+
+    /// Returns the epoch in the process's region of a session and its rights there, creating the region if needed. `None` if
+    /// that fails.
+    fn region(&mut self, token: u64, slot: u8) -> Option<(u8, Rights)> {
         let connection = self.connections.get_mut(&token)?;
-        let pid = connection.peer.pid;
+        let Peer { pid, uid, .. } = connection.peer;
         let provider = connection.provider()?;
-        if let Some(epoch) = provider.regions.get(&slot) {
-            return Some(*epoch);
+        if let Some(region) = provider.regions.get(&slot) {
+            return Some(region.clone());
         }
         let session = self.sessions.get_mut(usize::from(slot))?.as_mut()?;
-        let doorbell = provider.doorbell.try_clone().ok();
-        let region = match session.logger.add_region(RegionOwner { process_id: pid, doorbell }) {
+        let rights = Rights::default();
+        let owner = RegionOwner {
+            process_id: pid,
+            identity: provider.identity,
+            is_bound: !is_privileged(uid),
+            rights: rights.clone(),
+            doorbell: Some(provider.doorbell.clone()),
+        };
+        let region = match session.logger.add_region(owner) {
             Ok(region) => region,
             Err(error) => {
-                let text = format!(
-                    "session '{}': cannot create a region for process {pid}: {error}",
-                    session.name()
-                );
-                session.last_failure = format!("no memory for the events of process {pid}: {error}");
-                self.report(&text);
+                // Said once in a row for a user, who may try again and again.
+                let failure = format!("no memory for the events of a process of user {uid}: {error}");
+                if session.last_failure != failure {
+                    let text = format!("session '{}': {failure}", session.name());
+                    session.last_failure = failure;
+                    self.report(&text);
+                }
                 return None;
             }
         };
         session.regions.insert(token, region.id);
         session.remember(&provider.description);
-        provider.regions.insert(slot, region.epoch);
+        provider.regions.insert(slot, (region.epoch, rights.clone()));
         self.describe(slot, &[pid], false);
         self.send(token, &ToProvider::Region { slot, epoch: region.epoch }, vec![region.file]);
-        Some(region.epoch)
+        Some((region.epoch, rights))
     }
 
     /// Requests the state of a provider from all processes where a session has enabled it.
     pub(crate) fn capture_state(&mut self, slot: u8, guid: Guid, level: Level, any: Keyword) {
         let bit = 1u64 << slot;
-        let mut concerned = Vec::new();
-        for (token, connection) in &self.connections {
-            let ClientRole::Provider(provider) = &connection.role else { continue };
-            let ids = provider.registrations.iter().filter(|(_, r)| r.slots & bit != 0);
-            concerned
-                .extend(ids.filter(|(_, r)| r.guid == guid || r.group == guid).map(|(id, _)| (*token, *id)));
-        }
+        let is_enabled =
+            |key: &RegistrationKey| self.registration(*key).is_some_and(|(_, r)| r.slots & bit != 0);
+        let concerned: Vec<_> = self.registry.of(guid).filter(is_enabled).collect();
         for (token, id) in concerned {
             let message = ToProvider::CaptureState { id, slot, level, any, source: Guid::ZERO };
             self.send(token, &message, Vec::new());

@@ -1,11 +1,56 @@
 //! The registrations of a process, and its properties.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 
 use etw_event::{Fields, Guid};
 use etw_protocol::limits::{MAX_COMMAND_LINE_BYTES, MAX_PATH_BYTES};
 use etw_protocol::{Enable, ProcessStatus};
+
+/// A registration of a connection: the connection's token, and the number that the process assigned.
+pub(crate) type RegistrationKey = (u64, u32);
+
+/// The registrations of all processes by provider and by group, so that what concerns one provider costs what it has.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    providers: BTreeMap<Guid, BTreeSet<RegistrationKey>>,
+    groups: BTreeMap<Guid, BTreeSet<RegistrationKey>>,
+}
+
+impl Registry {
+    pub(crate) fn add(&mut self, key: RegistrationKey, registration: &Registration) {
+        self.providers.entry(registration.guid).or_default().insert(key);
+        if !registration.group.is_zero() {
+            self.groups.entry(registration.group).or_default().insert(key);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, key: RegistrationKey, registration: &Registration) {
+        for (map, guid) in [(&mut self.providers, registration.guid), (&mut self.groups, registration.group)]
+        {
+            if let Some(keys) = map.get_mut(&guid) {
+                keys.remove(&key);
+                if keys.is_empty() {
+                    map.remove(&guid);
+                }
+            }
+        }
+    }
+
+    /// Iterates over the registrations of a provider, or of the providers of a group.
+    pub(crate) fn of(&self, guid: Guid) -> impl Iterator<Item = RegistrationKey> + '_ {
+        [&self.providers, &self.groups].into_iter().filter_map(move |map| map.get(&guid)).flatten().copied()
+    }
+
+    /// Iterates over the providers from `guid` on, with their registrations.
+    pub(crate) fn providers_from(
+        &self,
+        guid: Guid,
+    ) -> impl Iterator<Item = (Guid, &BTreeSet<RegistrationKey>)> {
+        self.providers.range(guid..).map(|(guid, keys)| (*guid, keys))
+    }
+}
 
 /// A provider that a process has registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,6 +154,24 @@ mod tests {
         );
         let named = Registration::new(Guid::ZERO, "Given".into(), &blob);
         assert_eq!((named.name.as_str(), named.group), ("Given", Guid::ZERO));
+    }
+
+    #[test]
+    fn registrations_are_found_by_provider_and_group() {
+        let (one, other, group) = (Guid::from_u128(1), Guid::from_u128(2), Guid::from_u128(3));
+        let registration = |guid, group| Registration { guid, name: String::new(), group, slots: 0 };
+        let mut registry = Registry::default();
+        registry.add((7, 1), &registration(one, Guid::ZERO));
+        registry.add((7, 2), &registration(other, group));
+        registry.add((8, 1), &registration(one, group));
+        let of = |registry: &Registry, guid| registry.of(guid).collect::<Vec<_>>();
+        assert_eq!(of(&registry, one), [(7, 1), (8, 1)]);
+        assert_eq!(of(&registry, group), [(7, 2), (8, 1)]);
+        assert_eq!(registry.providers_from(other).count(), 1);
+        registry.remove((8, 1), &registration(one, group));
+        assert_eq!((of(&registry, one), of(&registry, group)), (vec![(7, 1)], vec![(7, 2)]));
+        registry.remove((7, 2), &registration(other, group));
+        assert!(registry.groups.is_empty() && registry.providers.len() == 1);
     }
 
     #[test]

@@ -8,26 +8,28 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use etw_protocol::{
     Channel, ErrorKind, Failure, FromConsumer, FromProvider, Hello, Instance, Message, PacketBuffer,
     ProtocolError, Request, Response, Role, ToConsumer, ToProvider, VERSION,
 };
 use etw_sys::EventFd;
-use etw_sys::credentials::{Peer, ProcessHandle, effective_gid, effective_uid};
+use etw_sys::credentials::{Identity, Peer, ProcessHandle, effective_gid, effective_uid};
 use etw_sys::poll::{Interest, Poller, Ready};
 use etw_sys::socket::Listener;
 use etw_sys::watch::FileLock;
 
 use crate::logger::RegionId;
 
-use super::access::{Access, is_privileged};
+use super::access::Access;
+use super::accounts::Accounts;
 use super::autologger::read_autologgers;
 use super::connection::{ClientRole, Connection, ProviderClient};
 use super::error::HostError;
 use super::journal::Journal;
 use super::options::{HostLimits, HostOptions, SystemProvider};
-use super::registry::{Registration, describe};
+use super::registry::{Registration, RegistrationKey, Registry, describe};
 use super::sessions::{Done, Outcome, Session};
 
 const LISTENER: u64 = 0;
@@ -42,6 +44,8 @@ const SESSION: u64 = 1 << 61;
 
 /// Packets that are read from one client before others have their turn.
 const PACKETS_A_TURN: usize = 64;
+/// Time for one client before others have their turn.
+const A_CLIENT: Duration = Duration::from_millis(1);
 /// Connections that are accepted before others have their turn.
 const ACCEPTS_A_TURN: usize = 64;
 /// Disconnected processes that are still alive, whose regions may have uncommitted events.
@@ -59,10 +63,9 @@ pub struct Host {
     pub(super) system: Option<Arc<dyn SystemProvider>>,
     poller: Poller,
     pub(super) connections: HashMap<u64, Connection>,
-    by_uid: HashMap<u32, usize>,
-    by_pid: HashMap<u32, usize>,
+    pub(super) accounts: Accounts,
+    pub(super) registry: Registry,
     next_token: u64,
-    pub(super) registrations: usize,
     pub(super) sessions: Vec<Option<Session>>,
     pub(super) next_serial: u64,
     /// Disconnected processes, with their regions as serial numbers of sessions and regions.
@@ -150,10 +153,9 @@ impl Host {
             system: None,
             poller: Poller::new()?,
             connections: HashMap::new(),
-            by_uid: HashMap::new(),
-            by_pid: HashMap::new(),
+            accounts: Accounts::default(),
+            registry: Registry::default(),
             next_token: FIRST_CONNECTION,
-            registrations: 0,
             sessions: (0..limits.sessions).map(|_| None).collect(),
             next_serial: 0,
             departing: HashMap::new(),
@@ -210,7 +212,7 @@ impl Host {
                     DONE => {}
                     token if token & PROCESS != 0 => self.process_ended(token & !PROCESS),
                     token if token & SESSION != 0 => self.session_ended(token & !SESSION),
-                    token => self.serve(token, ready),
+                    token => self.serve_in_turn(token, ready),
                 }
             }
             self.done_event.drain();
@@ -218,6 +220,7 @@ impl Host {
                 self.done(done);
             }
             self.end_turn();
+            self.accounts.end_turn();
         }
         if let Some(door) = &self.door {
             let _ = fs::remove_file(door.instance.socket());
@@ -263,24 +266,37 @@ impl Host {
         (self.report)(line);
     }
 
-    /// Returns all providers with their processes.
-    pub(super) fn registrations(&self) -> impl Iterator<Item = (Peer, &Registration)> {
-        self.connections.values().flat_map(|connection| {
-            let found = match &connection.role {
-                ClientRole::Provider(provider) => Some(provider.registrations.values()),
-                _ => None,
-            };
-            found.into_iter().flatten().map(|registration| (connection.peer, registration))
-        })
+    /// Returns a registration, and the process that it is of.
+    pub(super) fn registration(&self, (token, id): RegistrationKey) -> Option<(Peer, &Registration)> {
+        let connection = self.connections.get(&token)?;
+        let ClientRole::Provider(provider) = &connection.role else { return None };
+        Some((connection.peer, provider.registrations.get(&id)?))
     }
 
     /// Sends a message to a client; a client that does not read is disconnected at the end of the turn.
     pub(super) fn send<M: Message>(&mut self, token: u64, message: &M, files: Vec<OwnedFd>) {
+        // Nothing more is made for a client that does not read.
+        if self.gone.contains(&token) {
+            return;
+        }
         let Some(connection) = self.connections.get_mut(&token) else { return };
-        if connection.send(message, files, self.limits.queued_bytes).is_err() {
+        let before = connection.queued_bytes();
+        let sent = connection.send(message, files, self.limits.queued_bytes);
+        let (peer, now) = (connection.peer, connection.queued_bytes());
+        if !self.accounts.queue(&peer, before, now, &self.limits) || sent.is_err() {
             self.gone.insert(token);
         }
         self.touched.insert(token);
+    }
+
+    /// Sends what waits for a client.
+    fn flush(&mut self, token: u64) {
+        let Some(connection) = self.connections.get_mut(&token) else { return };
+        let before = connection.queued_bytes();
+        if connection.flush().is_err() {
+            self.gone.insert(token);
+        }
+        self.accounts.queue(&connection.peer, before, connection.queued_bytes(), &self.limits);
     }
 
     /// Runs a slow operation for a session in a thread; [`Host::done`] receives the result. Returns whether a thread
@@ -352,7 +368,7 @@ impl Host {
             match door.listener.accept() {
                 Ok(Some(connection)) => {
                     let Ok(peer) = connection.peer() else { continue };
-                    if self.has_room(&peer) {
+                    if self.access.admits(&peer) && self.accounts.admits(&peer, &self.limits) {
                         self.add(Connection::new(Channel::new(connection), peer));
                     }
                 }
@@ -368,35 +384,38 @@ impl Host {
         }
     }
 
-    fn has_room(&self, peer: &Peer) -> bool {
-        let count = |map: &HashMap<u32, usize>, key: u32| map.get(&key).copied().unwrap_or(0);
-        // Root and the host's own user can always connect once more, for maintenance.
-        let most = self.limits.connections.saturating_sub(if peer.uid == 0 { 0 } else { 8 });
-        self.access.admits(peer)
-            && self.connections.len() < most
-            && (is_privileged(peer.uid) || count(&self.by_uid, peer.uid) < self.limits.connections_per_user)
-            && (peer.pid == 0 || count(&self.by_pid, peer.pid) < self.limits.connections_per_process)
-    }
-
     fn add(&mut self, connection: Connection) {
         let token = self.next_token;
         if self.poller.add(&connection, token, Interest::Read).is_ok() {
             self.next_token += 1;
-            *self.by_uid.entry(connection.peer.uid).or_default() += 1;
-            *self.by_pid.entry(connection.peer.pid).or_default() += 1;
+            self.accounts.connect(&connection.peer);
             self.connections.insert(token, connection);
+        }
+    }
+
+    /// Serves a client unless its user's clients have had their time in this turn; it stays ready, so that its turn comes.
+    fn serve_in_turn(&mut self, token: u64, ready: Ready) {
+        let Some(peer) = self.connections.get(&token).map(|connection| connection.peer) else { return };
+        if self.accounts.has_time(&peer) {
+            let begun = Instant::now();
+            self.serve(token, ready);
+            self.accounts.spend(&peer, begun);
         }
     }
 
     /// Reads and writes what a client is ready for.
     fn serve(&mut self, token: u64, ready: Ready) {
         self.touched.insert(token);
-        let Some(connection) = self.connections.get_mut(&token) else { return };
-        if ready.writable && connection.flush().is_err() {
-            self.gone.insert(token);
+        if ready.writable {
+            self.flush(token);
+            self.send_list(token);
         }
         if ready.readable || ready.ended {
+            let begun = Instant::now();
             for _ in 0..PACKETS_A_TURN {
+                if begun.elapsed() > A_CLIENT {
+                    break;
+                }
                 match self.take_packet(token) {
                     Ok(true) => {}
                     Ok(false) => break,
@@ -474,7 +493,7 @@ impl Host {
         let version = VERSION;
         match hello.role {
             Role::Controller => {
-                connection.role = ClientRole::Controller { is_waiting: false };
+                connection.role = ClientRole::Controller { is_waiting: false, listing: None };
                 self.was_used = true;
                 self.send(token, &Response::Welcome { version, pid: std::process::id() }, Vec::new());
             }
@@ -485,7 +504,7 @@ impl Host {
                 }
             }
             Role::Provider => {
-                let doorbell = EventFd::new().map_err(drop)?;
+                let doorbell = Arc::new(EventFd::new().map_err(drop)?);
                 let process = ProcessHandle::of_peer(&*connection).ok();
                 if let Some(process) = &process {
                     self.poller.add(process, PROCESS | token, Interest::Read).map_err(drop)?;
@@ -495,6 +514,7 @@ impl Host {
                     doorbell,
                     process,
                     description: describe(peer.pid),
+                    identity: Identity { uid: peer.uid, ..Identity::of(Some(peer.pid)) },
                     registrations: Default::default(),
                     regions: Default::default(),
                 }));
@@ -539,16 +559,17 @@ impl Host {
     fn drop_connection(&mut self, token: u64) {
         let Some(connection) = self.connections.remove(&token) else { return };
         let _ = self.poller.remove(&connection);
-        for (map, key) in [(&mut self.by_uid, connection.peer.uid), (&mut self.by_pid, connection.peer.pid)] {
-            if let Some(count) = map.get_mut(&key) {
-                *count -= 1;
-                if *count == 0 {
-                    map.remove(&key);
-                }
-            }
-        }
+        let peer = connection.peer;
+        self.accounts.queue(&peer, connection.queued_bytes(), 0, &self.limits);
+        self.accounts.disconnect(&peer);
         match connection.role {
-            ClientRole::Provider(provider) => self.depart(token, *provider),
+            ClientRole::Provider(provider) => {
+                for (id, registration) in &provider.registrations {
+                    self.accounts.unregister(&peer, registration.name.len());
+                    self.registry.remove((token, *id), registration);
+                }
+                self.depart(token, *provider);
+            }
             ClientRole::Controller { .. } => {
                 let leased = self.sessions.iter().flatten().filter(|session| session.lease == Some(token));
                 for slot in leased.map(|session| session.slot).collect::<Vec<u8>>() {
@@ -569,7 +590,6 @@ impl Host {
     /// Handles a disconnected process: reads what it has committed, and later what it is in the middle of writing,
     /// unless it has ended.
     fn depart(&mut self, token: u64, provider: ProviderClient) {
-        self.registrations -= provider.registrations.len();
         let mut regions = Vec::new();
         let waits = provider.process.is_some() && self.departing.len() < MAX_DEPARTING;
         for slot in provider.regions.keys() {

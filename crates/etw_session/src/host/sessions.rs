@@ -7,14 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use etw_event::{FileTime, Guid};
+use etw_protocol::limits::MAX_USERS_LISTED;
 use etw_protocol::{
     Enable, EnableProperties, ErrorKind, Failure, ProcessStatus, SessionProperties, SessionState,
-    SessionStatus,
+    SessionStatus, UserStatus,
 };
 use etw_sys::credentials::Peer;
 
 use crate::logger::{
     self, ConsumerFiles, ConsumerId, Logger, LoggerError, LoggerState, RegionId, SessionConfig, Statistics,
+    UserUse,
 };
 
 use super::registry::Registration;
@@ -39,6 +41,8 @@ pub(crate) struct Session {
     pub(crate) regions: HashMap<u64, RegionId>,
     /// The processes that have had regions, newest last.
     pub(crate) processes: VecDeque<ProcessStatus>,
+    /// Number of processes that were forgotten because there were too many.
+    forgotten: u64,
     /// The reason why a process could not write to it; empty if there was none.
     pub(crate) last_failure: String,
     /// Consumers by connection; `None` until the logger has created the ring.
@@ -58,6 +62,12 @@ pub(crate) struct Session {
 pub(super) struct EnableKey {
     guid: Guid,
     is_group: bool,
+}
+
+impl EnableKey {
+    pub(super) fn guid(&self) -> Guid {
+        self.guid
+    }
 }
 
 /// The result of work that a thread did for the host.
@@ -102,6 +112,7 @@ impl Session {
             enables: Default::default(),
             regions: Default::default(),
             processes: Default::default(),
+            forgotten: 0,
             last_failure: String::new(),
             consumers: Default::default(),
             stop_askers: None,
@@ -128,6 +139,25 @@ impl Session {
         self.enables.iter().map(|(key, enable)| (key.guid, enable))
     }
 
+    /// Iterates over what is enabled, from `from` on.
+    pub(super) fn enables_from(
+        &self,
+        from: Option<EnableKey>,
+    ) -> impl Iterator<Item = (&EnableKey, &Enable)> {
+        let from = from.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Included);
+        self.enables.range((from, std::ops::Bound::Unbounded))
+    }
+
+    /// Iterates over the processes that have had regions, from `from` on, with their numbers.
+    pub(super) fn processes_from(&self, from: u64) -> impl Iterator<Item = (u64, &ProcessStatus)> {
+        let skipped = usize::try_from(from.saturating_sub(self.forgotten)).unwrap_or(usize::MAX);
+        self.processes
+            .iter()
+            .enumerate()
+            .skip(skipped)
+            .map(|(index, process)| (self.forgotten + index as u64, process))
+    }
+
     pub(crate) fn enables_len(&self) -> usize {
         self.enables.len()
     }
@@ -141,12 +171,19 @@ impl Session {
     pub(crate) fn enable(&mut self, guid: Guid, enable: Enable) {
         let is_group = enable.properties.contains(EnableProperties::PROVIDER_GROUP);
         self.enables.insert(EnableKey { guid, is_group }, enable);
+        self.tell_logger();
+    }
+
+    fn tell_logger(&self) {
+        self.logger.set_enabled(self.enables.keys().map(EnableKey::guid).collect());
     }
 
     /// Disables a provider or group, and returns whether it was enabled.
     pub(crate) fn disable(&mut self, guid: Guid) -> bool {
         let mut remove = |is_group| self.enables.remove(&EnableKey { guid, is_group }).is_some();
-        remove(false) | remove(true)
+        let was_enabled = remove(false) | remove(true);
+        self.tell_logger();
+        was_enabled
     }
 
     /// Returns the settings for a provider: by its GUID, otherwise by its group.
@@ -163,6 +200,7 @@ impl Session {
     pub(crate) fn remember(&mut self, process: &ProcessStatus) {
         if self.processes.len() >= MAX_PROCESSES {
             self.processes.pop_front();
+            self.forgotten += 1;
         }
         self.processes.push_back(process.clone());
     }
@@ -203,7 +241,21 @@ impl Session {
             enabled_providers: u32::try_from(self.enables.len()).unwrap_or(u32::MAX),
             last_error,
             system_missing: self.system_missing.clone(),
+            events_refused: found.events_refused,
+            users: self.logger.users().into_iter().take(MAX_USERS_LISTED).map(user_status).collect(),
         }
+    }
+}
+
+fn user_status(user: UserUse) -> UserStatus {
+    UserStatus {
+        uid: user.uid,
+        regions: user.regions,
+        buffers: user.buffers,
+        events_written: user.events_written,
+        events_lost: user.events_lost,
+        events_refused: user.events_refused,
+        regions_refused: user.regions_refused,
     }
 }
 

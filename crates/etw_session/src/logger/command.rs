@@ -1,13 +1,16 @@
 //! Commands from a handle to its logger's thread.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use etw_buffer::RegionReader;
 use etw_buffer::ring::RingWriter;
-use etw_sys::{EventFd, SharedWords};
+use etw_sys::{EventFd, Ringer, SharedWords};
 
+use super::rights::Checker;
 use super::threads::Threads;
+use super::users::Place;
 use super::{ConsumerId, LoggerError, RegionId, SessionUpdate};
 
 /// One request to the logger's thread.
@@ -17,6 +20,8 @@ pub(super) enum Command {
     ProcessEnded(RegionId),
     AddConsumer(ConsumerId, NewConsumer, Reply<Vec<u8>>),
     RemoveConsumer(ConsumerId),
+    /// A process may write less than before: what it wrote before must be read before that holds.
+    Settle,
     Flush(Reply<()>),
     Update(SessionUpdate, Reply<()>),
     IncrementFile(Reply<()>),
@@ -30,7 +35,10 @@ pub(super) type Reply<T> = SyncSender<Result<T, LoggerError>>;
 
 pub(super) struct NewRegion {
     pub(super) reader: RegionReader<SharedWords>,
-    pub(super) doorbell: Option<EventFd>,
+    pub(super) doorbell: Option<Arc<EventFd>>,
+    /// What the process may write; `None` for this program itself.
+    pub(super) checker: Option<Checker>,
+    pub(super) place: Place,
     /// The process's threads, if it is in another PID namespace.
     pub(super) threads: Option<Threads>,
     /// For regions that this program itself writes, with a delay: the bell that wakes the writer.
@@ -39,5 +47,5 @@ pub(super) struct NewRegion {
 
 pub(super) struct NewConsumer {
     pub(super) ring: RingWriter<SharedWords, SharedWords>,
-    pub(super) data_ready: EventFd,
+    pub(super) data_ready: Ringer,
 }

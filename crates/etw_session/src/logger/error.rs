@@ -43,6 +43,12 @@ pub enum LoggerError {
     /// Creating the shared memory of a region failed.
     #[error("cannot create a region: {0}")]
     Region(#[from] RegionError),
+    /// The user has as many regions in the session as one may have.
+    #[error("the processes of user {uid} have as many regions as one user may have")]
+    Regions {
+        /// The user.
+        uid: u32,
+    },
     /// Creating the ring of a consumer failed.
     #[error("cannot create a ring: {0}")]
     Ring(#[from] RingError),

@@ -8,17 +8,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use etw_buffer::ring::{POSITION_WORDS, RingWriter};
-use etw_buffer::{Region, RegionReader};
+use etw_buffer::{Geometry, Region, RegionReader};
 use etw_etl::LogFileMode;
+use etw_event::Guid;
 use etw_sys::clock::ClockSource;
-use etw_sys::{EventFd, SharedWords};
+use etw_sys::credentials::{Identity, effective_uid};
+use etw_sys::{Bell, EventFd, SharedWords};
 
 use super::budget::Budget;
 use super::command::{Command, NewConsumer, NewRegion, Reply};
+use super::rights::{Checker, Rights};
 use super::shared::Shared;
 use super::statistics::Counters;
 use super::system::SystemBells;
 use super::threads::Threads;
+use super::users::{UserUse, Users};
 use super::worker::Worker;
 use super::{ConsumerId, LoggerError, RegionId, SessionConfig, SessionUpdate, Statistics, SystemRegion};
 
@@ -41,9 +45,15 @@ pub struct Logger {
 pub struct RegionOwner {
     /// The process id in this process's namespace, which all records of the region receive.
     pub process_id: u32,
+    /// What the system says of the process, which its records receive where they say it.
+    pub identity: Identity,
+    /// Whether it is bound to its user's share of the session; see [`UserUse`].
+    pub is_bound: bool,
+    /// What the process may write.
+    pub rights: Rights,
     /// Raised by the process on request; several sessions may wait for it, and it is never reset. Without a doorbell, a
     /// sleeping session sees events after 10 ms.
-    pub doorbell: Option<EventFd>,
+    pub doorbell: Option<Arc<EventFd>>,
 }
 
 /// A new region.
@@ -64,15 +74,14 @@ pub struct ConsumerFiles {
     pub id: ConsumerId,
     /// Buffer 0 of the session with its log file header.
     pub header: Vec<u8>,
+    /// Size of the ring in bytes.
+    pub ring_bytes: u32,
     /// The ring's data, for the consumer to map for reading.
     pub ring: OwnedFd,
     /// The ring's position, for the consumer to map for writing.
     pub position: OwnedFd,
-    /// Raised by the logger for a consumer that sleeps.
-    pub data_ready: EventFd,
-    /// To be raised by the consumer for a logger that waits for room. The logger never waits; consumers expect the
-    /// descriptor.
-    pub space_free: EventFd,
+    /// Rung by the logger for a consumer that sleeps.
+    pub data_ready: Bell,
 }
 
 /// Words of a ring that are populated at the start: 16 MiB, and at most a quarter of the ring.
@@ -93,6 +102,8 @@ impl Logger {
         let shared = Arc::new(Shared {
             counters: Counters::default(),
             budget: Budget::new(config.maximum_buffers, keeps),
+            users: Users::default(),
+            enabled: Arc::default(),
             bell: event()?,
             ended: event()?,
             geometry,
@@ -128,8 +139,22 @@ impl Logger {
     ///
     /// Fails if there is no memory, or the session has ended.
     pub fn add_region(&self, owner: RegionOwner) -> Result<RegionFile, LoggerError> {
-        let threads = Threads::of(owner.process_id);
-        self.make_region(owner, threads, None)
+        let RegionOwner { process_id, identity, is_bound, rights, doorbell } = owner;
+        let (place, buffers) = self
+            .shared
+            .users
+            .place(identity.uid, is_bound, self.shared.geometry)
+            .ok_or(LoggerError::Regions { uid: identity.uid })?;
+        let checker = Checker::new(rights, self.shared.enabled.clone(), identity);
+        let threads = Threads::of(process_id);
+        self.make_region(Some(process_id), buffers, |reader| NewRegion {
+            reader,
+            doorbell,
+            checker: Some(checker),
+            place,
+            threads,
+            late: None,
+        })
     }
 
     /// Creates a region for this program itself, for system events.
@@ -142,8 +167,18 @@ impl Logger {
         let bells = SystemBells { logger: bell()?, writer: bell()? };
         let other =
             |bell: &EventFd| bell.try_clone().map_err(LoggerError::system("cannot create an eventfd"));
-        let owner = RegionOwner { process_id: 0, doorbell: Some(other(&bells.logger)?) };
-        let region = self.make_region(owner, None, Some(other(&bells.writer)?))?;
+        let (doorbell, late) = (Some(Arc::new(other(&bells.logger)?)), Some(other(&bells.writer)?));
+        let uid = effective_uid();
+        let (place, buffers) =
+            self.shared.users.place(uid, false, self.shared.geometry).ok_or(LoggerError::Regions { uid })?;
+        let region = self.make_region(None, buffers, |reader| NewRegion {
+            reader,
+            doorbell,
+            checker: None,
+            place,
+            threads: None,
+            late,
+        })?;
         let words =
             SharedWords::map(&region.file).map_err(LoggerError::system("cannot map shared memory"))?;
         Ok(SystemRegion::new(region.id, Region::attach(words)?, self.shared.clock, region.epoch, bells))
@@ -151,28 +186,32 @@ impl Logger {
 
     fn make_region(
         &self,
-        owner: RegionOwner,
-        threads: Option<Threads>,
-        late: Option<EventFd>,
+        process_id: Option<u32>,
+        buffers: u16,
+        region: impl FnOnce(RegionReader<SharedWords>) -> NewRegion,
     ) -> Result<RegionFile, LoggerError> {
         let shared = &self.shared;
-        let (words, file) = SharedWords::create("openetw-region", shared.geometry.len_words())
+        let geometry = Geometry { buffers, ..shared.geometry };
+        let (words, file) = SharedWords::create("openetw-region", geometry.len_words())
             .map_err(LoggerError::system("cannot create shared memory for a region"))?;
         let horizon = shared.clock.frequency().saturating_mul(HORIZON_SECONDS);
-        let mut reader = RegionReader::format(
+        let reader = RegionReader::format(
             words,
-            shared.geometry,
+            geometry,
             shared.clock as u8,
             EPOCH,
-            owner.process_id,
+            process_id,
             shared.start,
             horizon,
         )?;
+        let mut region = region(reader);
+        let user = &region.place.user;
         // A first share, so that the process need not wait for the logger's thread.
-        let share = shared.budget.take_first_share(usize::from(shared.geometry.buffers));
-        shared.budget.give_back(share - reader.grant(share));
+        let share = shared.budget.take_first_share(usize::from(buffers), user.is_bound());
+        let granted = region.reader.grant(share);
+        shared.budget.give_back(share - granted, user.is_bound());
+        user.granted.fetch_add(granted as u32, Relaxed);
         let id = RegionId(self.next_id.fetch_add(1, Relaxed));
-        let region = NewRegion { reader, doorbell: owner.doorbell, threads, late };
         self.send(Command::AddRegion(id, region))?;
         Ok(RegionFile { id, file, epoch: EPOCH })
     }
@@ -188,6 +227,22 @@ impl Logger {
         let _ = self.send(Command::ProcessEnded(id));
     }
 
+    /// Says which providers the session has enabled, so that no process writes classic events of others' providers.
+    pub fn set_enabled(&self, providers: Vec<Guid>) {
+        *self.shared.enabled.lock().unwrap_or_else(PoisonError::into_inner) = providers;
+    }
+
+    /// Must be called after [`Rights`] of a region have been withdrawn or reduced: what the process wrote before is read
+    /// before that holds.
+    pub fn settle(&self) {
+        let _ = self.send(Command::Settle);
+    }
+
+    /// Returns what each user has in the session.
+    pub fn users(&self) -> Vec<UserUse> {
+        self.shared.users.list()
+    }
+
     /// Creates a ring of `ring_bytes` for a consumer, which receives all later events.
     ///
     /// # Errors
@@ -198,19 +253,19 @@ impl Logger {
             SharedWords::create("openetw-ring", words)
                 .map_err(LoggerError::system("cannot create shared memory for a consumer"))
         };
-        let event = || EventFd::new().map_err(LoggerError::system("cannot create an eventfd"));
         // Room for two buffers at least, of which each must fit into somewhat less than half of the ring.
         let least = 4 * self.shared.geometry.buffer_bytes as usize;
-        let (data, ring) = memory(ring_bytes.max(least) / 8)?;
+        let ring_bytes = ring_bytes.max(least);
+        let (data, ring) = memory(ring_bytes / 8)?;
         // Most rings are repeatedly empty and restart at the beginning; that part is populated in advance.
         data.populate(0..(ring_bytes / 4 / 8).min(READY_WORDS));
         let (words, position) = memory(POSITION_WORDS)?;
-        let (data_ready, space_free) = (event()?, event()?);
-        let ours = data_ready.try_clone().map_err(LoggerError::system("cannot create an eventfd"))?;
+        let (ours, data_ready) = etw_sys::bell().map_err(LoggerError::system("cannot create a bell"))?;
         let consumer = NewConsumer { ring: RingWriter::format(data, words)?, data_ready: ours };
+        let ring_bytes = u32::try_from(ring_bytes).unwrap_or(u32::MAX);
         let id = ConsumerId(self.next_id.fetch_add(1, Relaxed));
         let header = self.ask(|reply| Command::AddConsumer(id, consumer, reply))?;
-        Ok(ConsumerFiles { id, header, ring, position, data_ready, space_free })
+        Ok(ConsumerFiles { id, header, ring_bytes, ring, position, data_ready })
     }
 
     /// Removes a consumer.
@@ -312,9 +367,15 @@ impl Logger {
 }
 
 impl RegionOwner {
-    /// This process itself, without a doorbell.
-    pub fn this_process() -> RegionOwner {
-        RegionOwner { process_id: std::process::id(), doorbell: None }
+    /// This process itself, without a doorbell. It may write what `rights` say.
+    pub fn this_process(rights: Rights) -> RegionOwner {
+        RegionOwner {
+            process_id: std::process::id(),
+            identity: Identity::of(None),
+            is_bound: false,
+            rights,
+            doorbell: None,
+        }
     }
 }
 

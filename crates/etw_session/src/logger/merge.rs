@@ -33,13 +33,15 @@ pub(super) type Source = (u32, u16);
 pub(super) struct Merged {
     /// Number of records copied.
     pub(super) records: u64,
+    /// Number of records that their processes may not write.
+    pub(super) refused: u64,
     /// The earliest possible time of a record that is awaited, or waits with it.
     pub(super) held_from: Option<u64>,
 }
 
 impl Merged {
     /// Nothing copied and nothing awaited.
-    pub(super) const NOTHING: Merged = Merged { records: 0, held_from: None };
+    pub(super) const NOTHING: Merged = Merged { records: 0, refused: 0, held_from: None };
 
     pub(super) fn hold(&mut self, time: u64) {
         self.held_from = Some(self.held_from.map_or(time, |held| held.min(time)));
@@ -192,12 +194,21 @@ fn read(
             bound = full_words.min(room);
         }
         let from = output.words.len();
-        let taken = region.reader.read(processor, pass.now, until, bound, &mut output.words);
+        let (reader, words) = (&mut region.reader, &mut output.words);
+        let taken = match &mut region.checker {
+            Some(checker) => {
+                let allows = |record: &mut [u64]| checker.allows(record);
+                reader.read_checked(processor, pass.now, until, bound, words, allows)
+            }
+            None => reader.read(processor, pass.now, until, bound, words),
+        };
         if let Some(threads) = &mut region.threads {
             threads.translate(output.words.get_mut(from..).unwrap_or_default());
         }
         merged.records += taken.records;
+        merged.refused += taken.refused;
         output.records += taken.records;
+        region.count(&taken);
         if taken.records > 0 {
             output.floor = region.reader.last_time(processor).max(output.floor);
         }

@@ -6,7 +6,7 @@ use etw_buffer::ring::{Push, RingWriter};
 use etw_etl::encode::RecordBuilder;
 use etw_etl::{BufferFlags, BufferHeader, BufferState, BufferType};
 use etw_event::Ticks;
-use etw_sys::{EventFd, SharedWords, bytes_of, clock};
+use etw_sys::{Ringer, SharedWords, bytes_of, clock};
 
 use super::ConsumerId;
 use super::statistics::{Counters, add};
@@ -31,7 +31,7 @@ pub(super) struct Consumers {
 struct Consumer {
     id: ConsumerId,
     ring: RingWriter<SharedWords, SharedWords>,
-    data_ready: EventFd,
+    data_ready: Ringer,
     /// Missed events not reported to it yet.
     missed: u64,
     /// The last watermark sent to it.
@@ -48,7 +48,7 @@ impl Consumers {
         &mut self,
         id: ConsumerId,
         ring: RingWriter<SharedWords, SharedWords>,
-        data_ready: EventFd,
+        data_ready: Ringer,
     ) {
         self.list.push(Consumer { id, ring, data_ready, missed: 0, watermark: 0, is_broken: false });
     }
@@ -118,7 +118,7 @@ impl Consumers {
                 }
             }
             if consumer.ring.publish() {
-                consumer.data_ready.signal();
+                consumer.data_ready.ring();
             }
         }
         let before = self.list.len();
@@ -133,7 +133,7 @@ impl Consumers {
         for consumer in &mut self.list {
             consumer.tell_missed(&lost, 0);
             consumer.ring.publish();
-            consumer.data_ready.signal();
+            consumer.data_ready.ring();
         }
     }
 

@@ -1,17 +1,24 @@
 //! State shared by a logger's thread and its handle.
 
+use std::sync::{Arc, Mutex};
+
 use etw_buffer::Geometry;
+use etw_event::Guid;
 use etw_sys::EventFd;
 use etw_sys::clock::ClockSource;
 
 use super::budget::Budget;
 use super::statistics::Counters;
+use super::users::Users;
 
 /// State shared by a logger's thread and its handle.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) counters: Counters,
     pub(super) budget: Budget,
+    pub(super) users: Users,
+    /// Providers that the session has enabled.
+    pub(super) enabled: Arc<Mutex<Vec<Guid>>>,
     /// Wakes the logger's thread for commands.
     pub(super) bell: EventFd,
     /// Raised when the session ends.

@@ -19,6 +19,8 @@ pub struct Statistics {
     pub events_written: u64,
     /// Events that never reached the session: no buffer was free, or the writer died or stalled while writing.
     pub events_lost: u64,
+    /// Records that processes were not allowed to write.
+    pub events_refused: u64,
     /// Buffers written to files, including the header buffers.
     pub buffers_written: u64,
     /// Buffers that could not be written to the file.
@@ -69,6 +71,7 @@ pub(super) struct Counters {
     pub(super) free_buffers: AtomicU32,
     pub(super) events_written: AtomicU64,
     pub(super) events_lost: AtomicU64,
+    pub(super) events_refused: AtomicU64,
     pub(super) buffers_written: AtomicU64,
     pub(super) log_buffers_lost: AtomicU64,
     pub(super) log_events_lost: AtomicU64,
@@ -90,6 +93,7 @@ impl Counters {
             free_buffers: self.free_buffers.load(Relaxed),
             events_written: self.events_written.load(Relaxed),
             events_lost: self.events_lost.load(Relaxed),
+            events_refused: self.events_refused.load(Relaxed),
             buffers_written: self.buffers_written.load(Relaxed),
             log_buffers_lost: self.log_buffers_lost.load(Relaxed),
             log_events_lost: self.log_events_lost.load(Relaxed),

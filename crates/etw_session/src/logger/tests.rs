@@ -12,13 +12,15 @@ use std::time::{Duration, Instant};
 use etw_buffer::ring::RingReader;
 use etw_buffer::{Region, Reserve, Wanted};
 use etw_etl::{BufferFlags, BufferHeader, BufferType, EtlFile, LogFileMode, Records, loss_of, lost_count};
-use etw_event::Origin;
+use etw_event::{Guid, Keyword, Level, Origin};
 use etw_sys::{EventFd, SharedWords, bytes_of, cpu, ids};
 
 use super::*;
 
 /// The first word of an event, without its size.
 const EVENT: u64 = 0xC013_0000;
+/// Every word of the writers' headers after the time is 0x11.
+const PROVIDER: Guid = Guid::from_u128(0x00000011_0000_0000_1100_000000000000);
 /// Such records fill the output buffers of `EXACT_BYTES` to their last word.
 const LEN_BYTES: u16 = 104;
 const EXACT_BYTES: u32 = 0x3C00;
@@ -38,7 +40,12 @@ impl Writer {
     pub(super) fn new(logger: &Logger, process_id: u32) -> Writer {
         let doorbell = EventFd::new().unwrap();
         let theirs = doorbell.try_clone().unwrap();
-        let file = logger.add_region(RegionOwner { process_id, doorbell: Some(theirs) }).unwrap();
+        let rights = Rights::default();
+        rights.allow(PROVIDER, Level(0), Keyword(0), Keyword(0));
+        let doorbell_of_owner = Some(Arc::new(theirs));
+        let owner =
+            RegionOwner { process_id, doorbell: doorbell_of_owner, ..RegionOwner::this_process(rights) };
+        let file = logger.add_region(owner).unwrap();
         let region = Region::attach(SharedWords::map(&file.file).unwrap()).unwrap();
         Writer { region, doorbell, id: file.id, source: logger.clock() }
     }

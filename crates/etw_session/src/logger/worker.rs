@@ -72,6 +72,8 @@ pub(super) struct Worker {
     wanted: Wanted,
     has_mute_region: bool,
     is_stopped: bool,
+    /// When the next process may no longer write something that it may write now.
+    rights_end: Option<Instant>,
     /// [`LONGEST_DELAY`] and [`PATIENCE`] in ticks of the session's clock.
     longest_delay: u64,
     patience: u64,
@@ -120,6 +122,7 @@ impl Worker {
             longest_delay: ticks(LONGEST_DELAY),
             patience: ticks(PATIENCE),
             is_stopped: false,
+            rights_end: None,
             shared,
         })
     }
@@ -139,10 +142,17 @@ impl Worker {
             let instant = Instant::now();
             let is_flush = self.flush_at.is_some_and(|at| at <= instant);
             let listens = !self.sinks.consumers.is_empty();
+            let ends_rights = self.rights_end.is_some_and(|at| at <= instant);
             let is_complete = is_flush
+                || ends_rights
                 || listens && instant.saturating_duration_since(self.last_complete) >= SHORT_NAP
                 || self.regions.iter().any(|region| region.closed_since.is_some());
             let records = self.cycle(instant, is_complete);
+            if ends_rights {
+                self.regions.iter_mut().filter_map(|region| region.checker.as_mut()).for_each(|checker| {
+                    checker.expire(instant);
+                });
+            }
             if is_flush {
                 self.write_partial();
                 self.flush_at = None;
@@ -212,6 +222,7 @@ impl Worker {
     fn read(&mut self, pass: &Pass) -> Merged {
         let mut total = Merged::NOTHING;
         let geometry = self.shared.geometry;
+        self.rights_end = self.regions.iter_mut().filter_map(RegionEntry::begin_pass).min();
         let is_limited = self.sinks.room().is_some();
         let mut needed = 0;
         if is_limited {
@@ -232,16 +243,18 @@ impl Worker {
                 needed += needed_by(output, &mut self.regions, sources, pass);
             }
             total.records += merged.records;
+            total.refused += merged.refused;
             merged.held_from.into_iter().for_each(|time| total.hold(time));
         }
         super::statistics::add(&self.shared.counters.events_written, total.records);
+        super::statistics::add(&self.shared.counters.events_refused, total.refused);
         total
     }
 
     fn collect_losses(&mut self, is_complete: bool) {
         let mut lost = 0;
         for region in &mut self.regions {
-            lost += region.reader.lost();
+            lost += region.lost();
             if is_complete {
                 region.reader.release_quarantine();
             }
@@ -264,11 +277,11 @@ impl Worker {
             if !region.is_done(now, instant) {
                 return true;
             }
-            lost.set(lost.get() + region.reader.lost());
-            shared.budget.give_back(region.reader.granted());
+            lost.set(lost.get() + region.lost());
+            region.end(&shared.budget);
             if let Some(doorbell) = &region.doorbell {
                 // It is closed right after this; a failure means that it is gone already.
-                let _ = poller.remove(doorbell);
+                let _ = poller.remove(&**doorbell);
             }
             false
         });
@@ -279,18 +292,25 @@ impl Worker {
     }
 
     fn list_sources(&mut self) {
+        self.sources.iter_mut().for_each(Vec::clear);
+        self.has_mute_region = false;
+        for region in 0..self.regions.len() {
+            self.list_region(region);
+        }
+        self.shared.counters.regions.store(self.regions.len() as u32, Relaxed);
+    }
+
+    /// Adds a region, the last one, to the sources of the outputs.
+    fn list_region(&mut self, region: usize) {
         let processors = self.shared.geometry.processors;
         let is_single = self.outputs.len() == 1;
         for (index, sources) in self.sources.iter_mut().enumerate() {
-            sources.clear();
-            for region in 0..self.regions.len() as u32 {
-                match is_single {
-                    true => sources.extend((0..processors).map(|processor| (region, processor))),
-                    false => sources.push((region, index as u16)),
-                }
+            match is_single {
+                true => sources.extend((0..processors).map(|processor| (region as u32, processor))),
+                false => sources.push((region as u32, index as u16)),
             }
         }
-        self.has_mute_region = self.regions.iter().any(|region| region.doorbell.is_none());
+        self.has_mute_region |= self.regions.get(region).is_some_and(|region| region.doorbell.is_none());
         self.shared.counters.regions.store(self.regions.len() as u32, Relaxed);
     }
 
@@ -339,7 +359,7 @@ impl Worker {
     /// Sleeps until there may be work.
     fn sleep(&mut self, records: u64, instant: Instant) {
         let many = MANY_BUFFERS * self.records_of_buffer();
-        if records >= many || records > 0 && self.regions.iter().any(RegionEntry::is_short) {
+        if records >= many || self.regions.iter().any(RegionEntry::is_pressing) {
             return;
         }
         let listens = !self.sinks.consumers.is_empty();
@@ -375,6 +395,8 @@ impl Worker {
     }
 
     fn wait(&mut self, timeout: Option<Duration>) {
+        let rights = self.rights_end.map(|at| at.saturating_duration_since(Instant::now()));
+        let timeout = timeout.into_iter().chain(rights).min();
         let (mut commands, mut events) = (false, false);
         match self.poller.wait(timeout) {
             Ok(ready) => {
@@ -437,6 +459,8 @@ impl Worker {
                 self.sinks.consumers.remove(id);
                 real_time::count(&self.sinks.consumers, &self.shared.counters);
             }
+            // The next cycle takes it over.
+            Command::Settle => self.rights_end = Some(Instant::now()),
             Command::Flush(reply) => {
                 self.flush();
                 let _ = reply.send(Ok(()));
@@ -462,15 +486,14 @@ impl Worker {
     fn add_region(&mut self, id: RegionId, region: NewRegion) {
         let mut region = region;
         region.doorbell =
-            region.doorbell.filter(|bell| self.poller.add(bell, id.0, Interest::Arrival).is_ok());
+            region.doorbell.filter(|bell| self.poller.add(&**bell, id.0, Interest::Arrival).is_ok());
         region.reader.set_wanted(self.wanted);
         self.regions.push(RegionEntry::new(id, region));
-        self.list_sources();
+        self.list_region(self.regions.len() - 1);
         // The process may have written before the logger polled the region.
         let now = Instant::now();
         self.last_records = now;
         self.arm(now);
-        rebalance(&mut self.regions, &self.shared.budget, &self.shared.counters);
     }
 
     fn add_consumer(&mut self, id: ConsumerId, consumer: NewConsumer) -> Result<Vec<u8>, LoggerError> {

@@ -27,6 +27,54 @@ pub struct Peer {
 #[derive(Debug)]
 pub struct ProcessHandle(OwnedFd);
 
+/// What the system says of a process, for the extended items of its events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// Effective user id.
+    pub uid: u32,
+    /// The login session of the audit system; all ones if it has none.
+    pub session: u32,
+    /// Its start in clock ticks since boot and its process id, which no other process has.
+    pub start_key: u64,
+    /// The first 32 digits of its container's id, which container managers put into the name of its control group; 0 outside
+    /// of containers.
+    pub container: u128,
+}
+
+impl Identity {
+    /// Returns what the system says of a process; `None` is this one. What cannot be read is 0.
+    pub fn of(process: Option<u32>) -> Identity {
+        let id = process.map_or_else(|| "self".to_owned(), |process| process.to_string());
+        let read = |name| std::fs::read_to_string(format!("/proc/{id}/{name}")).unwrap_or_default();
+        let status = read("status");
+        let uid = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+        let effective = uid.and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok());
+        // The 22nd field of `stat` is the start in clock ticks since boot; the second may contain spaces.
+        let stat = read("stat");
+        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+        let start: Option<u64> = fields.split_whitespace().nth(19).and_then(|start| start.parse().ok());
+        let process = process.unwrap_or_else(std::process::id);
+        Identity {
+            uid: effective.unwrap_or(0),
+            session: read("sessionid").trim().parse().unwrap_or(u32::MAX),
+            start_key: start.unwrap_or(0) << 22 | u64::from(process) & 0x3F_FFFF,
+            container: container_of(&read("cgroup")),
+        }
+    }
+
+    /// Returns the user as a SID of 16 bytes: S-1-22-1-UID, Samba's SIDs for Unix users.
+    pub const fn sid(&self) -> [u64; 2] {
+        [0x1600_0000_0000_0201, 1 | (self.uid as u64) << 32]
+    }
+}
+
+fn container_of(cgroups: &str) -> u128 {
+    let is_digit = |byte: u8| byte.is_ascii_hexdigit();
+    let ids = cgroups.split(|c: char| !c.is_ascii_alphanumeric());
+    let mut ids = ids.filter(|id| id.len() >= 64 && id.bytes().all(is_digit));
+    ids.find_map(|id| u128::from_str_radix(id.get(..32)?, 16).ok()).unwrap_or(0)
+}
+
 impl Peer {
     pub(super) fn of_socket(socket: BorrowedFd<'_>) -> io::Result<Peer> {
         let mut found = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
@@ -104,6 +152,23 @@ mod tests {
         assert_eq!(one.peer().unwrap(), expected);
         let handle = ProcessHandle::of_peer(&one).unwrap();
         assert_eq!(wait_readable([handle.as_fd()], Some(Duration::ZERO)).unwrap(), [false]);
+    }
+
+    #[test]
+    fn a_process_has_one_identity_for_all() {
+        let ours = Identity::of(None);
+        assert_eq!((ours.uid, Identity::of(Some(std::process::id()))), (effective_uid(), ours));
+        assert_eq!(ours.start_key & 0x3F_FFFF, u64::from(std::process::id()));
+        assert_ne!(ours.start_key >> 22, 0);
+    }
+
+    #[test]
+    fn containers_are_known_by_their_control_group() {
+        let id = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+        let check = |text: &str, expected: u128| assert_eq!(container_of(text), expected);
+        check("0::/user.slice/user-1000.slice\n", 0);
+        check(&format!("0::/system.slice/docker-{id}.scope\n"), 0x01234567_89ab_cdef_0123_456789abcdef);
+        check(&format!("1:cpu:/kubepods/pod1/{id}\n"), 0x01234567_89ab_cdef_0123_456789abcdef);
     }
 
     #[test]

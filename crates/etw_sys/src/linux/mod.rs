@@ -1,5 +1,6 @@
 //! What live sessions need from Linux.
 
+mod bell;
 pub mod clock;
 pub mod cpu;
 pub mod credentials;
@@ -16,6 +17,7 @@ pub mod socket;
 pub mod stack;
 pub mod watch;
 
+pub use bell::{Bell, Ringer, bell};
 pub use doorbell::Doorbell;
 pub use event_fd::EventFd;
 pub use limits::{is_writable_file, prefer_this_thread, raise_handle_limit};

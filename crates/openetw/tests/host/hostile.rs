@@ -42,7 +42,7 @@ fn a_wrong_version_is_reported() {
     connection.send(&encode(&Hello { version: 99, role: Role::Controller }).unwrap(), &[]).unwrap();
     let channel = etw_protocol::Channel::new(connection);
     let mut client = Client { channel, buffer: Default::default() };
-    assert!(matches!(client.next(), Response::Welcome { version: 1, .. }));
+    assert!(matches!(client.next(), Response::Welcome { version: 2, .. }));
     assert!(client.ends());
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use etw_buffer::ring::{Entry, RingError, RingReader};
 use etw_protocol::{FromConsumer, Instance, PacketBuffer, ProtocolError, Role, ToConsumer};
 use etw_sys::poll::{Interest, Poller};
-use etw_sys::{EventFd, SharedWords};
+use etw_sys::{Bell, SharedWords};
 
 use super::super::SessionError;
 use super::awaited::Awaited;
@@ -21,8 +21,7 @@ const ANSWER_TIME: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Channel {
     ring: RingReader<SharedWords, SharedWords>,
-    data_ready: EventFd,
-    space_free: EventFd,
+    data_ready: Bell,
     /// Reports the end of the session.
     connection: etw_protocol::Channel,
     /// The session's first buffer, with its log file header.
@@ -43,10 +42,8 @@ pub(crate) struct Parts {
     pub(crate) data: SharedWords,
     /// The reader's position.
     pub(crate) position: SharedWords,
-    /// Signalled by the host when there is data to read.
-    pub(crate) data_ready: EventFd,
-    /// Signalled by the consumer when there is room again.
-    pub(crate) space_free: EventFd,
+    /// Rung by the host when there is data to read.
+    pub(crate) data_ready: Bell,
 }
 
 impl Channel {
@@ -56,17 +53,9 @@ impl Channel {
         header: Vec<u8>,
         parts: Parts,
     ) -> Result<Channel, RingError> {
-        let Parts { data, position, data_ready, space_free } = parts;
+        let Parts { data, position, data_ready } = parts;
         let ring = RingReader::attach(data, position)?;
-        Ok(Channel {
-            ring,
-            data_ready,
-            space_free,
-            connection,
-            header,
-            has_ended: false,
-            is_host_gone: false,
-        })
+        Ok(Channel { ring, data_ready, connection, header, has_ended: false, is_host_gone: false })
     }
 
     /// Opens a session of this machine by name: at the instance with this directory, or else at the user's instance, or
@@ -122,15 +111,14 @@ impl Channel {
             }
             Some((ToConsumer::Ended, _)) | None => return Err(protocol("no reply".to_owned())),
         };
-        let Ok([data, position, data_ready, space_free]) = <[OwnedFd; 4]>::try_from(files) else {
-            return Err(protocol("an unexpected number of files (expected 4)".to_owned()));
+        let Ok([data, position, data_ready]) = <[OwnedFd; 3]>::try_from(files) else {
+            return Err(protocol("an unexpected number of files (expected 3)".to_owned()));
         };
         let memory = io("the shared memory cannot be used");
         let parts = Parts {
             data: SharedWords::map_for_reading(&data).map_err(&memory)?,
             position: SharedWords::map(&position).map_err(&memory)?,
-            data_ready: EventFd::from_file(data_ready).map_err(&memory)?,
-            space_free: EventFd::from_file(space_free).map_err(&memory)?,
+            data_ready: Bell::from_file(data_ready),
         };
         Channel::new(channel, header, parts).map_err(|source| broken(session.to_owned(), source))
     }
@@ -166,9 +154,7 @@ impl Channel {
     /// Releases entries, up to the one with this end.
     #[inline]
     pub(crate) fn release(&mut self, end: u64) {
-        if self.ring.release(end) {
-            self.space_free.signal();
-        }
+        self.ring.release(end);
     }
 
     /// Whether unreleased entries occupy half of the ring.
@@ -234,7 +220,7 @@ impl Waiter {
                     let channel = session.channel();
                     match ready.token % 2 {
                         0 => {
-                            channel.data_ready.drain();
+                            channel.data_ready.silence();
                         }
                         _ => channel.look_at_connection(),
                     }

@@ -85,6 +85,8 @@ pub(super) fn status(found: &Properties, state: SessionState) -> SessionStatus {
         enabled_providers: 0,
         last_error: String::new(),
         system_missing: Vec::new(),
+        events_refused: 0,
+        users: Vec::new(),
         properties: of(found),
     }
 }

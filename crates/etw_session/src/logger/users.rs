@@ -1,0 +1,181 @@
+//! The shares of users in a session: whoever takes more than a share takes it from itself.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use etw_buffer::Geometry;
+
+/// Regions that the processes of one user may have in a session, with those that are read to their end.
+const MAX_REGIONS: u32 = 256;
+/// Users that a session remembers; more are forgotten once they have no region.
+const MAX_USERS: usize = 256;
+
+/// What the processes of a user have in a session, and what became of their events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserUse {
+    /// The user id.
+    pub uid: u32,
+    /// Regions, with those of processes that have ended and are not read to their end.
+    pub regions: u32,
+    /// Buffers that the processes may use.
+    pub buffers: u32,
+    /// Events that they have written.
+    pub events_written: u64,
+    /// Events that they lost, or say they lost.
+    pub events_lost: u64,
+    /// Records that they may not write: of providers that they have not registered or the session has not enabled, or with
+    /// headers of the kernel.
+    pub events_refused: u64,
+    /// Regions that they did not get, because the user has as many as one may have.
+    pub regions_refused: u64,
+}
+
+/// A user with regions in a session.
+#[derive(Debug)]
+pub(super) struct User {
+    uid: u32,
+    /// Whether it is bound to a share; the host's own user and root are not.
+    is_bound: bool,
+    regions: AtomicU32,
+    /// Sum of the buffers in the memory of its regions, which bounds what its processes can touch.
+    buffers: AtomicU32,
+    pub(super) granted: AtomicU32,
+    pub(super) written: AtomicU64,
+    pub(super) lost: AtomicU64,
+    pub(super) refused: AtomicU64,
+    regions_refused: AtomicU64,
+}
+
+/// The users of a session.
+#[derive(Debug, Default)]
+pub(super) struct Users(Mutex<BTreeMap<u32, Arc<User>>>);
+
+/// A region's place among those of its user, given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) user: Arc<User>,
+    buffers: u32,
+}
+
+impl Users {
+    /// Returns a place for a region and the number of buffers that its memory may have; `None` if the user has no more
+    /// regions.
+    ///
+    /// The memory of all regions of a bound user together has a quarter of the session's buffers. Each new region has a
+    /// quarter of what is left of that, and at least what a process needs that writes on all processors.
+    pub(super) fn place(&self, uid: u32, is_bound: bool, of_session: Geometry) -> Option<(Place, u16)> {
+        let user = {
+            let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if users.len() >= MAX_USERS {
+                users.retain(|_, user| user.regions.load(Relaxed) > 0);
+            }
+            users.entry(uid).or_insert_with(|| Arc::new(User::new(uid, is_bound))).clone()
+        };
+        if !is_bound {
+            return Some((Place::new(user, of_session.buffers), of_session.buffers));
+        }
+        if user.regions.load(Relaxed) >= MAX_REGIONS {
+            user.regions_refused.fetch_add(1, Relaxed);
+            return None;
+        }
+        let least = (u32::from(of_session.processors) + 2).max(4);
+        let left = (u32::from(of_session.buffers) / 4).saturating_sub(user.buffers.load(Relaxed));
+        let buffers = (left / 4).max(least).min(of_session.buffers.into()) as u16;
+        Some((Place::new(user, buffers), buffers))
+    }
+
+    /// Returns what each user has.
+    pub(super) fn list(&self) -> Vec<UserUse> {
+        let users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        users.values().map(|user| user.statistics()).collect()
+    }
+}
+
+impl User {
+    fn new(uid: u32, is_bound: bool) -> User {
+        let (count, total) = (|| AtomicU32::new(0), || AtomicU64::new(0));
+        User {
+            uid,
+            is_bound,
+            regions: count(),
+            buffers: count(),
+            granted: count(),
+            written: total(),
+            lost: total(),
+            refused: total(),
+            regions_refused: total(),
+        }
+    }
+
+    pub(super) fn uid(&self) -> u32 {
+        self.uid
+    }
+
+    pub(super) fn is_bound(&self) -> bool {
+        self.is_bound
+    }
+
+    fn statistics(&self) -> UserUse {
+        UserUse {
+            uid: self.uid,
+            regions: self.regions.load(Relaxed),
+            buffers: self.granted.load(Relaxed),
+            events_written: self.written.load(Relaxed),
+            events_lost: self.lost.load(Relaxed),
+            events_refused: self.refused.load(Relaxed),
+            regions_refused: self.regions_refused.load(Relaxed),
+        }
+    }
+}
+
+impl Place {
+    fn new(user: Arc<User>, buffers: u16) -> Place {
+        user.regions.fetch_add(1, Relaxed);
+        user.buffers.fetch_add(buffers.into(), Relaxed);
+        Place { user, buffers: buffers.into() }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.user.regions.fetch_sub(1, Relaxed);
+        self.user.buffers.fetch_sub(self.buffers, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SESSION: Geometry = Geometry { processors: 2, buffers: 2048, buffer_bytes: 0x1_0000 };
+
+    #[test]
+    fn the_memory_of_a_users_regions_is_bounded() {
+        let users = Users::default();
+        let places: Vec<(Place, u16)> = std::iter::from_fn(|| users.place(1000, true, SESSION)).collect();
+        let sizes: Vec<u16> = places.iter().map(|(_, buffers)| *buffers).collect();
+        assert_eq!((sizes.len(), sizes[0], sizes[1], sizes[255]), (256, 128, 96, 4));
+        assert!(sizes.iter().map(|size| u32::from(*size)).sum::<u32>() < 512 + 4 * 256);
+        assert_eq!(users.list()[0].regions_refused, 1);
+        let (_other, buffers) = users.place(1001, true, SESSION).unwrap();
+        assert_eq!(buffers, 128, "another user has its own share");
+        let (_root, buffers) = users.place(0, false, SESSION).unwrap();
+        assert_eq!(buffers, 2048);
+        drop(places);
+        let (_again, buffers) = users.place(1000, true, SESSION).unwrap();
+        assert_eq!(buffers, 128);
+        let small = Geometry { buffers: 2, ..SESSION };
+        assert_eq!(users.place(1002, true, small).unwrap().1, 2);
+    }
+
+    #[test]
+    fn users_without_regions_are_forgotten_when_there_are_many() {
+        let users = Users::default();
+        let _one = users.place(0, false, SESSION);
+        for uid in 1..1000 {
+            users.place(uid, true, SESSION).unwrap();
+        }
+        assert!(users.list().len() <= MAX_USERS && users.list()[0].uid == 0);
+    }
+}
