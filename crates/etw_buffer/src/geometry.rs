@@ -36,7 +36,7 @@ pub(crate) const WANTED_WORD: usize = 3;
 pub(crate) const COMPLETE_WORD: usize = 4;
 /// The bitmap of free buffers.
 pub(crate) const FREE: usize = 16;
-pub(crate) const FREE_WORDS: usize = if cfg!(loom) { 1 } else { 64 };
+const FREE_WORDS: usize = if cfg!(loom) { 1 } else { 64 };
 const PROCESSORS: usize = FREE + FREE_WORDS;
 /// 128 bytes per processor, so that processors share neither a cache line nor a pair of lines.
 const PROCESSOR_WORDS: usize = if cfg!(loom) { 3 } else { 16 };

@@ -3,8 +3,7 @@
 use std::ops::Deref;
 
 use crate::geometry::{
-    BUFFER_HEADER, CHAIN, CLOCK_WORD, COMPLETE_WORD, END, FREE, FREE_WORDS, LOST, LOST_OPEN, OWNER,
-    WANTED_WORD,
+    BUFFER_HEADER, CHAIN, CLOCK_WORD, COMPLETE_WORD, END, FREE, LOST, LOST_OPEN, OWNER, WANTED_WORD,
 };
 use crate::geometry::{End, Geometry, RegionError, State, chain, owner};
 use crate::record::FirstWord;
@@ -24,7 +23,7 @@ pub struct RegionReader<W> {
     geometry: Geometry,
     streams: Vec<Stream>,
     /// A bit for each buffer that the process must not use.
-    withheld: [u64; FREE_WORDS],
+    withheld: Vec<u64>,
     /// Number of buffers that the process may use or is using.
     granted: usize,
     /// Buffers that may still be left in this pass, see [`RegionReader::begin_pass`].
@@ -128,7 +127,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
             words,
             geometry,
             streams: vec![stream; usize::from(geometry.processors)],
-            withheld: [u64::MAX; FREE_WORDS],
+            withheld: vec![u64::MAX; usize::from(geometry.buffers).div_ceil(64)],
             granted: 0,
             turns: usize::MAX,
             used: 0,

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod hostile;
 mod ledger;
 mod region;
 mod session;
@@ -31,7 +32,7 @@ struct Options {
     child: Option<Child>,
 }
 
-/// Processes that are killed, for internal use.
+/// Other tests, and the processes of tests, for internal use.
 #[derive(Subcommand)]
 enum Child {
     #[command(hide = true)]
@@ -42,6 +43,16 @@ enum Child {
     Consumer(session::Consumer),
     #[command(hide = true)]
     Host,
+    /// Attack a host as other users while an honest program writes and root controls it.
+    Hostile(hostile::Options),
+    #[command(hide = true)]
+    HostOfNeighbours(hostile::HostChild),
+    #[command(hide = true)]
+    HonestWriter(hostile::Writer),
+    #[command(hide = true)]
+    HonestConsumer(hostile::Consumer),
+    #[command(hide = true)]
+    Attacker(hostile::Attacker),
 }
 
 fn main() -> ExitCode {
@@ -55,6 +66,11 @@ fn run(options: &Options) -> Result<()> {
         Some(Child::Writer(child)) => child.run(),
         Some(Child::Consumer(child)) => child.run(),
         Some(Child::Host) => session::host(),
+        Some(Child::Hostile(options)) => options.run(),
+        Some(Child::HostOfNeighbours(child)) => child.run(),
+        Some(Child::HonestWriter(child)) => child.run(),
+        Some(Child::HonestConsumer(child)) => child.run(),
+        Some(Child::Attacker(child)) => child.run(),
         None => torture(options.rounds, options.case, options.seed.unwrap_or_else(seed)),
     }
 }

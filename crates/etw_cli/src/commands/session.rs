@@ -12,7 +12,7 @@ use etw_app::schemas::Schemas;
 use openetw::kernel::{EnableFlags, StackWalks};
 use openetw::session::{
     Controller, EnableBuilder, EnableStatus, Instance, LogFileMode, SessionBuilder, SessionClock,
-    SessionState, SessionStatus, SessionUpdate,
+    SessionState, SessionStatus, SessionUpdate, UserStatus,
 };
 use openetw::{Keyword, Level};
 use serde_json::{Value, json};
@@ -411,15 +411,7 @@ fn to_json(status: &SessionStatus, enables: Option<&[EnableStatus]>) -> Value {
         "Consumers": status.consumers,
         "EnabledProviders": status.enabled_providers,
         "Missing": status.system_missing,
-        "Users": status.users.iter().map(|user| json!({
-            "Uid": user.uid,
-            "Regions": user.regions,
-            "RegionsRefused": user.regions_refused,
-            "Buffers": user.buffers,
-            "EventsWritten": user.events_written,
-            "EventsLost": user.events_lost,
-            "EventsRefused": user.events_refused,
-        })).collect::<Vec<_>>(),
+        "Users": users_to_json(status),
         "LastError": status.last_error,
     });
     if let (Some(enables), Some(object)) = (enables, object.as_object_mut()) {
@@ -438,6 +430,21 @@ fn to_json(status: &SessionStatus, enables: Option<&[EnableStatus]>) -> Value {
         object.insert("Enables".to_owned(), list.collect());
     }
     object
+}
+
+fn users_to_json(status: &SessionStatus) -> Value {
+    let user = |user: &UserStatus| {
+        json!({
+            "Uid": user.uid,
+            "Regions": user.regions,
+            "RegionsRefused": user.regions_refused,
+            "Buffers": user.buffers,
+            "EventsWritten": user.events_written,
+            "EventsLost": user.events_lost,
+            "EventsRefused": user.events_refused,
+        })
+    };
+    status.users.iter().map(user).collect()
 }
 
 fn put_list(out: &mut Vec<u8>, sessions: &[SessionStatus], format: Format) -> Result<()> {

@@ -11,6 +11,9 @@ use super::options::HostLimits;
 /// Time that the clients of one user have in a turn of the host's thread; what they still want, they get in the next one.
 const A_TURN: Duration = Duration::from_millis(2);
 
+/// Threads that read of a user's processes at a time. A process can hold up whoever reads of it.
+const READERS: usize = 16;
+
 /// Memory of a registration beside its name, in bytes.
 const REGISTRATION_BYTES: usize = 256;
 
@@ -21,6 +24,8 @@ struct Taken {
     registrations: usize,
     registration_bytes: usize,
     queued_bytes: usize,
+    /// Threads that read of its processes.
+    readers: usize,
     /// Time in this turn.
     time: Duration,
 }
@@ -89,6 +94,19 @@ impl Accounts {
         is_privileged(peer.uid) || self.of_user(peer).queued_bytes <= limits.queued_bytes_per_user
     }
 
+    /// Takes a thread that reads of a process, if the user has not too many that are held up.
+    pub(super) fn begin_reading(&mut self, peer: &Peer) -> bool {
+        let may_read = self.of_user(peer).readers < READERS;
+        if may_read {
+            self.change(peer, |taken| taken.readers += 1);
+        }
+        may_read
+    }
+
+    pub(super) fn end_reading(&mut self, peer: &Peer) {
+        self.change(peer, |taken| taken.readers = taken.readers.saturating_sub(1));
+    }
+
     /// Whether a user still has time in this turn.
     pub(super) fn has_time(&self, peer: &Peer) -> bool {
         self.of_user(peer).time < A_TURN
@@ -125,7 +143,8 @@ impl Accounts {
         for (map, key) in [(&mut self.users, peer.uid), (&mut self.processes, peer.pid)] {
             let taken = map.entry(key).or_default();
             change(taken);
-            if taken.connections == 0 && taken.registrations == 0 && taken.queued_bytes == 0 {
+            let Taken { connections, registrations, queued_bytes, readers, .. } = *taken;
+            if connections + registrations + queued_bytes + readers == 0 {
                 map.remove(&key);
             }
         }

@@ -53,6 +53,8 @@ pub(crate) struct ProviderClient {
     pub(crate) doorbell: Arc<EventFd>,
     /// Reports the end of the process, even if a child still holds the connection.
     pub(crate) process: Option<ProcessHandle>,
+    /// Whether it has been welcomed; before, it is not read.
+    pub(crate) is_welcome: bool,
     /// The system's description of the process.
     pub(crate) description: ProcessStatus,
     /// What the system says of it in extended items.
@@ -149,6 +151,7 @@ impl Connection {
     pub(crate) fn wanted_interest(&self) -> Interest {
         let (waits, lists) = match &self.role {
             ClientRole::Controller { is_waiting, listing } => (*is_waiting, listing.is_some()),
+            ClientRole::Provider(provider) => (!provider.is_welcome, false),
             _ => (false, false),
         };
         if lists {

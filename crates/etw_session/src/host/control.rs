@@ -14,7 +14,7 @@ use etw_sys::credentials::Peer;
 use crate::logger::{self, Logger, LoggerError};
 
 use super::access::{Right, is_privileged};
-use super::connection::ClientRole;
+use super::connection::{ClientRole, Connection};
 use super::files::writable;
 use super::listing::Listing;
 use super::properties::{check_path, complete, invalid};
@@ -456,6 +456,9 @@ impl Host {
 
     /// Handles the result of a thread's work.
     pub(crate) fn done(&mut self, done: Done) {
+        if let Done { token: Some(token), outcome: Outcome::Described(peer, command_line), .. } = done {
+            return self.described(token, &peer, command_line);
+        }
         let session = self.sessions.get_mut(usize::from(done.slot)).and_then(Option::as_mut);
         let session = session.filter(|session| session.serial == done.serial);
         let Some(session) = session else {
@@ -499,8 +502,16 @@ impl Host {
                 session.consumers.remove(&token);
                 self.send(token, &ToConsumer::Refused(failure), Vec::new());
             }
-            (_, None) => {}
+            (Outcome::Described(..), _) | (_, None) => {}
         }
+    }
+
+    /// Takes over the command line of a process, which can go on now.
+    fn described(&mut self, token: u64, peer: &Peer, command_line: String) {
+        self.accounts.end_reading(peer);
+        let Some(provider) = self.connections.get_mut(&token).and_then(Connection::provider) else { return };
+        provider.description.command_line = command_line;
+        self.welcome(token);
     }
 
     /// Removes a session whose logger has ended, and informs all clients.

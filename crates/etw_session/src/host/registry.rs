@@ -99,23 +99,29 @@ pub(crate) fn lets_pass(enable: &Enable, process: &ProcessStatus) -> bool {
     enable.filters.iter().all(|filter| filter.lets_process_pass(process.pid, &executable))
 }
 
-/// Properties of a process according to the system; empty if not accessible.
+/// Properties of a process according to the system, but for its [`command_line`]; empty if not accessible.
 pub(crate) fn describe(pid: u32) -> ProcessStatus {
     let image = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
     let image = printable(&image.to_string_lossy(), MAX_PATH_BYTES);
+    // The name is in parentheses and may contain any character; the state and the parent follow it.
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let parent = stat.rsplit_once(')').and_then(|(_, behind)| behind.split_whitespace().nth(1)?.parse().ok());
+    // The kernel appends this if the file has been replaced.
+    let image = image.trim_end_matches(" (deleted)").to_owned();
+    ProcessStatus { pid, parent_pid: parent.unwrap_or(0), image, command_line: String::new() }
+}
+
+/// Returns the command line of a process; empty if not accessible.
+///
+/// It lies in the memory of the process, which may have put a file there that a program serves: reading may take for ever.
+pub(crate) fn command_line(pid: u32) -> String {
     let arguments = std::fs::File::open(format!("/proc/{pid}/cmdline")).and_then(|file| {
         let mut arguments = Vec::new();
         file.take(MAX_COMMAND_LINE_BYTES as u64).read_to_end(&mut arguments).map(|_| arguments)
     });
     let arguments = arguments.unwrap_or_default();
     let words: Vec<_> = arguments.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
-    let command_line = printable(words.join(" ").trim_end(), MAX_COMMAND_LINE_BYTES);
-    // The name is in parentheses and may contain any character; the state and the parent follow it.
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let parent = stat.rsplit_once(')').and_then(|(_, behind)| behind.split_whitespace().nth(1)?.parse().ok());
-    // The kernel appends this if the file has been replaced.
-    let image = image.trim_end_matches(" (deleted)").to_owned();
-    ProcessStatus { pid, parent_pid: parent.unwrap_or(0), image, command_line }
+    printable(words.join(" ").trim_end(), MAX_COMMAND_LINE_BYTES)
 }
 
 /// Returns a text without control characters, cut to `limit` bytes.
@@ -197,9 +203,9 @@ mod tests {
         let this = describe(std::process::id());
         assert_eq!(this.image, std::env::current_exe().unwrap().to_str().unwrap());
         assert_eq!(this.parent_pid, std::os::unix::process::parent_id());
-        assert!(this.command_line.contains("etw_session"), "{this:?}");
+        assert!(command_line(std::process::id()).contains("etw_session"));
         let nobody = describe(0);
-        assert_eq!((nobody.parent_pid, nobody.image.as_str(), nobody.command_line.as_str()), (0, "", ""));
+        assert_eq!((nobody.parent_pid, nobody.image, command_line(0)), (0, String::new(), String::new()));
         assert_eq!(printable("a\tb\u{7}ä", 5), "a b ");
         assert_eq!(printable("a\tb\u{7}ä", 6), "a b ä");
     }

@@ -29,7 +29,7 @@ use super::connection::{ClientRole, Connection, ProviderClient};
 use super::error::HostError;
 use super::journal::Journal;
 use super::options::{HostLimits, HostOptions, SystemProvider};
-use super::registry::{Registration, RegistrationKey, Registry, describe};
+use super::registry::{Registration, RegistrationKey, Registry, command_line, describe};
 use super::sessions::{Done, Outcome, Session};
 
 const LISTENER: u64 = 0;
@@ -509,22 +509,59 @@ impl Host {
                 if let Some(process) = &process {
                     self.poller.add(process, PROCESS | token, Interest::Read).map_err(drop)?;
                 }
-                let theirs = doorbell.try_clone().map_err(drop)?;
                 connection.role = ClientRole::Provider(Box::new(ProviderClient {
                     doorbell,
                     process,
+                    is_welcome: false,
                     description: describe(peer.pid),
                     identity: Identity { uid: peer.uid, ..Identity::of(Some(peer.pid)) },
                     registrations: Default::default(),
                     regions: Default::default(),
                 }));
-                self.send(token, &ToProvider::Welcome { version }, vec![theirs.into()]);
+                // It can go on once its command line was read, since it may be short.
+                if hello.version != VERSION || !self.read_command_line(token, peer) {
+                    self.welcome(token);
+                }
             }
         }
         if hello.version != VERSION {
             self.end_after_queue(token);
         }
         Ok(true)
+    }
+
+    /// Welcomes a process with providers.
+    pub(super) fn welcome(&mut self, token: u64) {
+        let Some(provider) = self.connections.get_mut(&token).and_then(Connection::provider) else { return };
+        provider.is_welcome = true;
+        match provider.doorbell.try_clone() {
+            Ok(doorbell) => {
+                let version = VERSION;
+                self.send(token, &ToProvider::Welcome { version }, vec![doorbell.into()]);
+            }
+            Err(_) => {
+                self.gone.insert(token);
+            }
+        }
+    }
+
+    /// Reads the command line of a process on a thread of its own, which the process can hold up. Returns whether one could
+    /// be started.
+    fn read_command_line(&mut self, token: u64, peer: Peer) -> bool {
+        if !self.accounts.begin_reading(&peer) {
+            return false;
+        }
+        let (sender, event) = (self.done_sender.clone(), self.done_event.clone());
+        let read = move || {
+            let outcome = Outcome::Described(peer, command_line(peer.pid));
+            let _ = sender.send(Done { slot: 0, serial: 0, token: Some(token), outcome });
+            event.signal();
+        };
+        let has_begun = thread::Builder::new().name("etw-host-read".into()).spawn(read).is_ok();
+        if !has_begun {
+            self.accounts.end_reading(&peer);
+        }
+        has_begun
     }
 
     fn end_after_queue(&mut self, token: u64) {

@@ -86,6 +86,8 @@ pub(crate) enum Outcome {
     /// The session has stopped; with descriptions of incomplete system data.
     Stopped(Vec<String>),
     Asked(Result<(), Failure>),
+    /// The command line of a process of the connection.
+    Described(Peer, String),
     /// The properties were changed; they are stored if that succeeded.
     Updated(Box<SessionProperties>, Result<(), Failure>),
     Consumer(Result<ConsumerFiles, Failure>),

@@ -15,7 +15,7 @@ use super::{ConsumerId, LoggerError, RegionId, SessionUpdate};
 
 /// One request to the logger's thread.
 pub(super) enum Command {
-    AddRegion(RegionId, NewRegion),
+    AddRegion(RegionId, Box<NewRegion>),
     CloseRegion(RegionId),
     ProcessEnded(RegionId),
     AddConsumer(ConsumerId, NewConsumer, Reply<Vec<u8>>),

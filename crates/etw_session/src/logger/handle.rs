@@ -212,7 +212,7 @@ impl Logger {
         shared.budget.give_back(share - granted, user.is_bound());
         user.granted.fetch_add(granted as u32, Relaxed);
         let id = RegionId(self.next_id.fetch_add(1, Relaxed));
-        self.send(Command::AddRegion(id, region))?;
+        self.send(Command::AddRegion(id, Box::new(region)))?;
         Ok(RegionFile { id, file, epoch: EPOCH })
     }
 

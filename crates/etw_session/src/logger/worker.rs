@@ -39,6 +39,8 @@ const DOZE: Duration = Duration::from_millis(10);
 const HOLD: Duration = Duration::from_millis(20);
 /// How long they wait in a session with real-time consumers.
 const SHORT_HOLD: Duration = Duration::from_millis(5);
+/// Rings of doorbells in a second after which the logger no longer wakes for each.
+const MOST_RINGS: u32 = 4000;
 /// Number of buffers read in a cycle from which the next cycle follows at once.
 const MANY_BUFFERS: u64 = 64;
 /// If filling a buffer takes longer than this, full buffers wake the logger; otherwise it polls.
@@ -72,6 +74,8 @@ pub(super) struct Worker {
     wanted: Wanted,
     has_mute_region: bool,
     is_stopped: bool,
+    /// Rings of doorbells in this second, and when it began.
+    rings: (u32, Instant),
     /// When the next process may no longer write something that it may write now.
     rights_end: Option<Instant>,
     /// [`LONGEST_DELAY`] and [`PATIENCE`] in ticks of the session's clock.
@@ -123,6 +127,7 @@ impl Worker {
             patience: ticks(PATIENCE),
             is_stopped: false,
             rights_end: None,
+            rings: (0, now),
             shared,
         })
     }
@@ -397,6 +402,10 @@ impl Worker {
     fn wait(&mut self, timeout: Option<Duration>) {
         let rights = self.rights_end.map(|at| at.saturating_duration_since(Instant::now()));
         let timeout = timeout.into_iter().chain(rights).min();
+        if self.rings.0 > MOST_RINGS {
+            // Somebody rings without end: the others are looked after as often as in a busy session.
+            std::thread::sleep(timeout.map_or(NAP, |timeout| timeout.min(NAP)));
+        }
         let (mut commands, mut events) = (false, false);
         match self.poller.wait(timeout) {
             Ok(ready) => {
@@ -410,6 +419,13 @@ impl Worker {
         }
         if commands {
             self.shared.bell.drain();
+        }
+        if events {
+            let now = Instant::now();
+            if now.saturating_duration_since(self.rings.1) > Duration::from_secs(1) {
+                self.rings = (0, now);
+            }
+            self.rings.0 += 1;
         }
         if events && self.wanted == Wanted::Event {
             let now = Instant::now();
@@ -440,7 +456,7 @@ impl Worker {
     fn obey_one(&mut self, command: Command) {
         // The requester may have gone, in which case the reply is dropped.
         match command {
-            Command::AddRegion(id, region) => self.add_region(id, region),
+            Command::AddRegion(id, region) => self.add_region(id, *region),
             Command::CloseRegion(id) => {
                 if let Some(region) = self.regions.iter_mut().find(|region| region.id == id) {
                     region.close(Instant::now());

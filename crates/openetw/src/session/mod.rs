@@ -27,7 +27,7 @@ pub use etw_controller::{
     Filter, Instance, LayoutField, LogFileMode, PayloadFilter, PayloadLayout, PayloadLayoutError,
     PayloadOperator, PayloadPredicate, ProcessStatus, ProviderEnable, ProviderKey, ProviderSpec,
     ProviderSpecError, ProviderStatus, SessionBuilder, SessionClock, SessionProperties, SessionState,
-    SessionStatus, SessionUpdate, payload_layout,
+    SessionStatus, SessionUpdate, UserStatus, payload_layout,
 };
 #[cfg(target_os = "linux")]
 pub use etw_session::host::{

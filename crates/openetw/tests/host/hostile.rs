@@ -105,3 +105,66 @@ fn registrations_are_counted() {
     assert!(process.ends());
     assert_eq!(host.controller().providers().unwrap(), []);
 }
+
+#[test]
+fn the_connections_of_a_process_count_together() {
+    let limits = HostLimits { registrations_per_process: 3, ..HostLimits::default() };
+    let host = TestHost::with(limits, Access::default());
+    let mut processes = [host.provider(), host.provider()];
+    let mut replies = Vec::new();
+    for process in &mut processes {
+        for id in 0..2 {
+            process.register(id, "Shop");
+            replies.push(process.next::<etw_protocol::ToProvider>());
+        }
+    }
+    assert!(matches!(replies[2], etw_protocol::ToProvider::Registered { .. }), "{replies:?}");
+    assert!(matches!(replies[3], etw_protocol::ToProvider::Refused { .. }), "{replies:?}");
+}
+
+#[test]
+fn providers_of_the_system_belong_to_the_system() {
+    let host = TestHost::new();
+    let mut process = host.provider();
+    for (id, guid) in [(0, openetw::classes::SYSTEM_TRACE), (1, openetw::classes::PROCESS)] {
+        let message = FromProvider::Register { id, guid, name: "Mine".to_owned(), traits: Vec::new() };
+        process.channel.send(&message, &[]).unwrap();
+        assert!(matches!(process.next(), etw_protocol::ToProvider::Refused { .. }));
+    }
+}
+
+#[test]
+fn a_list_is_made_as_it_is_read() {
+    use etw_protocol::Request;
+
+    let limits = HostLimits { queued_bytes: 256 * 1024, ..HostLimits::default() };
+    let host = TestHost::with(limits, Access::default());
+    let process = host.provider();
+    let name = |id: u32| format!("{id:08}-{}", "x".repeat(900));
+    for id in 0..4000 {
+        process.register(id, &name(id));
+    }
+    // Several lists at once, each many times the size of what may wait.
+    let mut deaf: Vec<Client> = (0..8).map(|_| host.client(Role::Controller)).collect();
+    for client in &mut deaf {
+        assert!(matches!(client.next(), Response::Welcome { .. }));
+        for _ in 0..3 {
+            client.channel.send(&Request::Providers, &[]).unwrap();
+        }
+    }
+    assert_eq!(host.controller().list().unwrap(), []);
+    for client in &mut deaf {
+        for _ in 0..3 {
+            let mut found = 0;
+            loop {
+                let Response::Providers { providers, more } = client.next() else { panic!("another reply") };
+                found += providers.len();
+                if !more {
+                    break;
+                }
+            }
+            assert_eq!(found, 4000);
+        }
+    }
+    drop(process);
+}
