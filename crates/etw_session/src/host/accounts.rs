@@ -1,6 +1,6 @@
 //! What users and processes take of the host, so that whoever takes more than a share is refused alone.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use etw_sys::credentials::Peer;
@@ -8,8 +8,11 @@ use etw_sys::credentials::Peer;
 use super::access::is_privileged;
 use super::options::HostLimits;
 
-/// Time that the clients of one user have in a turn of the host's thread; what they still want, they get in the next one.
-const A_TURN: Duration = Duration::from_millis(2);
+/// Time of the host's thread that the clients of one user other than root and the host's own have in each [`WINDOW`]; what
+/// they still want, they get in the next one.
+const A_USER: Duration = Duration::from_millis(2);
+/// How often users get time again.
+const WINDOW: Duration = Duration::from_millis(10);
 
 /// Threads that read of a user's processes at a time. A process can hold up whoever reads of it.
 const READERS: usize = 16;
@@ -26,7 +29,7 @@ struct Taken {
     queued_bytes: usize,
     /// Threads that read of its processes.
     readers: usize,
-    /// Time in this turn.
+    /// Time in this window.
     time: Duration,
 }
 
@@ -36,8 +39,9 @@ pub(super) struct Accounts {
     users: HashMap<u32, Taken>,
     processes: HashMap<u32, Taken>,
     all: Taken,
-    /// Users who had time in this turn.
-    served: Vec<u32>,
+    /// Users who had time in this window, and when it ends.
+    served: BTreeSet<u32>,
+    window_end: Option<Instant>,
 }
 
 impl Accounts {
@@ -107,25 +111,25 @@ impl Accounts {
         self.change(peer, |taken| taken.readers = taken.readers.saturating_sub(1));
     }
 
-    /// Whether a user still has time in this turn.
-    pub(super) fn has_time(&self, peer: &Peer) -> bool {
-        self.of_user(peer).time < A_TURN
+    /// Whether a user still has time in this window.
+    pub(super) fn has_time(&mut self, peer: &Peer) -> bool {
+        let now = Instant::now();
+        if self.window_end.is_none_or(|end| end <= now) {
+            self.window_end = Some(now + WINDOW);
+            for uid in std::mem::take(&mut self.served) {
+                if let Some(taken) = self.users.get_mut(&uid) {
+                    taken.time = Duration::ZERO;
+                }
+            }
+        }
+        is_privileged(peer.uid) || self.of_user(peer).time < A_USER
     }
 
     /// Counts the time since `begun` for a user.
     pub(super) fn spend(&mut self, peer: &Peer, begun: Instant) {
         if let Some(taken) = self.users.get_mut(&peer.uid) {
             taken.time += begun.elapsed();
-            self.served.push(peer.uid);
-        }
-    }
-
-    /// Begins a new turn.
-    pub(super) fn end_turn(&mut self) {
-        for uid in self.served.drain(..) {
-            if let Some(taken) = self.users.get_mut(&uid) {
-                taken.time = Duration::ZERO;
-            }
+            self.served.insert(peer.uid);
         }
     }
 
@@ -220,9 +224,15 @@ mod tests {
         let (one, other) = (peer(1, 4001), peer(2, 4002));
         accounts.connect(&one);
         accounts.connect(&other);
-        accounts.spend(&one, Instant::now() - A_TURN);
-        assert!(!accounts.has_time(&one) && accounts.has_time(&other));
-        accounts.end_turn();
+        assert!(accounts.has_time(&one));
+        accounts.spend(&one, Instant::now() - A_USER);
+        let is_same_window = accounts.window_end.is_some_and(|end| end > Instant::now());
+        assert!(!is_same_window || !accounts.has_time(&one) && accounts.has_time(&other));
+        let root = peer(3, 0);
+        accounts.connect(&root);
+        accounts.spend(&root, Instant::now() - A_USER);
+        assert!(accounts.has_time(&root));
+        std::thread::sleep(WINDOW);
         assert!(accounts.has_time(&one));
     }
 }

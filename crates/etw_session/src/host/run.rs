@@ -203,16 +203,28 @@ impl Host {
     /// Fails if waiting for events fails.
     pub fn run(mut self, stop: &EventFd) -> io::Result<()> {
         self.poller.add(stop, STOP, Interest::Read)?;
+        if self.access.is_open() {
+            // Whoever may connect may also use up the processors; controls and events come first.
+            etw_sys::prefer_this_thread();
+        }
         while !self.is_over() {
             let ready: Vec<Ready> = self.poller.wait(None)?.collect();
+            let mut is_any_served = ready.is_empty();
             for ready in ready {
+                is_any_served |= ready.token < FIRST_CONNECTION;
                 match ready.token {
                     LISTENER => self.accept(),
                     STOP => self.begin_stop(stop),
                     DONE => {}
-                    token if token & PROCESS != 0 => self.process_ended(token & !PROCESS),
-                    token if token & SESSION != 0 => self.session_ended(token & !SESSION),
-                    token => self.serve_in_turn(token, ready),
+                    token if token & PROCESS != 0 => {
+                        is_any_served = true;
+                        self.process_ended(token & !PROCESS);
+                    }
+                    token if token & SESSION != 0 => {
+                        is_any_served = true;
+                        self.session_ended(token & !SESSION);
+                    }
+                    token => is_any_served |= self.serve_in_turn(token, ready),
                 }
             }
             self.done_event.drain();
@@ -220,7 +232,10 @@ impl Host {
                 self.done(done);
             }
             self.end_turn();
-            self.accounts.end_turn();
+            if !is_any_served {
+                // All who are ready have had their time: it is not spent on asking who is ready.
+                thread::sleep(A_CLIENT);
+            }
         }
         if let Some(door) = &self.door {
             let _ = fs::remove_file(door.instance.socket());
@@ -393,14 +408,17 @@ impl Host {
         }
     }
 
-    /// Serves a client unless its user's clients have had their time in this turn; it stays ready, so that its turn comes.
-    fn serve_in_turn(&mut self, token: u64, ready: Ready) {
-        let Some(peer) = self.connections.get(&token).map(|connection| connection.peer) else { return };
-        if self.accounts.has_time(&peer) {
+    /// Serves a client unless its user's clients have had their time; it stays ready, so that its turn comes. Returns whether
+    /// it was served.
+    fn serve_in_turn(&mut self, token: u64, ready: Ready) -> bool {
+        let Some(peer) = self.connections.get(&token).map(|connection| connection.peer) else { return true };
+        let has_time = self.accounts.has_time(&peer);
+        if has_time {
             let begun = Instant::now();
             self.serve(token, ready);
             self.accounts.spend(&peer, begun);
         }
+        has_time
     }
 
     /// Reads and writes what a client is ready for.

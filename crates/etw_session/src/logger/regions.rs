@@ -22,6 +22,9 @@ pub(super) const GRACE: Duration = Duration::from_secs(1);
 /// hostile.
 const CLOSING: Duration = Duration::from_millis(1500);
 
+/// Events that a thread can try to write in a microsecond, at most.
+const MOST_LOST_A_MICROSECOND: u64 = 100;
+
 /// A region of one process.
 #[derive(Debug)]
 pub(super) struct RegionEntry {
@@ -33,6 +36,9 @@ pub(super) struct RegionEntry {
     place: Place,
     /// Whether records of it were read in the last cycle.
     has_given: bool,
+    /// When it was added, and the events lost since.
+    since: Instant,
+    lost: u64,
     /// For each processor, since when its next record has been reserved but not committed.
     pub(super) pending_since: Vec<Option<Instant>>,
     /// Since when it rejects records.
@@ -54,6 +60,8 @@ impl RegionEntry {
             checker,
             place,
             has_given: false,
+            since: Instant::now(),
+            lost: 0,
             pending_since,
             closed_since: None,
             threads,
@@ -81,9 +89,15 @@ impl RegionEntry {
     /// Returns the number of events lost since the last call, and counts them for the user.
     pub(super) fn lost(&mut self) -> u64 {
         let lost = self.reader.lost();
-        if lost > 0 {
-            add(&self.place.user.lost, lost);
+        if lost == 0 {
+            return 0;
         }
+        // The process says how many: not more than it can have tried to write since the session began to watch it.
+        let processors = self.pending_since.len() as u64;
+        let most = self.since.elapsed().as_micros() as u64 * MOST_LOST_A_MICROSECOND * processors;
+        let lost = lost.min(most.saturating_sub(self.lost));
+        self.lost += lost;
+        add(&self.place.user.lost, lost);
         lost
     }
 
