@@ -42,7 +42,7 @@ if [ "${1:-}" = --all ]; then
     need_rust_source
     need_rust_toolchain "$msrv"
     need_cargo_tool cargo-fuzz fuzz
-    need_package_tools
+    need_package_trial
     need_big_endian
     need_wine
     need_dotnet

@@ -147,19 +147,26 @@ need_big_endian() {
     apt_install gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user-static
 }
 
-# What installs the Debian package into a root of its own, which only root can do, and on Debian only.
+# What makes the Debian package.
 need_package_tools() {
-    if [ "$(id -u)" != 0 ] || ! has dpkg-deb || has mmdebstrap; then return; fi
-    apt_install mmdebstrap
+    has dpkg-shlibdeps || apt_install dpkg-dev
+    need_cargo_tool cargo-deb deb 3.8.0
 }
 
-# A cargo subcommand from crates.io; $1 is its crate and $2 the subcommand.
+# What also installs it into a root of its own, which only root can do, and on Debian only.
+need_package_trial() {
+    if [ "$(id -u)" != 0 ] || ! has dpkg-deb; then return; fi
+    need_package_tools
+    has mmdebstrap || apt_install mmdebstrap
+}
+
+# A cargo subcommand from crates.io; $1 is its crate, $2 the subcommand, and $3 the version if not the newest.
 need_cargo_tool() {
     if ! cargo "$2" --version >/dev/null 2>&1; then
-        say "Installing $1 with: cargo install --locked $1 (takes some minutes)"
+        say "Installing $1 with: cargo install --locked $1${3:+@$3} (takes some minutes)"
         # Without optimisation it is built in a third of the time, and it runs for a second.
         CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-            cargo install --locked "$1" >&2
+            cargo install --locked "$1${3:+@$3}" >&2
     fi
 }
 

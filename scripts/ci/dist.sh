@@ -9,8 +9,8 @@ need_compiler c++
 need_rust
 case ${1:-linux} in
     linux)
-        has objdump || apt_install binutils
         need_package_tools
+        need_package_trial
         if [ "$(id -u)" = 0 ]; then cargo xtask dist --check; else cargo xtask dist; fi
         ;;
     windows)

@@ -32,7 +32,7 @@ case $1 in
         need_rust_targets s390x-unknown-linux-gnu
         need_big_endian
         ;;
-    "installed package") need_package_tools ;;
+    "installed package") need_package_trial ;;
     "Windows programs under Wine") exec scripts/ci/wine.sh ;;
     "fuzzing, a few seconds each") need_cargo_tool cargo-fuzz fuzz ;;
     "benches, for a moment") need_test_tools ;;

@@ -1,7 +1,6 @@
 //! Builds the Debian package and the tarball with the commands `etw` and `etw-view`, and tries the package; or the archive
 //! for Windows.
 
-mod debian;
 mod licences;
 mod stage;
 mod trial;
@@ -15,7 +14,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use shell::{cargo, target_dir};
+use shell::{cargo, succeeds, target_dir};
 
 /// Options of `dist`.
 #[derive(Args)]
@@ -37,13 +36,6 @@ pub(crate) struct Options {
     out: Option<PathBuf>,
 }
 
-/// Name and version of the files, for example `openetw_0.1.0_amd64`.
-struct Release {
-    version: String,
-    /// Debian's name for the processor.
-    architecture: &'static str,
-}
-
 /// Writes the package and the tarball to `target/dist`, and tries the package if asked to.
 pub(crate) fn run(options: &Options) -> Result<()> {
     if options.windows {
@@ -62,7 +54,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 /// The trial with the programs that the tests have built; skipped, with the reason, where it cannot run.
 pub(crate) fn smoke() -> Result<()> {
-    match trial::missing().or_else(debian::missing) {
+    match trial::missing().or_else(missing) {
         Some(missing) => {
             eprintln!("skipped: {missing}");
             Ok(())
@@ -71,20 +63,36 @@ pub(crate) fn smoke() -> Result<()> {
     }
 }
 
+/// Returns what is missing to write a package, with how to install it.
+fn missing() -> Option<&'static str> {
+    if !succeeds(&mut cargo(["deb", "--version"])) {
+        return Some("cargo-deb is missing: cargo install --locked cargo-deb");
+    }
+    // Without it, cargo-deb only warns, and writes a package that does not depend on the C library.
+    if !succeeds(Command::new("dpkg-shlibdeps").arg("--version")) {
+        return Some("dpkg-shlibdeps and strip are missing: apt-get install dpkg-dev");
+    }
+    None
+}
+
 /// Makes both files and returns the path of the Debian package.
 fn make(programs: &Path) -> Result<PathBuf> {
-    if let Some(missing) = debian::missing() {
+    if let Some(missing) = missing() {
         bail!("{missing}");
     }
-    let release = Release::of_workspace()?;
     let directory = target_dir().join("dist");
-    let tree = directory.join("tree");
-    if directory.exists() {
-        fs::remove_dir_all(&directory)?;
+    // Where `[package.metadata.deb]` in crates/etw_cli/Cargo.toml looks for it.
+    let tree = target_dir().join("packaged/tree");
+    for old in [&directory, &tree] {
+        if old.exists() {
+            fs::remove_dir_all(old)?;
+        }
     }
+    fs::create_dir_all(&directory)?;
     stage::tree(programs, &tree)?;
-    let package = debian::package(&release, &tree, &directory)?;
-    let tarball = tarball(&release, &directory)?;
+    let package = package(&directory)?;
+    stage::add_licences(&tree)?;
+    let tarball = tarball(&tree, &directory)?;
     for file in [&package, &tarball] {
         let mib = fs::metadata(file)?.len() as f64 / f64::from(1 << 20);
         eprintln!("{}: {mib:.1} MiB", file.display());
@@ -92,28 +100,28 @@ fn make(programs: &Path) -> Result<PathBuf> {
     Ok(package)
 }
 
+/// Packs the tree as `openetw_VERSION_ARCH.deb` and returns its path.
+fn package(directory: &Path) -> Result<PathBuf> {
+    let options = ["--no-build", "--no-strip", "--locked", "--package", "etw_cli", "--output"];
+    shell::run(cargo(["deb"]).args(options).arg(directory))?;
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "deb") {
+            return Ok(path);
+        }
+    }
+    bail!("cargo-deb wrote no package to {}", directory.display())
+}
+
 /// Packs the tree's `usr` as a folder to unpack anywhere.
-fn tarball(release: &Release, directory: &Path) -> Result<PathBuf> {
-    let name = format!("openetw-{}-{}-linux", release.version, consts::ARCH);
+fn tarball(tree: &Path, directory: &Path) -> Result<PathBuf> {
+    let name = format!("openetw-{}-{}-linux", env!("CARGO_PKG_VERSION"), consts::ARCH);
     let path = directory.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");
     tar.args(["--create", "--gzip", "--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--file"]);
-    tar.arg(&path).arg(format!("--transform=s,^usr,{name},S")).arg("--directory").arg(directory.join("tree"));
+    tar.arg(&path).arg(format!("--transform=s,^usr,{name},S")).arg("--directory").arg(tree);
     shell::run(tar.arg("usr"))?;
     Ok(path)
-}
-
-impl Release {
-    fn of_workspace() -> Result<Release> {
-        let architecture = match consts::ARCH {
-            "x86_64" => "amd64",
-            "aarch64" => "arm64",
-            "riscv64" => "riscv64",
-            "s390x" => "s390x",
-            other => bail!("no Debian architecture is known for {other}"),
-        };
-        Ok(Release { version: env!("CARGO_PKG_VERSION").to_owned(), architecture })
-    }
 }
 
 /// Writes a file with its directories.

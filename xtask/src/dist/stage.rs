@@ -25,23 +25,16 @@ const COMPLETIONS: [(&str, &str); 3] = [
 ];
 
 /// Files of the repository and their installed paths.
-const FILES: [(&str, &str); 8] = [
-    // The path of the program in the units is that of an installation by hand.
+const FILES: [(&str, &str); 6] = [
     ("packaging/systemd/etwd.service", "usr/lib/systemd/system/etwd.service"),
     ("packaging/systemd/etwd-user.service", "usr/lib/systemd/user/etwd.service"),
     ("packaging/access.toml", "usr/share/doc/openetw/examples/access.toml"),
     ("packaging/sysusers.conf", "usr/lib/sysusers.d/openetw.conf"),
     ("packaging/autologgers/example.toml", "usr/share/doc/openetw/examples/autologgers/example.toml"),
     ("README.md", "usr/share/doc/openetw/README.md"),
-    ("LICENSE-MIT", "usr/share/doc/openetw/LICENSE-MIT"),
-    ("LICENSE-APACHE", "usr/share/doc/openetw/LICENSE-APACHE"),
 ];
 
-/// Files that are programs, of the tree and of the package.
-const EXECUTABLES: [&str; 5] =
-    ["usr/bin/etw", "usr/bin/etw-view", "DEBIAN/postinst", "DEBIAN/prerm", "DEBIAN/postrm"];
-
-/// Writes everything that is installed to `tree`, with the programs in a directory.
+/// Writes what both the package and the tarball contain to `tree`, with the programs in a directory.
 pub(super) fn tree(programs: &Path, tree: &Path) -> Result<()> {
     let bin = tree.join("usr/bin");
     let etw = bin.join("etw");
@@ -68,6 +61,16 @@ pub(super) fn tree(programs: &Path, tree: &Path) -> Result<()> {
     set_modes(tree)
 }
 
+/// Adds the texts of the licences, which the tarball has. Debian has its own format for both.
+pub(super) fn add_licences(tree: &Path) -> Result<()> {
+    for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        let path = tree.join("usr/share/doc/openetw").join(name);
+        write(&path, fs::read(root().join(name))?)?;
+        set_mode(&path, 0o644)?;
+    }
+    Ok(())
+}
+
 /// Writes the manual pages, those of the tools as links to those of `etw TOOL`.
 fn manual(etw: &Path, directory: &Path) -> Result<()> {
     shell::run(Command::new(etw).arg("man").arg(directory))?;
@@ -87,7 +90,7 @@ fn compress(path: &Path) -> Result<()> {
 }
 
 /// Gives each file and directory the mode that Debian expects, whatever the umask is.
-pub(super) fn set_modes(directory: &Path) -> Result<()> {
+fn set_modes(directory: &Path) -> Result<()> {
     set_mode(directory, 0o755)?;
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
@@ -95,8 +98,7 @@ pub(super) fn set_modes(directory: &Path) -> Result<()> {
         if kind.is_dir() {
             set_modes(&path)?;
         } else if kind.is_file() {
-            let runs = EXECUTABLES.iter().any(|name| path.ends_with(name));
-            set_mode(&path, if runs { 0o755 } else { 0o644 })?;
+            set_mode(&path, if directory.ends_with("usr/bin") { 0o755 } else { 0o644 })?;
         }
     }
     Ok(())

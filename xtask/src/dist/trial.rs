@@ -30,6 +30,8 @@ const STEPS: &[(&str, &str)] = &[
     ),
     ("the units are valid", "systemd-analyze verify etwd.service && XDG_RUNTIME_DIR=/run systemd-analyze --user verify etwd.service"),
     ("the group is there", "getent group openetw"),
+    ("the directory of autologgers is there", "test -d /etc/openetw/autologgers"),
+    ("the C library is required", "dpkg-query --show --showformat '${Depends}' openetw | grep -q libc6"),
     ("capabilities are inheritable only", "getcap /usr/bin/etw | grep -q =ei"),
 ];
 
