@@ -13,6 +13,9 @@ use crate::sync::{AtomicU64, Ordering, word_of};
 /// Maximum losses added by one reading of a processor's counter, since a hostile process can store any number there.
 const MAX_LOST_A_LOOK: u64 = 1 << 32;
 
+/// Looks at a processor that may find a record without one being read.
+const MOST_LOOKS: u32 = 64;
+
 /// Reads events from a region that another process writes to.
 ///
 /// Each word of the region is read once and treated as hostile. No stored value can make a method panic, take longer
@@ -97,7 +100,7 @@ pub enum ReadEnd {
 }
 
 enum Look {
-    Record { start: usize, word: u64, len_words: usize, time_word: usize, process_word: usize, time: u64 },
+    Record { time: u64 },
     Pending,
     Empty,
 }
@@ -377,7 +380,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
     #[inline]
     pub fn peek(&mut self, processor: usize, now: u64) -> Peek {
         match self.look(processor, now) {
-            Look::Record { time, .. } => Peek::Time(time),
+            Look::Record { time } => Peek::Time(time),
             Look::Pending => Peek::Pending,
             Look::Empty => Peek::Empty,
         }
@@ -411,42 +414,93 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         out: &mut Vec<u64>,
         mut is_allowed: impl FnMut(&mut [u64]) -> bool,
     ) -> Taken {
-        let (mut records, mut refused) = (0, 0);
-        let end = loop {
+        let mut taken = Taken { records: 0, refused: 0, end: ReadEnd::Empty };
+        // A process that changes its memory meanwhile could show a record to one look and none to the next, for ever.
+        let mut fruitless = 0;
+        while fruitless < MOST_LOOKS {
+            let before = taken.records + taken.refused;
+            let room = &mut room_words;
+            if let Some(end) = self.read_run(processor, now, until, room, out, &mut is_allowed, &mut taken) {
+                taken.end = end;
+                return taken;
+            }
+            fruitless = if taken.records + taken.refused > before { 0 } else { fruitless + 1 };
             match self.look(processor, now) {
-                Look::Record { time, .. } if time > until => break ReadEnd::Later(time),
-                Look::Record { len_words, .. } if len_words > room_words => break ReadEnd::NoRoom,
-                Look::Record { start, word, len_words, time_word, process_word, time } => {
-                    let at = out.len();
-                    out.push(word);
-                    let rest = self.words.get(start + 1..start + len_words).unwrap_or_default();
-                    out.extend(rest.iter().map(|word| word.load(Ordering::Relaxed)));
-                    if let Some(place) = out.get_mut(at + time_word) {
-                        *place = time;
-                    }
-                    if process_word != 0
-                        && let Some(process_id) = self.process_id
-                        && let Some(place) = out.get_mut(at + process_word)
-                    {
-                        *place = *place & 0xFFFF_FFFF | u64::from(process_id) << 32;
-                    }
-                    if let Some(stream) = self.streams.get_mut(processor) {
-                        stream.offset += len_words;
-                        stream.last_time = time;
-                    }
-                    if is_allowed(out.get_mut(at..).unwrap_or_default()) {
-                        room_words -= len_words;
-                        records += 1;
-                    } else {
-                        out.truncate(at);
-                        refused += 1;
-                    }
+                Look::Record { .. } => {}
+                Look::Pending => {
+                    taken.end = ReadEnd::Pending;
+                    return taken;
                 }
-                Look::Pending => break ReadEnd::Pending,
-                Look::Empty => break ReadEnd::Empty,
+                Look::Empty => return taken,
+            }
+        }
+        taken
+    }
+
+    /// Reads the committed records that follow each other in the buffer being read. Returns why that ended, if it was not the
+    /// end of what is committed.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "the state of one loop, in registers")]
+    fn read_run(
+        &mut self,
+        processor: usize,
+        now: u64,
+        until: u64,
+        room_words: &mut usize,
+        out: &mut Vec<u64>,
+        is_allowed: &mut impl FnMut(&mut [u64]) -> bool,
+        taken: &mut Taken,
+    ) -> Option<ReadEnd> {
+        let stream = self.streams.get_mut(processor).filter(|stream| !stream.is_spoilt)?;
+        let start = self.geometry.buffer_start(usize::from(stream.buffer?));
+        let words = self.words.get(start..start + self.geometry.buffer_words())?;
+        let latest = now.saturating_add(self.horizon);
+        let (mut offset, mut last_time, mut room) = (stream.offset, stream.last_time, *room_words);
+        let end = loop {
+            // Acquire: all words of a committed record are visible (partner: `Slot::commit`).
+            let word = words.get(offset).map_or(0, |word| word.load(Ordering::Acquire));
+            let FirstWord::Record { len_bytes, time_word, process_word } = FirstWord::of(word) else {
+                break None;
+            };
+            let len_words = len_bytes.div_ceil(8);
+            let Some(record) = words.get(offset..offset + len_words) else { break None };
+            let Some(time) = record.get(time_word) else { break None };
+            let time = time.load(Ordering::Relaxed);
+            let time = if time > latest { now } else { time }.max(last_time);
+            if time > until {
+                break Some(ReadEnd::Later(time));
+            }
+            if len_words > room {
+                break Some(ReadEnd::NoRoom);
+            }
+            let at = out.len();
+            out.extend(record.iter().map(|word| word.load(Ordering::Relaxed)));
+            let Some(copy) = out.get_mut(at..) else { break None };
+            // The first word may have changed since.
+            if let Some(first) = copy.first_mut() {
+                *first = word;
+            }
+            if let Some(place) = copy.get_mut(time_word) {
+                *place = time;
+            }
+            if process_word != 0
+                && let Some(process_id) = self.process_id
+                && let Some(place) = copy.get_mut(process_word)
+            {
+                *place = *place & 0xFFFF_FFFF | u64::from(process_id) << 32;
+            }
+            offset += len_words;
+            last_time = time;
+            if is_allowed(copy) {
+                room -= len_words;
+                taken.records += 1;
+            } else {
+                out.truncate(at);
+                taken.refused += 1;
             }
         };
-        Taken { records, refused, end }
+        (stream.offset, stream.last_time, *room_words) = (offset, last_time, room);
+        end
     }
 
     /// Abandons the pending record of a processor and counts it as lost. If its writer commits it later, it is ignored,
@@ -532,14 +586,14 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
                 true => self.words.get(start).map_or(0, |word| word.load(Ordering::Acquire)),
                 false => 0,
             };
-            if let FirstWord::Record { len_bytes, time_word, process_word } = FirstWord::of(word) {
+            if let FirstWord::Record { len_bytes, time_word, .. } = FirstWord::of(word) {
                 let len_words = len_bytes.div_ceil(8);
                 if len_words > time_word && stream.offset + len_words <= self.geometry.buffer_words() {
                     let time =
                         self.words.get(start + time_word).map_or(0, |word| word.load(Ordering::Relaxed));
                     let time = if time > now.saturating_add(self.horizon) { now } else { time };
                     let time = time.max(stream.last_time);
-                    return Look::Record { start, word, len_words, time_word, process_word, time };
+                    return Look::Record { time };
                 }
             }
             match self.look_at_gap(processor, buffer, word) {

@@ -38,6 +38,7 @@ mod logman;
 mod machines;
 mod mc;
 mod owned;
+mod pages;
 mod providers;
 mod reading;
 mod real;

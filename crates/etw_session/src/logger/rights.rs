@@ -102,12 +102,27 @@ pub(super) struct Checker {
     permits: Vec<Permit>,
     /// The permit that the last event had.
     last: Permit,
+    /// The extended items that the last event had, if none of them says anything of the process.
+    last_items: Items,
     /// The class or message that was allowed last.
     last_class: [u64; 2],
     /// What the session has enabled.
     enabled: Arc<Mutex<Vec<Guid>>>,
     identity: Identity,
 }
+
+/// One extended item of an event, or two, by their headers: these say where each begins and which is the last.
+#[derive(Debug, Clone, Copy)]
+struct Items {
+    first: u64,
+    /// Position of the last one, and its header.
+    last: (usize, u64),
+    /// Words of the record up to their end.
+    end: usize,
+}
+
+/// Items that no event has.
+const NO_ITEMS: Items = Items { first: 0, last: (0, 0), end: usize::MAX };
 
 /// A permit for nothing.
 const NOTHING: Permit = Permit { provider: [0; 2], levels: 0, any: 0, all: 0, until: None };
@@ -121,6 +136,7 @@ impl Checker {
             version: u64::MAX,
             permits: Vec::new(),
             last: NOTHING,
+            last_items: NO_ITEMS,
             last_class: [0; 2],
             enabled,
             identity,
@@ -154,9 +170,15 @@ impl Checker {
             && first & 0xFFFE_0000 == 0xC012_0000
             && self.last.passes([low, high], descriptor, keyword)
         {
-            return first & EXTENDED == 0 || self.corrects_items(record);
+            return first & EXTENDED == 0 || self.has_last_items(record) || self.corrects_items(record);
         }
         self.allows_other(record)
+    }
+
+    #[inline(always)]
+    fn has_last_items(&self, record: &[u64]) -> bool {
+        let Items { first, last: (at, last), end } = self.last_items;
+        record.len() >= end && record.get(10) == Some(&first) && record.get(at) == Some(&last)
     }
 
     #[inline(never)]
@@ -211,9 +233,11 @@ impl Checker {
     }
 
     /// Checks an event's extended items, and puts what the system says of the process into those that describe it.
-    fn corrects_items(&self, record: &mut [u64]) -> bool {
+    #[inline(never)]
+    fn corrects_items(&mut self, record: &mut [u64]) -> bool {
         let mut rest = record.get_mut(10..).unwrap_or_default();
-        loop {
+        let (mut at, mut items, mut is_of_process) = (10, NO_ITEMS, false);
+        for number in 0.. {
             let Some((header, behind)) = rest.split_first_mut() else { return false };
             let (size, len) = ((*header & 0xFFFF) as usize, (*header >> 48) as usize);
             let words = (size / 8).wrapping_sub(1);
@@ -222,6 +246,11 @@ impl Checker {
             }
             let Some((data, next)) = behind.split_at_mut_checked(words) else { return false };
             let identity = &self.identity;
+            if number == 0 {
+                items.first = *header;
+            }
+            items.last = (at, *header);
+            at += 1 + words;
             match (ExtendedType((*header >> 16) as u16), data, len) {
                 (
                     ExtendedType::PROVIDER_TRAITS
@@ -233,20 +262,37 @@ impl Checker {
                     _,
                     _,
                 ) => {}
-                (ExtendedType::SID, [first, second], 16) => [*first, *second] = identity.sid(),
-                (ExtendedType::TERMINAL_SESSION_ID, [session], 4) => *session = identity.session.into(),
-                (ExtendedType::PROCESS_START_KEY, [key], 8) => *key = identity.start_key,
-                (ExtendedType::CONTAINER_ID, [low, high], 16) => {
-                    [*low, *high] = words_of(Guid::from_u128(identity.container));
+                (kind, data, len) => {
+                    is_of_process = true;
+                    if !corrects(identity, kind, data, len) {
+                        return false;
+                    }
                 }
-                _ => return false,
             }
             if *header >> 32 & 1 == 0 {
+                if number < 2 && !is_of_process {
+                    self.last_items = Items { end: at, ..items };
+                }
                 return true;
             }
             rest = next;
         }
+        false
     }
+}
+
+/// Puts what the system says of a process into an item; `false` if nothing does.
+fn corrects(identity: &Identity, kind: ExtendedType, data: &mut [u64], len: usize) -> bool {
+    match (kind, data, len) {
+        (ExtendedType::SID, [first, second], 16) => [*first, *second] = identity.sid(),
+        (ExtendedType::TERMINAL_SESSION_ID, [session], 4) => *session = identity.session.into(),
+        (ExtendedType::PROCESS_START_KEY, [key], 8) => *key = identity.start_key,
+        (ExtendedType::CONTAINER_ID, [low, high], 16) => {
+            [*low, *high] = words_of(Guid::from_u128(identity.container));
+        }
+        _ => return false,
+    }
+    true
 }
 
 /// Returns a GUID as it lies in a record.
