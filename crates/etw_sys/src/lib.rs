@@ -14,6 +14,8 @@
 //! ```
 
 mod atomic_ref;
+mod child;
+mod files;
 #[cfg(target_os = "linux")]
 mod linux;
 mod map;
@@ -25,6 +27,8 @@ mod windows;
 mod words;
 
 pub use atomic_ref::AtomicRef;
+pub use child::end_with_parent;
+pub use files::{free_bytes, open_regular};
 #[cfg(target_os = "linux")]
 pub use linux::*;
 pub use map::FileMap;
