@@ -28,7 +28,7 @@ mod words;
 
 pub use atomic_ref::AtomicRef;
 pub use child::end_with_parent;
-pub use files::{free_bytes, open_regular};
+pub use files::{DiskRoom, Root, names_in, open_regular};
 #[cfg(target_os = "linux")]
 pub use linux::*;
 pub use map::FileMap;
