@@ -12,7 +12,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, TableReference};
 use datafusion::execution::context::{SQLOptions, SessionConfig, SessionContext};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::{FairSpillPool, MemoryLimit};
+use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
@@ -20,6 +20,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion::sql::parser::{DFParser, Statement as SqlStatement};
+use datafusion::sql::sqlparser::ast;
 use futures::{StreamExt, stream};
 
 use crate::bases::Traces;
@@ -28,7 +29,7 @@ use crate::inputs::Input;
 use crate::opened::Files;
 use crate::source::{OpenOptions, Source};
 use crate::stacks::StackNames;
-use crate::{error, functions, views};
+use crate::{bounded, error, functions, memory, views};
 
 /// Longest time for which a query that is started again waits until the memory of its first run is free.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
@@ -43,10 +44,21 @@ pub(crate) struct Options {
     pub(crate) runtime: Arc<RuntimeEnv>,
     /// Number of threads.
     pub(crate) threads: usize,
-    /// Whether statements may create tables and write files.
-    pub(crate) allow_write: bool,
+    /// What statements may do.
+    pub(crate) allowed: Allowed,
     /// Adds to a session what plans for a cluster; `None` if queries run in this process.
     pub(crate) cluster: Option<Extend>,
+}
+
+/// What statements may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Allowed {
+    /// They read and explain.
+    Reading,
+    /// They change settings, too.
+    Settings,
+    /// They create tables and write files, too.
+    All,
 }
 
 /// Adds to a session.
@@ -90,7 +102,7 @@ impl Limits {
         };
         let disk = DiskManagerBuilder::default().with_mode(mode);
         let disk = disk.with_max_temp_directory_size(self.disk_bytes());
-        let pool = Arc::new(FairSpillPool::new(self.memory as usize * (1 << 20)));
+        let pool = memory::pool(self.memory as usize * (1 << 20));
         Ok(RuntimeEnvBuilder::new().with_memory_pool(pool).with_disk_manager_builder(disk).build_arc()?)
     }
 }
@@ -101,7 +113,7 @@ pub(crate) struct Database {
     traces: Arc<Traces>,
     /// By schema.
     tables: Vec<(String, Arc<TraceTables>)>,
-    allowed: SQLOptions,
+    allowed: Allowed,
     is_in_cluster: bool,
     /// The files that were fetched are there as long as this.
     _files: Arc<Files>,
@@ -163,13 +175,10 @@ impl Database {
         }
         context.register_catalog(CATALOG, Arc::new(catalog));
         let of_stacks = traces.clone();
+        bounded::register(&mut context, options.runtime.memory_pool.memory_limit())?;
         functions::register(&mut context, &Arc::new(StackNames::new(move || Ok(of_stacks.clone()))))?;
         let is_in_cluster = options.cluster.is_some();
-        let allowed = SQLOptions::new()
-            .with_allow_ddl(options.allow_write)
-            .with_allow_dml(options.allow_write)
-            // In a cluster, a session ends with its statement.
-            .with_allow_statements(!is_in_cluster);
+        let allowed = options.allowed;
         let database = Database { context, traces, tables, allowed, is_in_cluster, _files: files.clone() };
         database.add_views(views::BUILT_IN).await.context("the built-in views")?;
         Ok(database)
@@ -198,13 +207,20 @@ impl Database {
     ///
     /// Fails if a name is unknown, if types do not fit, or if the statement is not allowed.
     pub(crate) async fn plan(&self, statement: SqlStatement, sql: &str) -> Result<Statement> {
+        if self.allowed == Allowed::Reading && !is_reading(&statement) {
+            bail!("only queries, DESCRIBE, SHOW and EXPLAIN are allowed here");
+        }
         let plan = self.context.state().statement_to_plan(statement).await;
         let plan = plan.map_err(|error| self.explained(&error, sql))?;
-        if let Err(error) = self.allowed.verify_plan(&plan) {
+        let allowed = SQLOptions::new()
+            .with_allow_ddl(self.allowed == Allowed::All)
+            .with_allow_dml(self.allowed == Allowed::All)
+            .with_allow_statements(self.allowed != Allowed::Reading);
+        if let Err(error) = allowed.verify_plan(&plan) {
             let message = error::message(&error);
-            match self.is_in_cluster {
-                true => bail!("{message}; a cluster only answers queries"),
-                false => bail!("{message}; --allow-write allows statements that create or write"),
+            match self.allowed {
+                Allowed::Reading => bail!("{message}; only queries are allowed here"),
+                _ => bail!("{message}; --allow-write allows statements that create or write"),
             }
         }
         Ok(Statement { plan })
@@ -216,7 +232,22 @@ impl Database {
     ///
     /// Fails if a trace cannot be read.
     pub(crate) async fn run(&self, statement: Statement, sql: &str) -> Result<SendableRecordBatchStream> {
-        self.stream(statement).await.map_err(|error| self.explained(&error, sql))
+        // Dropping what runs frees what it has.
+        let rows = tokio::select! {
+            rows = self.stream(statement) => rows,
+            error = memory::exceeded() => Err(error),
+        };
+        let rows = rows.map_err(|error| self.explained(&error, sql))?;
+        let schema = rows.schema();
+        let watched = stream::unfold(Some(rows), async |rows| {
+            let mut rows = rows?;
+            let next = tokio::select! {
+                next = rows.next() => next?,
+                error = memory::exceeded() => return Some((Err(error), None)),
+            };
+            Some((next, Some(rows)))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, watched)))
     }
 
     async fn stream(&self, statement: Statement) -> Result<SendableRecordBatchStream, DataFusionError> {
@@ -329,6 +360,24 @@ impl Database {
     pub(crate) fn damage(&self) -> Vec<(String, u64)> {
         let damaged = self.traces.sources.iter().map(|source| (source.name.clone(), source.damage()));
         damaged.filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+/// Whether a statement only reads and explains. What it consists of is checked again when it is planned.
+fn is_reading(statement: &SqlStatement) -> bool {
+    match statement {
+        SqlStatement::Statement(statement) => matches!(
+            **statement,
+            ast::Statement::Query(_)
+                | ast::Statement::ExplainTable { .. }
+                | ast::Statement::ShowVariable { .. }
+                | ast::Statement::ShowVariables { .. }
+                | ast::Statement::ShowFunctions { .. }
+                | ast::Statement::ShowTables { .. }
+                | ast::Statement::ShowColumns { .. }
+        ),
+        SqlStatement::Explain(explained) => is_reading(&explained.statement),
+        _ => false,
     }
 }
 

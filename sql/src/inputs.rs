@@ -1,11 +1,12 @@
 //! The traces of a command line: files, objects, directories, patterns, and names for them.
 
 use std::ffi::OsStr;
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use etw_app::UsageError;
-use etw_app::input::is_trace_name;
+use etw_app::input::{is_trace_name, open_confined};
 
 use crate::opened::Files;
 use crate::remote::is_url;
@@ -95,7 +96,7 @@ fn objects(word: &str, files: &Files) -> Result<Vec<PathBuf>> {
 /// Returns the traces that a word means.
 fn expanded(word: &str) -> Result<Vec<PathBuf>> {
     let path = Path::new(word);
-    if path.is_dir() {
+    if is_kind(path, Metadata::is_dir) {
         let found: Vec<PathBuf> = listed(path)?.into_iter().filter(|path| is_trace(path)).collect();
         if found.is_empty() {
             bail!("'{word}' has no traces ({NAMES})");
@@ -103,7 +104,7 @@ fn expanded(word: &str) -> Result<Vec<PathBuf>> {
         return Ok(found);
     }
     let is_pattern = |part: &OsStr| part.as_encoded_bytes().iter().any(|byte| b"*?".contains(byte));
-    if path.exists() || !path.iter().any(is_pattern) {
+    if is_kind(path, |_| true) || !path.iter().any(is_pattern) {
         return Ok(vec![path.to_owned()]);
     }
     let mut found = vec![PathBuf::new()];
@@ -112,8 +113,9 @@ fn expanded(word: &str) -> Result<Vec<PathBuf>> {
             found.iter_mut().for_each(|path| path.push(part));
             continue;
         }
+        let is_directory = |path: &Path| path.as_os_str().is_empty() || is_kind(path, Metadata::is_dir);
         let mut matching = Vec::new();
-        for directory in found.iter().filter(|path| path.as_os_str().is_empty() || path.is_dir()) {
+        for directory in found.iter().filter(|path| is_directory(path)) {
             let is_match = |path: &PathBuf| {
                 let name = path.file_name().unwrap_or_default();
                 is_match(part.as_encoded_bytes(), name.as_encoded_bytes())
@@ -122,14 +124,28 @@ fn expanded(word: &str) -> Result<Vec<PathBuf>> {
         }
         found = matching;
     }
-    found.retain(|path| path.is_file());
+    found.retain(|path| is_kind(path, Metadata::is_file));
     match found.is_empty() {
         true => bail!("no file matches '{word}'"),
         false => Ok(found),
     }
 }
 
+/// Whether there is something of a kind at a path; in a cluster, also whether clients may name it.
+fn is_kind(path: &Path, is_wanted: impl Fn(&Metadata) -> bool) -> bool {
+    let found = match open_confined(path) {
+        Some(opened) => opened.ok().and_then(|file| file.metadata().ok()),
+        None => path.metadata().ok(),
+    };
+    found.is_some_and(|found| is_wanted(&found))
+}
+
 fn listed(directory: &Path) -> Result<Vec<PathBuf>> {
+    if let Some(opened) = open_confined(directory) {
+        let names =
+            etw_sys::names_in(&opened?, directory).with_context(|| directory.display().to_string())?;
+        return Ok(names.into_iter().map(|name| directory.join(name)).collect());
+    }
     let here = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let entries = std::fs::read_dir(here).with_context(|| directory.display().to_string())?;
     let path = |entry: std::io::Result<std::fs::DirEntry>| Ok(directory.join(entry?.file_name()));
@@ -137,7 +153,8 @@ fn listed(directory: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn is_trace(path: &Path) -> bool {
-    path.is_file() && path.file_name().and_then(|name| name.to_str()).is_some_and(is_trace_name)
+    is_kind(path, Metadata::is_file)
+        && path.file_name().and_then(|name| name.to_str()).is_some_and(is_trace_name)
 }
 
 /// Whether a name matches a pattern, in which `*` stands for any bytes and `?` for one.

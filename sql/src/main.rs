@@ -3,7 +3,8 @@
 //! - `inputs`, `opened`, `source`: the traces of the command line, and what is known of each; `remote` fetches those at URLs.
 //! - `events`, `rows`, `damage`, `catalog`: the tables, and how they are found by name. `condition` is what of a query they
 //!   decide themselves; `scan` runs them in partitions; `reading` and `columns` read events for it.
-//! - `bases`, `stacks`, `functions`, `stack_functions`, `views`: what queries have besides tables.
+//! - `bases`, `stacks`, `functions`, `stack_functions`, `views`: what queries have besides tables. `bounded` limits functions of
+//!   the engine, `memory` the process.
 //! - `database`, `engine`, `error`, `output`, `shell`: statements, and their answers; `threads`, `once`: their number, and values
 //!   that are made once.
 //! - `cluster`: the same on several machines.
@@ -11,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod bases;
+mod bounded;
 mod catalog;
 mod cluster;
 mod columns;
@@ -23,6 +25,7 @@ mod events;
 
 mod functions;
 mod inputs;
+mod memory;
 mod once;
 mod opened;
 mod output;
@@ -50,7 +53,7 @@ use etw_app::{UsageError, output as files};
 use futures::StreamExt;
 
 use cluster::{Client, Credentials, TraceArgs};
-use database::{Database, Limits};
+use database::{Allowed, Database, Limits};
 use engine::Engine;
 use inputs::Words;
 use output::{Answer, Format, Output};
@@ -91,6 +94,9 @@ struct Args {
     /// Allow statements that create tables, and COPY, which writes files.
     #[arg(long, conflicts_with = "cluster")]
     allow_write: bool,
+    /// Refuse statements other than queries, DESCRIBE, SHOW and EXPLAIN, as a cluster does; for those of others.
+    #[arg(long, conflicts_with = "allow_write")]
+    read_only: bool,
     #[command(flatten)]
     limits: Limits,
     /// Number of threads; one for each processor by default.
@@ -192,7 +198,11 @@ async fn open(args: &Args, traces: &Words) -> Result<Database> {
     let options = database::Options {
         runtime: args.limits.runtime()?,
         threads: threads(args.threads),
-        allow_write: args.allow_write,
+        allowed: match (args.read_only, args.allow_write) {
+            (true, _) => Allowed::Reading,
+            (_, true) => Allowed::All,
+            _ => Allowed::Settings,
+        },
         cluster: None,
     };
     let files = Arc::new(args.limits.files(args.traces.options()?));

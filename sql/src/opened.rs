@@ -103,7 +103,8 @@ impl Files {
         identity: Option<Identity>,
         remote: Option<RemoteTrace>,
     ) -> Result<Arc<TraceFile>> {
-        etw_app::input::builder(std::slice::from_ref(&here))?.open()?;
+        let opened = etw_app::input::builder(std::slice::from_ref(&here))?.open();
+        opened.map_err(etw_app::input::error_of_open)?;
         let mut file = TraceFile::new(path.clone(), here, identity, remote, &self.options);
         file.on_damage = self.on_damage.clone();
         let file = Arc::new(file);

@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use anyhow::{Result, bail};
 use etw_analysis::{EventKinds, EventTable, TraceIndex};
 use etw_app::index::{IndexOptions, Tables};
+use etw_app::input::error_of_open;
 use etw_app::symbols::SymbolOptions;
 use etw_consumer::{BufferSummary, Input, Overview, ProcessTable, Schemas, Statistics, Trace};
 use etw_etl::EtlFile;
@@ -396,7 +397,7 @@ impl TraceFile {
         let builder = etw_app::input::builder(&self.files)?.schemas(&self.options.schemas);
         let (mut trace, overview) = match &index {
             Some(index) => {
-                let trace = builder.overview(index.overview()).open()?;
+                let trace = builder.overview(index.overview()).open().map_err(error_of_open)?;
                 if let Some(remote) = &self.remote {
                     remote.fetch_metadata(&trace)?;
                 }
@@ -406,7 +407,7 @@ impl TraceFile {
                 if let Some(remote) = &self.remote {
                     remote.fetch_all()?;
                 }
-                let mut trace = builder.open()?;
+                let mut trace = builder.open().map_err(error_of_open)?;
                 let overview = Arc::new(trace.overview()?);
                 trace.use_overview(&overview);
                 (trace, overview)

@@ -1,17 +1,19 @@
 //! Opening traces for reading: their schemas are learned and the filters compiled.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use anyhow::{Context, Error, Result, anyhow};
+use etw_sys::Root;
 use openetw::analysis::{Attribution, StackNames};
 use openetw::export::Source;
 use openetw::schema::Resolver;
 use openetw::{
-    EventFilter, Input, InputError, InputLimits, Overview, ProcessTable, ProviderKey, ProviderSpec,
-    StackCounts, TimePoint, Trace, TraceBuilder,
+    EventFilter, Input, InputError, InputLimits, Overview, ProcessTable, ProviderKey, ProviderSpec, Spooled,
+    StackCounts, TimePoint, Trace, TraceBuilder, TraceError,
 };
 
 use crate::progress::Progress;
@@ -348,6 +350,61 @@ pub fn report_lost_stacks(StackCounts { damaged, undefined_keys, .. }: StackCoun
     }
 }
 
+/// The directories below which traces are, if others name them.
+static CONFINED: RwLock<Option<Vec<Root>>> = RwLock::new(None);
+
+/// Has this process open traces below these directories only, from now on, since others name them. Standard input and pipes
+/// are no traces then. It holds for the process, so that no way of opening one can forget it.
+pub fn confine(roots: Vec<Root>) {
+    *CONFINED.write().unwrap_or_else(PoisonError::into_inner) = Some(roots);
+}
+
+/// Adds a directory to those of [`confine`], for traces that this process has made. Without those, nothing changes.
+///
+/// # Errors
+///
+/// Fails if it is no directory.
+pub fn confine_also(directory: &Path) -> io::Result<()> {
+    if let Some(roots) = &mut *CONFINED.write().unwrap_or_else(PoisonError::into_inner) {
+        roots.push(Root::open(directory)?);
+    }
+    Ok(())
+}
+
+/// Opens a file or a directory if this process is confined; otherwise returns `None`.
+///
+/// # Errors
+///
+/// Fails if it cannot be opened. Outside of the directories, the error does not tell whether there is such a file.
+pub fn open_confined(path: &Path) -> Option<Result<File>> {
+    let confined = CONFINED.read().unwrap_or_else(PoisonError::into_inner);
+    let roots = confined.as_ref()?;
+    let outside =
+        || anyhow!("{}: clients may only name files below the directories of --root DIR", path.display());
+    Some(match roots.iter().find_map(|root| root.open_below(path)) {
+        None => Err(outside()),
+        Some(Err(error)) if error.kind() == io::ErrorKind::CrossesDevices => Err(outside()),
+        Some(opened) => opened.with_context(|| path.display().to_string()),
+    })
+}
+
+/// Returns the error of opening a trace; if this process is confined, without contents of the file.
+pub fn error_of_open(error: TraceError) -> Error {
+    let is_confined = CONFINED.read().unwrap_or_else(PoisonError::into_inner).is_some();
+    match error {
+        TraceError::Input(error) if is_confined => anyhow!("{}", error.without_contents()),
+        error => error.into(),
+    }
+}
+
+/// Returns the bytes of a path that is not opened as a file: of standard input, of a pipe, or if this process is confined.
+fn spooled(path: &Path) -> Result<Option<Spooled>> {
+    match open_confined(path) {
+        Some(file) => Ok(Some(Spooled::read(&path.display().to_string(), file?)?)),
+        None => pipes::spooled(path),
+    }
+}
+
 /// Returns a trace builder with these files. `-` is standard input; it and pipes are copied to temporary files.
 ///
 /// # Errors
@@ -355,7 +412,7 @@ pub fn report_lost_stacks(StackCounts { damaged, undefined_keys, .. }: StackCoun
 /// Fails if a pipe cannot be read or copied.
 pub fn builder(paths: &[PathBuf]) -> Result<TraceBuilder> {
     paths.iter().try_fold(Trace::builder(), |builder, path| {
-        Ok(match pipes::spooled(path)? {
+        Ok(match spooled(path)? {
             Some(spooled) => builder.spooled(&spooled),
             None => builder.file(path),
         })
@@ -369,7 +426,7 @@ pub fn builder(paths: &[PathBuf]) -> Result<TraceBuilder> {
 /// Fails if the file cannot be read, or is an archive without traces.
 pub fn open_each(path: &Path) -> Result<Vec<Result<Input, InputError>>> {
     let limits = InputLimits::default();
-    Ok(match pipes::spooled(path)? {
+    Ok(match spooled(path)? {
         Some(spooled) => Input::open_spooled(&spooled, &limits)?,
         None => Input::open_each(path, &limits)?,
     })

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use openetw::analysis::{Analysis, Machines, ModuleUse, StackWeight, Window};
-use openetw::symbols::{FetchStep, Fetched, Module, SymbolPath, SymbolPathError, Symbolizer, TimeLimits};
+use openetw::symbols::{FetchLimits, FetchStep, Fetched, Module, SymbolPath, SymbolPathError, Symbolizer};
 use openetw::{FileTime, HookId, Trace};
 
 use crate::{UsageError, output};
@@ -136,10 +136,11 @@ pub fn locate(symbolizer: &Symbolizer, modules: Vec<ModuleUse>) -> Vec<ModuleSta
 pub fn fetch(
     symbolizer: &Symbolizer,
     modules: Vec<ModuleUse>,
+    limits: FetchLimits,
     step: &(dyn Fn(FetchStep) + Sync),
 ) -> Vec<ModuleState> {
     let wanted: Vec<Module<'_>> = modules.iter().map(ModuleUse::module).collect();
-    let fetched = symbolizer.fetch(&wanted, TimeLimits::default(), step);
+    let fetched = symbolizer.fetch(&wanted, limits, step);
     drop(wanted);
     let state = |(module, fetched): (ModuleUse, Fetched)| ModuleState {
         module,

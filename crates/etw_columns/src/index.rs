@@ -1,12 +1,11 @@
 //! Reading tables: an index in a file or in memory.
 
-use std::fs::File;
 use std::io::Read;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use etw_sys::FileMap;
+use etw_sys::{FileMap, open_regular};
 
 use crate::ColumnsError;
 use crate::dictionary::{Guids, Stacks, Texts};
@@ -75,7 +74,7 @@ impl Index {
     ///
     /// As for [`open`](Index::open), but never [`Stale`](ColumnsError::Stale).
     pub fn open_any(path: &Path) -> Result<Index, ColumnsError> {
-        let storage = Storage::Map(FileMap::new(&File::open(path)?)?);
+        let storage = Storage::Map(FileMap::new(&open_regular(path)?)?);
         let directory = format::open(&storage, |_| Ok(()))?;
         Ok(Index::new(storage, directory))
     }
@@ -87,7 +86,7 @@ impl Index {
     ///
     /// As for [`open_any`](Index::open_any), and if a part cannot be fetched.
     pub fn open_parts(path: &Path, parts: &FetchParts) -> Result<Index, ColumnsError> {
-        let storage = Storage::Map(FileMap::new(&File::open(path)?)?);
+        let storage = Storage::Map(FileMap::new(&open_regular(path)?)?);
         let directory = format::open(&storage, |place| parts.fetch(place))?;
         Ok(Index { parts: Some(parts.clone()), ..Index::new(storage, directory) })
     }
@@ -99,7 +98,7 @@ impl Index {
     /// Fails if the file cannot be read.
     pub fn is_index(path: &Path) -> std::io::Result<bool> {
         let mut start = Vec::new();
-        File::open(path)?.take(format::MAGIC.len() as u64).read_to_end(&mut start)?;
+        open_regular(path)?.take(format::MAGIC.len() as u64).read_to_end(&mut start)?;
         Ok(start == format::MAGIC)
     }
 

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::SymbolError;
 use crate::debug_files;
-use crate::stores::TimeLimits;
+use crate::stores::FetchLimits;
 use crate::stores::file::StoredFile;
+use crate::stores::limits::Budget;
 use crate::symbolizer::{Module, Symbolizer};
 use crate::windows::{PdbId, WindowsImage};
 use crate::windows_files::Files;
@@ -42,20 +43,21 @@ impl Symbolizer {
     /// Gets missing files from the servers of the symbol path and of debuginfod, several at a time.
     ///
     /// A failure concerns one image only. A server that cannot be reached, or that stalls, is not asked again by this
-    /// symbolizer, nor by its clones.
+    /// symbolizer, nor by its clones. When a limit of the whole call is reached, the remaining files are not fetched.
     pub fn fetch(
         &self,
         modules: &[Module<'_>],
-        limits: TimeLimits,
+        limits: FetchLimits,
         step: &(dyn Fn(FetchStep) + Sync),
     ) -> Vec<Fetched> {
+        let budget = Budget::new(limits);
         let next = AtomicUsize::new(0);
         let fetched = Mutex::new(vec![Fetched::default(); modules.len()]);
         let work = || {
             while let index = next.fetch_add(1, Ordering::Relaxed)
                 && let Some(module) = modules.get(index)
             {
-                let done = self.fetch_one(module, limits, &|bytes| step(FetchStep::Received(bytes)));
+                let done = self.fetch_one(module, &budget, &|bytes| step(FetchStep::Received(bytes)));
                 if let Some(slot) = fetched.lock().unwrap_or_else(PoisonError::into_inner).get_mut(index) {
                     *slot = done;
                 }
@@ -74,15 +76,15 @@ impl Symbolizer {
         fetched.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fetch_one(&self, module: &Module<'_>, limits: TimeLimits, progress: &(dyn Fn(u64) + Sync)) -> Fetched {
+    fn fetch_one(&self, module: &Module<'_>, budget: &Budget, progress: &(dyn Fn(u64) + Sync)) -> Fetched {
         match module.windows {
-            Some(_) if module.is_managed => self.fetch_managed(module, limits, progress),
-            Some(image) => self.fetch_windows(module.path, image, limits, progress),
-            None => self.fetch_elf(module, limits, progress),
+            Some(_) if module.is_managed => self.fetch_managed(module, budget, progress),
+            Some(image) => self.fetch_windows(module.path, image, budget, progress),
+            None => self.fetch_elf(module, budget, progress),
         }
     }
 
-    fn fetch_elf(&self, module: &Module<'_>, limits: TimeLimits, progress: &(dyn Fn(u64) + Sync)) -> Fetched {
+    fn fetch_elf(&self, module: &Module<'_>, budget: &Budget, progress: &(dyn Fn(u64) + Sync)) -> Fetched {
         let local = match self.locate(module) {
             Ok(file) => return Fetched { file: Some(file), ..Fetched::default() },
             Err(error) => error.to_string(),
@@ -96,7 +98,7 @@ impl Symbolizer {
         }
         let target = debug_files::in_cache(cache, module.build_id);
         let servers = &self.debuginfod.servers;
-        match self.servers.fetch_elf(servers, &target, module.build_id, limits, progress) {
+        match self.servers.fetch_elf(servers, &target, module.build_id, budget, progress) {
             Ok(()) => Fetched { file: Some(target), is_new: true, problem: None },
             Err(reason) => problem(reason),
         }
@@ -105,7 +107,7 @@ impl Symbolizer {
     fn fetch_managed(
         &self,
         module: &Module<'_>,
-        limits: TimeLimits,
+        budget: &Budget,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Fetched {
         if let Ok(file) = self.locate(module) {
@@ -115,7 +117,7 @@ impl Symbolizer {
             return Fetched { problem: Some(SymbolError::NoPdbId.to_string()), ..Fetched::default() };
         };
         // The trace does not say which format the PDB has.
-        let get = |id| self.servers.fetch(&self.symbol_path, &StoredFile::Pdb(id), limits, progress);
+        let get = |id| self.servers.fetch(&self.symbol_path, &StoredFile::Pdb(id), budget, progress);
         match get(id.portable()).or_else(|problem| get(id.clone()).map_err(|_| problem)) {
             Ok(file) => Fetched { file: Some(file), is_new: true, problem: None },
             Err(problem) => Fetched { problem: Some(problem), ..Fetched::default() },
@@ -126,10 +128,10 @@ impl Symbolizer {
         &self,
         path: &str,
         image: &WindowsImage,
-        limits: TimeLimits,
+        budget: &Budget,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Fetched {
-        let get = |file: &StoredFile| self.servers.fetch(&self.symbol_path, file, limits, progress);
+        let get = |file: &StoredFile| self.servers.fetch(&self.symbol_path, file, budget, progress);
         let get_pdb = |id: &PdbId| get(&StoredFile::Pdb(id.clone()));
         let new = |file| Fetched { file: Some(file), is_new: true, problem: None };
         let mut files = Files::of(&self.symbol_path, path, image);

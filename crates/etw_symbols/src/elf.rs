@@ -29,11 +29,7 @@ impl MappedFile {
     /// Maps a regular file.
     pub(crate) fn open(path: &Path) -> Result<MappedFile, SymbolError> {
         let io = |source| SymbolError::Io { path: path.to_owned(), source };
-        // Checked before opening, since opening a pipe blocks until it has a writer.
-        if !std::fs::metadata(path).map_err(io)?.is_file() {
-            return Err(io(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
-        }
-        let bytes = FileBytes::map(&File::open(path).map_err(io)?).map_err(io)?;
+        let bytes = FileBytes::map(&etw_sys::open_regular(path).map_err(io)?).map_err(io)?;
         Ok(MappedFile { path: path.to_owned(), bytes })
     }
 

@@ -57,6 +57,6 @@ pub use downloads::{FetchStep, Fetched};
 pub use error::SymbolError;
 pub use frame::{Frame, IlPlace, SourceLine, Symbol};
 pub use kernel::{KernelSymbol, KernelSymbols};
-pub use stores::{SymbolPath, SymbolPathError, TimeLimits};
+pub use stores::{FetchLimits, SymbolPath, SymbolPathError};
 pub use symbolizer::{Module, Symbolizer};
 pub use windows::{PdbId, WindowsImage};

@@ -8,6 +8,8 @@ use std::io::Read;
 
 use crate::frame::{IlPlace, SourceLine, Symbol};
 use crate::stores::file::unpack;
+use crate::stores::kind::FileKind;
+use crate::stores::limits::MAX_LEN_BYTES;
 use crate::windows::{WindowsImage, pdb, pe, portable};
 
 /// Resolves offsets from the image's base by a PDB, in their order; `None` where it names no function.
@@ -66,7 +68,8 @@ pub fn pe_identity(file: &[u8]) -> Result<WindowsImage, String> {
 ///
 /// Returns the reason if the cabinet is damaged, or if the file cannot be read back.
 pub fn unpacked(cabinet: &[u8]) -> Result<Vec<u8>, String> {
-    let mut file = unpack(cabinet)?;
+    let mut file = tempfile::tempfile().map_err(|error| error.to_string())?;
+    unpack(cabinet, FileKind::Any, &mut file, MAX_LEN_BYTES)?;
     let mut bytes = Vec::new();
     std::io::Seek::rewind(&mut file).map_err(|error| error.to_string())?;
     file.read_to_end(&mut bytes).map_err(|error| error.to_string())?;

@@ -14,6 +14,9 @@
 //! ```
 
 mod atomic_ref;
+mod child;
+mod files;
+mod heap;
 #[cfg(target_os = "linux")]
 mod linux;
 mod map;
@@ -25,6 +28,9 @@ mod windows;
 mod words;
 
 pub use atomic_ref::AtomicRef;
+pub use child::end_with_parent;
+pub use files::{DiskRoom, Root, names_in, open_regular};
+pub use heap::{private_memory, trim_heap};
 #[cfg(target_os = "linux")]
 pub use linux::*;
 pub use map::FileMap;

@@ -66,9 +66,11 @@ impl Query {
         let program = program.map_or_else(beside, |program| Ok(program.to_owned()))?;
         let mut command = Command::new(&program);
         command
-            .args(["--format", "arrow", "-f", "-"])
+            .args(["--read-only", "--format", "arrow", "-f", "-"])
             .args(files.iter().map(PathBuf::as_path).map(no_option));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // This thread is one of the server's, which live as long as the server.
+        etw_sys::end_with_parent(&mut command);
         let child = command.spawn().with_context(|| format!("cannot run {}", program.display()))?;
         Ok(Query { child: Arc::new(Mutex::new(child)), sql: request.sql })
     }

@@ -1,6 +1,7 @@
 //! The source lines of a function, with what each weighs, if the file is on this machine.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -129,11 +130,12 @@ fn read(file: &str) -> Result<String> {
     if !EXTENSIONS.contains(&extension.as_str()) {
         bail!("{file} is not a source file");
     }
-    let metadata = std::fs::metadata(path).with_context(|| format!("{file} is not on this machine"))?;
-    if !metadata.is_file() || metadata.len() > MAX_LEN_BYTES {
-        bail!("{file} is not a file of up to {MAX_LEN_BYTES} bytes");
+    let opened = etw_sys::open_regular(path).with_context(|| format!("{file} is not on this machine"))?;
+    let mut bytes = Vec::new();
+    opened.take(MAX_LEN_BYTES + 1).read_to_end(&mut bytes).with_context(|| format!("cannot read {file}"))?;
+    if bytes.len() as u64 > MAX_LEN_BYTES {
+        bail!("{file} has more than {MAX_LEN_BYTES} bytes");
     }
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {file}"))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anyhow::{Result, bail};
 use etw_app::input;
 use etw_app::symbols::{ModuleState, fetch, locate, used_modules};
-use openetw::symbols::FetchStep;
+use openetw::symbols::{FetchLimits, FetchStep};
 use serde_json::{Value, json};
 
 use crate::model::Loader;
@@ -167,7 +167,12 @@ impl Symbols {
         };
         // A symbolizer asks a server that failed no more, so each attempt has its own.
         let symbolizer = self.loader.symbols().symbolizer()?;
-        let after = fetch(&symbolizer, before.iter().map(|one| one.module.clone()).collect(), &step);
+        let after = fetch(
+            &symbolizer,
+            before.iter().map(|one| one.module.clone()).collect(),
+            FetchLimits::default(),
+            &step,
+        );
         let is_new = before.iter().zip(&after).any(|(before, after)| before.found != after.found);
         {
             let mut state = self.lock();

@@ -422,8 +422,8 @@ pub mod tables {
 #[cfg(feature = "analysis")]
 pub mod symbols {
     pub use etw_symbols::{
-        Debuginfod, FetchStep, Fetched, Frame, IlPlace, KernelSymbol, KernelSymbols, Module, PdbId,
-        SourceLine, Symbol, SymbolError, SymbolPath, SymbolPathError, Symbolizer, TimeLimits, WindowsImage,
+        Debuginfod, FetchLimits, FetchStep, Fetched, Frame, IlPlace, KernelSymbol, KernelSymbols, Module,
+        PdbId, SourceLine, Symbol, SymbolError, SymbolPath, SymbolPathError, Symbolizer, WindowsImage,
         demangle, jit,
     };
 }

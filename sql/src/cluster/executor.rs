@@ -25,7 +25,7 @@ use super::messages::{self, DAMAGE, Damage, JOIN, Joining, QUERY, TRACES, VERSIO
 use super::scheduler::print;
 use super::security::Access;
 use crate::stacks::StackNames;
-use crate::{database, error, functions};
+use crate::{bounded, database, error, functions};
 
 /// Time between attempts to join the scheduler.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -98,6 +98,7 @@ impl WorkerSessionBuilder for Sessions {
             let bytes = scheduler.ask(TRACES, messages::encode(&query)?)?;
             Ok(Arc::new(codec.decode_traces(&bytes)?))
         });
+        bounded::register(&mut state, self.runtime.memory_pool.memory_limit())?;
         functions::register(&mut state, &Arc::new(stacks))?;
         Ok(state)
     }

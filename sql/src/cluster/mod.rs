@@ -19,7 +19,7 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use etw_app::index::IndexOptions;
 use etw_app::schemas::{SchemaOptions, Schemas};
@@ -33,8 +33,8 @@ pub(crate) use security::Credentials;
 
 const EXAMPLES: &str = "Examples:
   head -c 24 /dev/urandom | base64 > token
-  etw cluster scheduler --token-file token
-  etw cluster executor --token-file token --scheduler 127.0.0.1:7411 --memory 4096
+  etw cluster scheduler --token-file token --root /traces
+  etw cluster executor --token-file token --root /traces --scheduler 127.0.0.1:7411 --memory 4096
   etw sql --cluster 127.0.0.1:7411 --token-file token '/traces/*.etl' 'select …'";
 
 /// Answer the queries of `etw sql --cluster` on several machines, which see the traces under the same paths.
@@ -80,6 +80,9 @@ struct ExecutorArgs {
 /// Options of schedulers and executors.
 #[derive(Debug, Args)]
 struct ProcessArgs {
+    /// Let clients name traces below this directory; may be repeated. Without it, only URLs can be read.
+    #[arg(long, value_name = "DIR")]
+    root: Vec<PathBuf>,
     #[command(flatten)]
     credentials: Credentials,
     #[command(flatten)]
@@ -89,6 +92,19 @@ struct ProcessArgs {
     threads: Option<NonZeroUsize>,
     #[command(flatten)]
     traces: TraceArgs,
+}
+
+impl ProcessArgs {
+    /// Has this process open traces only where its options allow it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such directory.
+    fn confine(&self) -> Result<()> {
+        let open = |path: &PathBuf| etw_sys::Root::open(path).with_context(|| path.display().to_string());
+        etw_app::input::confine(self.root.iter().map(open).collect::<Result<_>>()?);
+        Ok(())
+    }
 }
 
 /// Options about traces. They are the same everywhere in a cluster.
@@ -151,6 +167,7 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Result<()> {
         Command::Scheduler(args) => &args.process,
         Command::Executor(args) => &args.process,
     };
+    process.confine()?;
     let runtime = crate::threads::runtime(process.threads)?;
     runtime.block_on(async {
         let work = async {

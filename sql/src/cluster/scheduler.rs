@@ -40,7 +40,7 @@ use super::executor::Channels;
 use super::messages::{self, DAMAGE, Damage, End, JOIN, Joining, QUERY, Question, TRACES, VERSION};
 use crate::bases::Traces;
 use crate::damage::DamageReading;
-use crate::database::{self, Database, Options};
+use crate::database::{self, Allowed, Database, Options};
 use crate::inputs::{self, Input};
 use crate::opened::Files;
 use crate::reading::EventReading;
@@ -69,7 +69,7 @@ pub(super) async fn run(args: &SchedulerArgs) -> Result<()> {
         options: Options {
             runtime: args.process.limits.runtime()?,
             threads,
-            allow_write: false,
+            allowed: Allowed::Reading,
             cluster: None,
         },
         executors: Arc::default(),

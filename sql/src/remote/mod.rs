@@ -56,7 +56,8 @@ impl Remote {
         max_bytes: u64,
         make_room: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Result<Remote> {
-        let downloads = Downloads::new(parent.unwrap_or(&std::env::temp_dir()));
+        let downloads = Downloads::new(parent.unwrap_or(&std::env::temp_dir()))
+            .and_then(|downloads| etw_app::input::confine_also(downloads.path()).map(|()| downloads));
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(THREADS).thread_name("fetch").enable_all().build();
         Ok(Remote {

@@ -89,7 +89,7 @@ impl<'f> Cluster<'f> {
         options: &[&str],
         variables: &[(&str, &str)],
     ) -> Cluster<'f> {
-        let words = [&["scheduler", "--listen", "127.0.0.1:0"], options].concat();
+        let words = [&["scheduler", "--listen", "127.0.0.1:0", "--root", "."], options].concat();
         let mut scheduler = command(fixture, &words);
         scheduler.envs(variables.iter().copied());
         let scheduler = Running::start(scheduler);
@@ -103,7 +103,7 @@ impl<'f> Cluster<'f> {
     }
 
     pub(crate) fn add(&mut self) {
-        let words = ["executor", "--scheduler", &self.address, "--threads", "1"];
+        let words = ["executor", "--scheduler", &self.address, "--threads", "1", "--root", "."];
         let mut options: Vec<&str> = self.options.iter().map(String::as_str).collect();
         if !options.contains(&"--memory") {
             options.extend(["--memory", "64"]);
@@ -218,7 +218,11 @@ fn a_cluster_answers_as_one_process_does() {
     let text = cluster.fail(&[&traces, "select levle from events"]);
     assert!(text.contains("levle") && text.contains('^'), "{text}");
     let text = cluster.fail(&[&traces, "create table t as select 1"]);
-    assert!(text.contains("only answers queries") && text.lines().count() == 1, "{text}");
+    assert!(
+        text.contains("only queries, DESCRIBE, SHOW and EXPLAIN are allowed here")
+            && text.lines().count() == 1,
+        "{text}"
+    );
     let text = cluster.fail(&["/nowhere/none.etl", "select 1"]);
     assert!(text.contains("none.etl") && text.lines().count() == 1, "{text}");
 }
@@ -318,6 +322,52 @@ fn strangers_are_refused() {
     file.env_remove("OPENETW_CLUSTER_TOKEN");
     assert_eq!(text_of(&wait(file.spawn().unwrap())), "a\n1\n");
     refused(cluster.ask(&["trace.etl", "select 1", "--no-index"]), 2, "belong to the scheduler");
+}
+
+#[test]
+fn clients_name_only_traces_below_a_root() {
+    let fixture = Fixture::new();
+    let outside = Fixture::new();
+    let cluster = Cluster::start(&fixture, 1);
+    // Waiting for what writes to a pipe would stop the scheduler.
+    let made = Command::new("mkfifo").arg(fixture.path("pipe.etl")).status().unwrap();
+    assert!(made.success());
+    let fail = |path: &str| {
+        let start = std::time::Instant::now();
+        let error = cluster.fail(&[path, "select 1"]);
+        assert!(start.elapsed() < Duration::from_secs(20) && error.lines().count() == 1, "{error}");
+        error
+    };
+    assert!(fail("pipe.etl").contains("not a regular file"));
+    // Outside, nobody learns what is there.
+    let elsewhere = text_of_path(&outside.path("trace.etl"));
+    for path in ["/etc/*", "/none/*"] {
+        assert!(fail(path).contains("no file matches"));
+    }
+    std::os::unix::fs::symlink(outside.path("trace.etl"), fixture.path("link.etl")).unwrap();
+    std::os::unix::fs::symlink(outside.path("none.etl"), fixture.path("broken.etl")).unwrap();
+    let up = format!("../{}", elsewhere.trim_start_matches('/'));
+    for path in [&elsewhere, "/etc/passwd", "/etc/none", "/etc", "/", "link.etl", "broken.etl", &up] {
+        let error = fail(path);
+        assert!(error.contains("only name files below the directories of --root"), "{error}");
+    }
+    // Inside, nobody learns what is in files that are no traces.
+    std::fs::write(fixture.path("secret"), "hunter2 ".repeat(50)).unwrap();
+    let error = fail("secret");
+    assert!(error.contains("secret' is not a trace that can be read"), "{error}");
+    assert!(!error.contains("hunter2") && !error.contains("68 75"), "{error}");
+    let query = format!("select count(*) as n from {KIND}");
+    let answer = cluster.answer(&["*ace.etl", &query, "--format", "csv"]);
+    assert_eq!(answer, "n\n40000\n");
+    // Without a directory, there are only URLs.
+    let none = Running::start(command(&fixture, &["scheduler", "--listen", "127.0.0.1:0"]));
+    let mut ask = fixture.program(&["--cluster", &none.address(), "trace.etl", "select 1"]);
+    ask.env("OPENETW_CLUSTER_TOKEN", TOKEN);
+    assert!(text_of_error(&wait(ask.spawn().unwrap())).contains("--root DIR"));
+}
+
+fn text_of_path(path: &std::path::Path) -> String {
+    path.to_str().unwrap().to_owned()
 }
 
 #[test]

@@ -321,3 +321,95 @@ fn misspelled_tables_have_suggestions() {
     let error = fixture.fail(&["none.etl", "select 1"], 1);
     assert_eq!(error.matches("os error 2").count(), 1, "{error}");
 }
+
+/// Returns the most bytes that a program had in memory, and its output.
+#[cfg(target_os = "linux")]
+fn peak(mut program: std::process::Command) -> (u64, std::process::Output) {
+    let child = program.spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let output = std::thread::spawn(move || crate::wait(child));
+    let mut peak = 0;
+    while !output.is_finished() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        peak = peak.max(kilobytes.unwrap_or(0) << 10);
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    (peak, output.join().unwrap())
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn queries_cannot_take_far_more_memory_than_they_may() {
+    let fixture = Fixture::new();
+    let long = "with t as (select repeat('x', 16000000) as s from events limit 1) select length(";
+    let joined = format!("{long}{}) from t", ["s"; 100].join(" || "));
+    for query in [
+        "select repeat('x', 1500000000)",
+        "select count(repeat(ImageName, 1000000)) from TABLE",
+        "select lpad('x', 1500000000)",
+        "select rpad(ImageName, 100000000, 'ab') from TABLE",
+        "select replace(repeat('x', 100000), 'x', repeat('y', 100000))",
+        "select regexp_replace(repeat('x', 100000), 'x', repeat('y', 100000), 'g')",
+        "select array_length(array_repeat('x', 1500000000))",
+        "select array_length(array_repeat(ImageName, 1000000)) from TABLE",
+        "select array_length(array_resize([1], 1500000000))",
+        "select array_length(range(0, 1500000000))",
+        "select array_length(generate_series(1, \"ProcessID\" * 100000000)) from TABLE",
+        "select length(array_to_string(range(0, 100000), repeat('x', 100000)))",
+        "select length(concat_ws(repeat('x', 8000000), 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'))",
+        &joined,
+    ] {
+        let query = query.replace("TABLE", crate::KIND);
+        let (bytes, output) = peak(fixture.program(&["trace.etl", "--memory", "16", &query]));
+        let error = text(&output.stderr);
+        assert!(bytes < 1300 << 20, "{bytes} {query}");
+        assert_eq!((output.status.code(), error.lines().count()), (Some(1), 1), "{query}: {error}");
+        assert!(error.contains("more than") || error.contains("more memory"), "{query}: {error}");
+    }
+    let small = "select repeat('ab', 3), lpad('x', 3, '-'), replace('aba', 'a', 'cc'), concat('x', 1), \
+                 array_length(range(0, 5)), array_length(array_repeat('x', 4)), concat_ws('-', 'a', 'b'), \
+                 regexp_replace('aXb', '[A-Z]', '.'), array_to_string([1, 2], ';')";
+    assert_eq!(fixture.ask(small), "ababab,--x,ccbcc,x1,5,4,a-b,a.b,1;2");
+}
+
+#[test]
+fn statements_for_others_only_read() {
+    let fixture = Fixture::new();
+    let out = fixture.path("out.csv").display().to_string();
+    for statement in [
+        "SET datafusion.runtime.temp_directory = '/'",
+        "SET datafusion.runtime.memory_limit = '100G'",
+        "RESET datafusion.runtime.memory_limit",
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '/etc/passwd'",
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE TABLE t AS SELECT 1",
+        "DROP VIEW slow_io",
+        &format!("COPY (SELECT 1) TO '{out}' STORED AS CSV"),
+        &format!("EXPLAIN COPY (SELECT 1) TO '{out}' STORED AS CSV"),
+        &format!("EXPLAIN ANALYZE COPY (SELECT 1) TO '{out}' STORED AS CSV"),
+        "INSERT INTO events SELECT * FROM events",
+        "PREPARE p AS SELECT 1",
+        "BEGIN TRANSACTION",
+    ] {
+        let output = fixture.run(&["trace.etl", "--read-only", statement]);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{statement}: {}", text(&output.stdout));
+        assert!(error.contains("only queries") || error.contains("sql parser"), "{statement}: {error}");
+    }
+    assert!(!std::path::Path::new(&out).exists());
+    for statement in [
+        "SELECT 1 AS a",
+        "WITH t AS (SELECT 1 AS a) SELECT a FROM t",
+        "VALUES (1)",
+        "DESCRIBE events",
+        "SHOW TABLES",
+        "SHOW datafusion.execution.batch_size",
+        "EXPLAIN SELECT 1",
+        "EXPLAIN ANALYZE SELECT 1",
+    ] {
+        let output = fixture.run(&["trace.etl", "--read-only", statement]);
+        assert!(output.status.success(), "{statement}: {}", text(&output.stderr));
+    }
+}

@@ -71,7 +71,7 @@ fn program() -> String {
 }
 
 fn of_file(path: &Path) -> io::Result<String> {
-    let mut file = File::open(Input::file_of(path))?;
+    let mut file = etw_sys::open_regular(&Input::file_of(path))?;
     let metadata = file.metadata()?;
     let modified = metadata.modified()?;
     // The sign does not matter: times before 1970 only need to differ from others.

@@ -4,7 +4,7 @@
 //! machine.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -197,10 +197,11 @@ impl Process {
     /// Reads a file that the process has written: one of its user, not from before its start. An earlier process with
     /// the same id may have left one.
     fn read_file(&self, path: &Path) -> Option<Vec<u8>> {
-        // A pipe might never end.
-        let file =
-            fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file).and(File::open(path).ok())?;
-        let metadata = file.metadata().ok().filter(fs::Metadata::is_file)?;
+        let file = fs::symlink_metadata(path)
+            .ok()
+            .filter(fs::Metadata::is_file)
+            .and(etw_sys::open_regular(path).ok())?;
+        let metadata = file.metadata().ok()?;
         let is_of_user = self.alive.is_none_or(|(uid, _)| metadata.uid() == uid);
         if !is_of_user || metadata.modified().ok()? + TOLERANCE < self.started {
             return None;
@@ -279,7 +280,12 @@ mod tests {
         assert!(own.read_file(&path).is_some());
         let other = Process { alive: Some((uid + 1, 1)), ..Process::read(std::process::id()) };
         assert!(other.read_file(&path).is_none());
-        File::options().append(true).open(&path).unwrap().set_modified(own.started - 2 * TOLERANCE).unwrap();
+        fs::File::options()
+            .append(true)
+            .open(&path)
+            .unwrap()
+            .set_modified(own.started - 2 * TOLERANCE)
+            .unwrap();
         assert!(own.read_file(&path).is_none());
         assert!(own.read_file(directory.path()).is_none());
         let ended = Process::read(0);

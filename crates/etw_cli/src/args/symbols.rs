@@ -1,10 +1,13 @@
 //! The arguments of `etw symbols`, and those that name symbols.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use etw_app::input::StackOptions;
 use etw_app::symbols::SymbolOptions;
+use etw_app::text::{bytes, duration};
+use openetw::symbols::FetchLimits;
 
 use super::Format;
 
@@ -43,7 +46,7 @@ pub(crate) struct SymbolsArgs {
 pub(crate) enum SymbolsCommand {
     /// Get missing symbol files from servers
     #[command(after_help = FETCH_EXAMPLES)]
-    Fetch(ListArgs),
+    Fetch(FetchArgs),
 }
 
 /// The traces, and where their symbols are.
@@ -57,6 +60,34 @@ pub(crate) struct ListArgs {
     /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+}
+
+/// The traces, where their symbols are, and how much may be fetched.
+#[derive(Debug, Args)]
+pub(crate) struct FetchArgs {
+    #[command(flatten)]
+    pub(crate) list: ListArgs,
+    /// Maximum size of one file, compressed or not.
+    #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "4GB")]
+    pub(crate) max_file: u64,
+    /// Maximum sum of what is received and unpacked.
+    #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "16GB")]
+    pub(crate) max_total: u64,
+    /// Maximum time for all files.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2h")]
+    pub(crate) max_time: Duration,
+}
+
+impl FetchArgs {
+    /// Converts the arguments to limits.
+    pub(crate) fn limits(&self) -> FetchLimits {
+        FetchLimits {
+            file_bytes: self.max_file,
+            total_bytes: self.max_total,
+            total: self.max_time,
+            ..FetchLimits::default()
+        }
+    }
 }
 
 /// Arguments that name symbols.

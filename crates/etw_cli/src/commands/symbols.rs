@@ -9,11 +9,11 @@ use etw_app::output;
 use etw_app::progress::Progress;
 use etw_app::symbols::{ModuleState, locate, used_modules};
 use openetw::analysis::ModuleUse;
-use openetw::symbols::{FetchStep, Symbolizer};
+use openetw::symbols::{FetchLimits, FetchStep, Symbolizer};
 use serde_json::{Value, json};
 
 use crate::args::Format;
-use crate::args::symbols::{ListArgs, SymbolsArgs, SymbolsCommand};
+use crate::args::symbols::{FetchArgs, ListArgs, SymbolsArgs, SymbolsCommand};
 
 /// Runs the command. Returns the exit status.
 pub(crate) fn run(args: &SymbolsArgs) -> Result<u8> {
@@ -31,28 +31,34 @@ fn list(args: &ListArgs) -> Result<u8> {
     Ok(0)
 }
 
-fn fetch(args: &ListArgs) -> Result<u8> {
+fn fetch(args: &FetchArgs) -> Result<u8> {
+    let limits = args.limits();
+    let args = &args.list;
     let symbolizer = args.symbols.options().symbolizer()?;
     if !symbolizer.has_server() {
         let text = "no server: name one with --symbols, _NT_SYMBOL_PATH or DEBUGINFOD_URLS (see `etw symbols --help`)";
         return Err(etw_app::UsageError(text.to_owned()).into());
     }
     let (modules, samples) = modules(args)?;
-    let (rows, received) = download(&symbolizer, modules);
+    let (rows, received) = download(&symbolizer, modules, limits);
     let is_complete = rows.iter().all(|row| row.problem.is_none() || row.module.is_named());
     write(args.format, &rows, samples, Some(received))?;
     Ok(u8::from(!is_complete))
 }
 
 /// Downloads what is missing. Returns the number of bytes received.
-fn download(symbolizer: &Symbolizer, modules: Vec<ModuleUse>) -> (Vec<ModuleState>, u64) {
+fn download(
+    symbolizer: &Symbolizer,
+    modules: Vec<ModuleUse>,
+    limits: FetchLimits,
+) -> (Vec<ModuleState>, u64) {
     let progress = Progress::of_downloads(modules.len());
     let received = AtomicU64::new(0);
     let step = |step| match step {
         FetchStep::Received(bytes) => progress.receive(received.fetch_add(bytes, Ordering::Relaxed) + bytes),
         FetchStep::Done => progress.add(1),
     };
-    let rows = etw_app::symbols::fetch(symbolizer, modules, &step);
+    let rows = etw_app::symbols::fetch(symbolizer, modules, limits, &step);
     progress.finish();
     (rows, received.into_inner())
 }

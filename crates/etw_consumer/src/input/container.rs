@@ -10,7 +10,7 @@ use ruzstd::decoding::StreamingDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use zip::ZipArchive;
 
-use super::temporary::{self, CopyError};
+use super::temporary::{self, CopyError, Room};
 use super::{Bytes, Input, InputError, InputLimits, nettrace};
 
 /// Number of member names that an error lists.
@@ -26,23 +26,24 @@ pub(super) fn open(
     limits: &InputLimits,
 ) -> Result<Vec<Result<Input, InputError>>, InputError> {
     let name = path.display().to_string();
-    let one = |bytes: Result<Bytes, InputError>| Ok(vec![Ok(Input::of(name.clone(), bytes?, limits)?)]);
+    let room = &mut Room::new(limits.decompressed_bytes);
     let not_zip =
         || InputError::NotAnArchive { path: path.to_owned(), member: member.unwrap_or_default().to_owned() };
-    match Kind::of(&bytes) {
-        Kind::Zip => open_zip(path, member, &bytes, limits),
-        _ if member.is_some() => Err(not_zip()),
-        Kind::Zstd => one(unpack(&name, "zstd", ZstdFrames { rest: &bytes, frame: None }, limits)),
-        Kind::Gzip => one(unpack(&name, "gzip", MultiGzDecoder::new(&*bytes), limits)),
-        Kind::Plain => one(Ok(bytes)),
-    }
+    let bytes = match Kind::of(&bytes) {
+        Kind::Zip => return open_zip(path, member, &bytes, room),
+        _ if member.is_some() => return Err(not_zip()),
+        Kind::Zstd => unpack(&name, "zstd", ZstdFrames { rest: &bytes, frame: None }, room)?,
+        Kind::Gzip => unpack(&name, "gzip", MultiGzDecoder::new(&*bytes), room)?,
+        Kind::Plain => bytes,
+    };
+    Ok(vec![Ok(Input::of(name, bytes, room)?)])
 }
 
 fn open_zip(
     path: &Path,
     member: Option<&str>,
     bytes: &[u8],
-    limits: &InputLimits,
+    room: &mut Room,
 ) -> Result<Vec<Result<Input, InputError>>, InputError> {
     let broken = |name: String, error: &dyn std::fmt::Display| InputError::Unpack {
         name,
@@ -64,8 +65,8 @@ fn open_zip(
         }
         let name = format!("{archive_name}!{}", shown(member_name));
         let reader = archive.by_index(index).map_err(|error| broken(name.clone(), &error));
-        let bytes = reader.and_then(|reader| unpack(&name, "zip", reader, limits));
-        inputs.push(bytes.and_then(|bytes| Input::of(name, bytes, limits)));
+        let bytes = reader.and_then(|reader| unpack(&name, "zip", reader, room));
+        inputs.push(bytes.and_then(|bytes| Input::of(name, bytes, room)));
     }
     if !inputs.is_empty() {
         return Ok(inputs);
@@ -97,22 +98,15 @@ fn is_trace_name(name: &str) -> bool {
         || (stem.len() < name.len() && stem.ends_with(".etl."))
 }
 
-fn unpack(
-    name: &str,
-    format: &'static str,
-    reader: impl Read,
-    limits: &InputLimits,
-) -> Result<Bytes, InputError> {
-    let copied = temporary::copy(reader, limits.decompressed_bytes, |start| check_beginning(name, start));
+fn unpack(name: &str, format: &'static str, reader: impl Read, room: &mut Room) -> Result<Bytes, InputError> {
+    let copied = temporary::copy(reader, room, |start| check_beginning(name, start));
     let temporary = |source| InputError::Temporary { name: name.to_owned(), source };
     let file = copied.map_err(|error| match error {
         CopyError::Read(error) => {
             InputError::Unpack { name: name.to_owned(), format, reason: error.to_string() }
         }
         CopyError::Write(source) => temporary(source),
-        CopyError::TooLarge => {
-            InputError::TooLarge { name: name.to_owned(), limit: limits.decompressed_bytes }
-        }
+        CopyError::TooLarge => InputError::TooLarge { name: name.to_owned(), limit: room.limit },
         CopyError::Refused(error) => error,
     })?;
     FileMap::new(&file).map(Bytes::File).map_err(temporary)
@@ -266,9 +260,30 @@ mod tests {
     }
 
     #[test]
+    fn bombs_are_defused() {
+        let (mut trace, _) = bytes(&Recipe::new(Kind::Mixed, 10)).unwrap();
+        trace.resize(64 << 20, 0);
+        let packed = gz(&trace);
+        assert!(packed.len() < 1 << 20);
+        check(&packed, None, (64 << 20) - 1, "unpacks to more than 67108863 bytes");
+        let (one, member) = (trace.len() as u64, &*trace);
+        let archive = zip(&[("a.etl", member), ("b.etl", member), ("c.etl", member)]);
+        let limits = InputLimits { decompressed_bytes: 2 * one };
+        let inputs = open(Path::new("x"), None, Bytes::Memory(archive.into()), &limits).unwrap();
+        let opened: Vec<bool> = inputs.iter().map(Result::is_ok).collect();
+        assert_eq!(opened, [true, true, false]);
+    }
+
+    #[test]
     fn what_cannot_be_opened_says_why() {
         check(&gz(b"trace"), None, 4, "unpacks to more than 4 bytes");
         check(&gz(&vec![7; CHUNK - 1]), None, 1 << 17, "unpacks to more than 131072 bytes");
+        // The members of an archive share the limit.
+        let archive = zip(&[("a.etl", b"111"), ("b.etl", b"222"), ("c.etl", b"3"), ("d.etl", b"4")]);
+        check(&archive, None, 4, "x!a.etl=111 ('x!b.etl' unpacks to more than 4 bytes");
+        check(&archive, None, 4, ") x!c.etl=3 ('x!d.etl' unpacks to more than 4 bytes");
+        // What is packed twice is not unpacked twice.
+        check(&gz(&gz(&vec![7; 4 * CHUNK])), None, 1 << 17, "x=\u{1f}");
         check(&zst(&vec![7; 1 << 20]), None, 1 << 19, "'x' is not a trace file");
         check(&gz(b"trace")[..12], None, 99, "cannot unpack 'x' (gzip)");
         check(&zst(b"trace")[..7], None, 99, "cannot unpack 'x' (zstd)");

@@ -58,7 +58,7 @@ pub enum InputError {
     },
     /// The unpacked or converted file would be larger than the limit.
     #[error(
-        "'{name}' unpacks to more than {limit} bytes; unpack it by hand if this is expected, or raise the limit"
+        "'{name}' unpacks to more than {limit} bytes; if this is expected, unpack it by hand or raise the limit (OPENETW_MAX_UNPACKED_MB)"
     )]
     TooLarge {
         /// The file, with the member if the file is an archive.
@@ -111,4 +111,21 @@ pub enum InputError {
     /// No file was given.
     #[error("no trace file was given")]
     Nothing,
+}
+
+impl InputError {
+    /// Returns the message without bytes of the file and without names in it, for those who may not read the file.
+    pub fn without_contents(&self) -> String {
+        match self {
+            InputError::Unpack { name, .. }
+            | InputError::NotATrace { name, .. }
+            | InputError::Convert { name, .. } => format!("'{name}' is not a trace that can be read"),
+            InputError::NoTrace { path, .. }
+            | InputError::NoMember { path, .. }
+            | InputError::NotAnArchive { path, .. } => {
+                format!("'{}' is not a trace that can be read", path.display())
+            }
+            other => other.to_string(),
+        }
+    }
 }

@@ -8,7 +8,8 @@ mod sequence;
 mod spooled;
 mod temporary;
 
-use std::fs::File;
+use std::ffi::OsStr;
+use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub use error::InputError;
 pub use nettrace::Converted;
 pub use sequence::file_sequence;
 pub use spooled::Spooled;
+use temporary::Room;
 
 /// The bytes and the name of one trace file.
 #[derive(Debug)]
@@ -51,14 +53,25 @@ impl Deref for Bytes {
 /// Limits for opening files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InputLimits {
-    /// Maximum size in bytes of one unpacked or converted file on disk. The default is 64 GiB.
+    /// Maximum size in bytes of what one file is unpacked or converted to, all members of an archive together.
     pub decompressed_bytes: u64,
 }
 
+/// The environment variable with the default of [`InputLimits::decompressed_bytes`], in units of 2^20 bytes.
+const MAX_UNPACKED: &str = "OPENETW_MAX_UNPACKED_MB";
+
 impl Default for InputLimits {
+    /// 64 GiB, or what the environment variable `OPENETW_MAX_UNPACKED_MB` says, in units of 2^20 bytes. If that is not a
+    /// number, nothing is unpacked.
     fn default() -> InputLimits {
-        InputLimits { decompressed_bytes: 64 << 30 }
+        InputLimits { decompressed_bytes: max_unpacked(std::env::var_os(MAX_UNPACKED).as_deref()) }
     }
+}
+
+fn max_unpacked(set: Option<&OsStr>) -> u64 {
+    let Some(set) = set else { return 64 << 30 };
+    let megabytes = set.to_str().and_then(|set| set.parse::<u64>().ok());
+    megabytes.unwrap_or(0).saturating_mul(1 << 20)
 }
 
 impl Input {
@@ -66,7 +79,8 @@ impl Input {
     ///
     /// A zip with several traces (`*.etl`, `*.nettrace`, `*.netperf`, in the archive's order) opens them all.
     /// `archive.zip!member.etl` opens one member, whatever its extension. Compressed traces are unpacked to an unnamed
-    /// temporary file that exists as long as the `Input`, so memory does not grow with the trace. Traces of .NET
+    /// temporary file that exists as long as the `Input`, so memory does not grow with the trace. Its size is limited, and it
+    /// leaves a twentieth of the file system, at most 1 GiB, free. What is packed twice is not unpacked twice. Traces of .NET
     /// (`.nettrace`, `.netperf`) are converted to such a file; [`Input::converted`] says so.
     ///
     /// Pipes are refused; [`Spooled`] reads them.
@@ -91,17 +105,15 @@ impl Input {
         limits: &InputLimits,
     ) -> Result<Vec<Result<Input, InputError>>, InputError> {
         let (path, member) = split_member(path);
-        let io = |source| InputError::Io { path: path.clone(), source };
-        // Checked before opening, since opening a pipe blocks until it has a writer.
-        let kind = std::fs::metadata(&path).map_err(io)?.file_type();
-        if kind.is_dir() {
-            return Err(InputError::Directory { path });
-        }
-        if !kind.is_file() {
-            return Err(InputError::NoFile { path });
-        }
-        let file = File::open(&path).map_err(io)?;
-        let bytes = FileMap::new(&file).map_err(io)?;
+        let file = match etw_sys::open_regular(&path) {
+            Ok(file) => file,
+            Err(_) if path.is_dir() => return Err(InputError::Directory { path }),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                return Err(InputError::NoFile { path });
+            }
+            Err(source) => return Err(InputError::Io { path, source }),
+        };
+        let bytes = FileMap::new(&file).map_err(|source| InputError::Io { path: path.clone(), source })?;
         container::open(&path, member.as_deref(), Bytes::File(bytes), limits)
     }
 
@@ -150,11 +162,11 @@ impl Input {
     }
 
     /// Opens the bytes of a trace, which is converted if it is of another format.
-    fn of(name: String, bytes: Bytes, limits: &InputLimits) -> Result<Input, InputError> {
+    fn of(name: String, bytes: Bytes, room: &mut Room) -> Result<Input, InputError> {
         if !nettrace::is_nettrace(&bytes) {
             return Ok(Input { name, bytes, converted: None });
         }
-        let (map, converted) = nettrace::convert(&name, &bytes, limits.decompressed_bytes)?;
+        let (map, converted) = nettrace::convert(&name, &bytes, room)?;
         Ok(Input { name, bytes: Bytes::File(map), converted: Some(converted) })
     }
 
@@ -194,6 +206,19 @@ mod tests {
             let error = Input::open(Path::new("/dev/null"), &InputLimits::default()).unwrap_err();
             assert!(error.to_string().contains("is a pipe or a device"), "{error}");
         }
+    }
+
+    #[test]
+    fn the_environment_limits_what_is_unpacked() {
+        let check = |set: Option<&str>, expected: u64| {
+            assert_eq!(max_unpacked(set.map(OsStr::new)), expected);
+        };
+        check(None, 64 << 30);
+        check(Some("2"), 2 << 20);
+        check(Some("99999999999999999"), u64::MAX);
+        // A limit that is not understood is no reason to have none.
+        check(Some("2 GB"), 0);
+        check(Some(""), 0);
     }
 
     #[test]

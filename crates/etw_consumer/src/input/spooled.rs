@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use etw_event::Clock;
 
-use super::temporary::{self, CopyError};
+use super::temporary::{self, CopyError, Room};
 use super::{Converted, InputError, InputLimits, container, nettrace};
 
 /// The bytes of a pipe in a temporary file without a name, so that they can be read at several positions, and more than
@@ -31,7 +31,8 @@ pub struct Spooled {
 impl Spooled {
     /// Reads a pipe to its end. A regular file at its start is used as it is. `name` is used in messages.
     ///
-    /// The bytes are copied to the directory for temporary files (on Unix `TMPDIR`); only its free space limits them.
+    /// The bytes are copied to the directory for temporary files (on Unix `TMPDIR`); only its free space limits them, of which a twentieth
+    /// of the file system, at most 1 GiB, is left to others.
     ///
     /// # Errors
     ///
@@ -60,7 +61,8 @@ impl Spooled {
         clock: &Clock,
         limits: &InputLimits,
     ) -> Result<(Spooled, Converted), InputError> {
-        let (file, converted) = nettrace::convert_on(name, bytes, limits.decompressed_bytes, Some(*clock))?;
+        let (file, converted) =
+            nettrace::convert_on(name, bytes, &mut Room::new(limits.decompressed_bytes), Some(*clock))?;
         Ok((Spooled { name: name.to_owned(), file: Arc::new(file) }, converted))
     }
 
@@ -71,7 +73,7 @@ impl Spooled {
 }
 
 fn copy(name: &str, pipe: File) -> Result<File, InputError> {
-    let copied = temporary::copy(pipe, u64::MAX, |start| container::check_start(name, start));
+    let copied = temporary::copy(pipe, &mut Room::new(u64::MAX), |start| container::check_start(name, start));
     copied.map_err(|error| match error {
         CopyError::Refused(error) => error,
         CopyError::Read(source) => InputError::Io { path: PathBuf::from(name), source },

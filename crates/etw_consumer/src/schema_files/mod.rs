@@ -8,7 +8,6 @@ mod tree;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -285,7 +284,7 @@ impl SchemaFiles {
 
 /// Reads a file of at most `limit` bytes.
 fn read_whole(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
+    let mut file = etw_sys::open_regular(path)?;
     let len = file.metadata()?.len();
     if len > limit {
         return Err(io::Error::other(format!("its {len} bytes are more than {limit}")));

@@ -172,7 +172,7 @@ pub(super) fn formats(item: &Item, kind: SchemaFileKind, formats: &mut WppReader
 /// Returns the kind and content of a file, if it is a schema source. The content of files with trace formats is read
 /// later.
 fn read_if_schema(item: &Item) -> io::Result<Option<(SchemaFileKind, Vec<u8>)>> {
-    let mut file = File::open(&item.path)?;
+    let mut file = etw_sys::open_regular(&item.path)?;
     let mut bytes = Vec::new();
     file.by_ref().take(PE_HEAD_BYTES).read_to_end(&mut bytes)?;
     if bytes.starts_with(b"MZ") {

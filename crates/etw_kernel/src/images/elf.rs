@@ -29,11 +29,10 @@ const MAX_BYTES: u64 = 64 * 1024;
 ///
 /// Returns the system's error if the file cannot be opened or read.
 pub fn build_id_of_file(path: &Path) -> io::Result<Option<BuildId>> {
-    let file = File::open(path)?;
-    // A device or a pipe might never end.
-    if !file.metadata()?.is_file() {
-        return Ok(None);
-    }
+    let file = match etw_sys::open_regular(path) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(None),
+        opened => opened?,
+    };
     Ok(Head::of_file(&file)?.and_then(|head| head.build_id))
 }
 

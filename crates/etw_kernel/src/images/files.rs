@@ -1,7 +1,7 @@
 //! Mapped files and what their heads describe.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -110,9 +110,7 @@ pub(super) fn open(
     let path = Path::new(std::ffi::OsStr::from_bytes(path));
     let in_root = directory.join("root").join(path.strip_prefix("/").ok()?);
     [mapping, in_root, PathBuf::from(path)].iter().find_map(|path| {
-        // A device or a pipe might never end.
-        let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
-        let file = is_file.then(|| File::open(path).ok()).flatten()?;
+        let file = etw_sys::open_regular(path).ok()?;
         let head = Head::of_file(&file).ok()?.unwrap_or_default();
         is_identity(&file, &head, identity).then_some((file, head))
     })

@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use super::curl::{Outcome, TimeLimits, download, len_bytes};
+use super::curl::{Outcome, download, len_bytes};
 use super::file::{POINTER, Pointer, StoredFile, is_cabinet, read_pointer, unpack};
 use super::find::{in_store, place};
+use super::kind::FileKind;
+use super::limits::Budget;
 use super::path::{Element, Store, SymbolPath};
 use crate::elf::MappedFile;
 use crate::file_bytes::FileBytes;
@@ -51,7 +53,7 @@ impl Servers {
         &self,
         path: &SymbolPath,
         file: &StoredFile,
-        limits: TimeLimits,
+        budget: &Budget,
         progress: Progress<'_>,
     ) -> Result<PathBuf, String> {
         let mut reasons = Vec::new();
@@ -63,7 +65,7 @@ impl Servers {
                 Store::Local(_) => None,
             });
             for server in servers {
-                match self.fetch_from(server, target, file, limits, progress) {
+                match self.fetch_from(server, target, file, budget, progress) {
                     Ok(path) => return Ok(path),
                     Err(reason) => reasons.push(reason),
                 }
@@ -81,7 +83,7 @@ impl Servers {
         server: &str,
         target: &Path,
         file: &StoredFile,
-        limits: TimeLimits,
+        budget: &Budget,
         progress: Progress<'_>,
     ) -> Result<PathBuf, String> {
         let directory = place(target, file);
@@ -94,20 +96,21 @@ impl Servers {
         let check = |bytes: &FileBytes| file.check(bytes);
         let compressed = file.compressed_name();
         let plain = directory.join(file.name());
-        let get = |name: &str, path: &Path, check: Check<'_>| {
-            self.get(server, &format!("{base}/{}", encoded(name)), path, limits, check, progress)
+        let get = |name: &str, path: &Path, kind: FileKind, check: Check<'_>| {
+            let url = format!("{base}/{}", encoded(name));
+            self.get(server, &url, path, kind, budget, check, progress)
         };
-        if get(file.name(), &plain, &check)? {
+        if get(file.name(), &plain, file.kind(), &check)? {
             return Ok(plain);
         }
         let packed = directory.join(&compressed);
-        if get(&compressed, &packed, &|bytes| check_packed(bytes, file))? {
-            let done = unpack_to(&packed, &plain);
-            let _ = fs::remove_file(&packed);
-            return done.map(|()| plain);
+        if get(&compressed, &packed, FileKind::Cabinet, &check_packed)? {
+            let done = unpack_to(&packed, &plain, file, budget);
+            discard(&packed);
+            return done.map(|()| plain).map_err(|why| format!("{base}/{}: {why}", encoded(&compressed)));
         }
         let pointer = directory.join(POINTER);
-        if get(POINTER, &pointer, &|_| Ok(()))? {
+        if get(POINTER, &pointer, FileKind::Pointer, &|_| Ok(()))? {
             let read = read_pointer(&pointer);
             let _ = fs::remove_file(&pointer);
             return match read {
@@ -130,7 +133,7 @@ impl Servers {
         servers: &[String],
         target: &Path,
         build_id: &[u8],
-        limits: TimeLimits,
+        budget: &Budget,
         progress: Progress<'_>,
     ) -> Result<(), String> {
         let hex: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -146,7 +149,7 @@ impl Servers {
         let mut reasons = Vec::new();
         for server in servers {
             let url = format!("{server}/buildid/{hex}/debuginfo");
-            match self.get(server, &url, target, limits, &check, progress) {
+            match self.get(server, &url, target, FileKind::Elf, budget, &check, progress) {
                 Ok(true) => return Ok(()),
                 Ok(false) => reasons.push(format!("{server} does not have it")),
                 Err(reason) => reasons.push(reason),
@@ -160,12 +163,14 @@ impl Servers {
     }
 
     /// Gets one URL into a file. Returns false if the server does not have it.
+    #[expect(clippy::too_many_arguments, reason = "what is fetched, from where, and how it is checked")]
     fn get(
         &self,
         server: &str,
         url: &str,
         target: &Path,
-        limits: TimeLimits,
+        kind: FileKind,
+        budget: &Budget,
         check: Check<'_>,
         progress: Progress<'_>,
     ) -> Result<bool, String> {
@@ -180,7 +185,7 @@ impl Servers {
         for _ in 0..MAX_TRIES {
             let before = len_bytes(&part);
             let seen = std::cell::Cell::new(before);
-            let outcome = download(url, &part, limits, |len| {
+            let outcome = download(url, &part, kind, budget, |len| {
                 progress(len.saturating_sub(seen.replace(len)));
             });
             match outcome {
@@ -192,6 +197,10 @@ impl Servers {
                 }
                 Outcome::NoResume => drop(fs::remove_file(&part)),
                 Outcome::Refused(reason) => return Err(format!("{url}: {reason}")),
+                Outcome::Unwanted(reason) => {
+                    discard(&part);
+                    return Err(format!("{url}: {reason}"));
+                }
                 Outcome::Interrupted(reason) => {
                     idle_tries += usize::from(len_bytes(&part) <= before);
                     if idle_tries >= MAX_IDLE_TRIES {
@@ -257,24 +266,22 @@ fn discard(part: &Path) {
     }
 }
 
-fn check_packed(bytes: &FileBytes, file: &StoredFile) -> Result<(), String> {
-    if !is_cabinet(bytes) {
-        return Err("it is not a compressed file".to_owned());
+fn check_packed(bytes: &FileBytes) -> Result<(), String> {
+    match is_cabinet(bytes) {
+        true => Ok(()),
+        false => Err("it is not a compressed file".to_owned()),
     }
-    let unpacked = unpack(bytes)?;
-    let unpacked = MappedFile::of(Path::new(""), &unpacked).map_err(|error| error.to_string())?;
-    file.check(unpacked.bytes())
 }
 
-/// Unpacks a checked cabinet.
-fn unpack_to(packed: &Path, target: &Path) -> Result<(), String> {
+/// Unpacks a cabinet, and gives the file its name if it is the right one.
+fn unpack_to(packed: &Path, target: &Path, file: &StoredFile, budget: &Budget) -> Result<(), String> {
     let cabinet = MappedFile::open(packed).map_err(|error| error.to_string())?;
-    let unpacked = unpack(cabinet.bytes())?;
     let text = |error: std::io::Error| format!("{}: {error}", target.display());
-    let unpacked = MappedFile::of(packed, &unpacked).map_err(text)?;
     let directory = target.parent().unwrap_or(Path::new("."));
     let mut out = tempfile::NamedTempFile::new_in(directory).map_err(text)?;
-    std::io::Write::write_all(&mut out, unpacked.bytes()).map_err(text)?;
+    let max = budget.limits.file_bytes.min(budget.bytes_left());
+    budget.spend(unpack(cabinet.bytes(), file.kind(), out.as_file_mut(), max)?)?;
+    file.check(MappedFile::of(packed, out.as_file()).map_err(text)?.bytes())?;
     out.persist(target).map(drop).map_err(|error| text(error.error))
 }
 

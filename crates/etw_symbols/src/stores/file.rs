@@ -1,18 +1,25 @@
 //! Files that symbol stores keep.
 
 use std::borrow::Cow;
-use std::io::{self, Cursor, Read};
+use std::fs::File;
+use std::io::{self, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 
+use super::kind::{FileKind, START_LEN_BYTES};
+use super::limits::MAX_LEN_BYTES;
 use crate::elf::MappedFile;
 use crate::file_bytes::FileBytes;
 use crate::guard::guarded;
 use crate::windows::{PdbId, WindowsImage, pdb_identity, pe};
 
-/// Maximum length in bytes of a symbol file, compressed or not.
-pub(crate) const MAX_LEN_BYTES: u64 = 8 << 30;
 /// Maximum length in bytes of `file.ptr`.
-const MAX_POINTER_LEN_BYTES: u64 = 4096;
+pub(super) const MAX_POINTER_LEN_BYTES: u64 = 4096;
+/// Start of a cabinet.
+pub(super) const CABINET: &[u8] = b"MSCF";
+/// A compressed file may have this many times its length when unpacked, and [`MAX_EXPANSION_LEN_BYTES`] more. PDBs have 4
+/// to 10 times their compressed length.
+const MAX_EXPANSION: u64 = 32;
+const MAX_EXPANSION_LEN_BYTES: u64 = 64 << 20;
 /// The file that refers to another place.
 pub(crate) const POINTER: &str = "file.ptr";
 
@@ -62,6 +69,13 @@ impl StoredFile {
         }
     }
 
+    pub(super) fn kind(&self) -> FileKind {
+        match self {
+            StoredFile::Pdb(_) => FileKind::Pdb,
+            StoredFile::Image(_, image) => FileKind::Image(image.len_bytes),
+        }
+    }
+
     /// Returns the file's directory in a store: name and key.
     pub(crate) fn directory(&self) -> PathBuf {
         [self.name(), &self.key()].iter().collect()
@@ -93,39 +107,57 @@ impl StoredFile {
     pub(crate) fn open(&self, path: &Path) -> Option<MappedFile> {
         let file = MappedFile::open(path).ok()?;
         let file = match is_cabinet(file.bytes()) {
-            true => MappedFile::of(path, &unpack(file.bytes()).ok()?).ok()?,
+            true => {
+                let mut unpacked = tempfile::tempfile().ok()?;
+                unpack(file.bytes(), self.kind(), &mut unpacked, MAX_LEN_BYTES).ok()?;
+                MappedFile::of(path, &unpacked).ok()?
+            }
             false => file,
         };
         self.check(file.bytes()).is_ok().then_some(file)
     }
 }
 
-/// Returns whether a file is a cabinet, as compressed files of symbol stores are.
-pub(crate) fn is_cabinet(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"MSCF")
-}
-
-/// Unpacks the first file of a cabinet into a temporary file.
+/// Unpacks the first file of a cabinet, and returns its length in bytes.
 ///
 /// # Errors
 ///
-/// Returns the reason if the cabinet is damaged, or if there is no room for the file.
-pub(crate) fn unpack(bytes: &[u8]) -> Result<std::fs::File, String> {
+/// Returns the reason if the cabinet is damaged, if its file is not of the kind or too long, or if there is no room.
+pub(crate) fn unpack(packed: &[u8], kind: FileKind, out: &mut File, max: u64) -> Result<u64, String> {
     guarded(|| {
-        let mut cabinet = cab::Cabinet::new(Cursor::new(bytes))?;
+        let mut cabinet = cab::Cabinet::new(Cursor::new(packed)).map_err(|error| error.to_string())?;
         let first = cabinet.folder_entries().flat_map(|folder| folder.file_entries()).next();
-        let name = first.map(|file| file.name().to_owned());
-        let name = name.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the cabinet is empty"))?;
-        let mut out = tempfile::tempfile()?;
-        io::copy(&mut cabinet.read_file(&name)?.take(MAX_LEN_BYTES), &mut out)?;
-        Ok::<_, io::Error>(out)
+        let name = first.map(|file| file.name().to_owned()).ok_or("the cabinet is empty")?;
+        let expanded = MAX_EXPANSION_LEN_BYTES.saturating_add(packed.len() as u64 * MAX_EXPANSION);
+        let mut file = cabinet.read_file(&name).map_err(|error| error.to_string())?;
+        copy(&mut file, out, kind, max.min(expanded))
     })
+}
+
+/// Copies a file of a kind, and returns its length in bytes.
+fn copy(from: &mut impl Read, out: &mut File, kind: FileKind, max: u64) -> Result<u64, String> {
+    let text = |error: io::Error| error.to_string();
+    let mut start = Vec::new();
+    from.take(START_LEN_BYTES as u64).read_to_end(&mut start).map_err(text)?;
+    let max = kind.max_len(&start)?.unwrap_or(u64::MAX).min(max);
+    out.write_all(&start).map_err(text)?;
+    let rest = max.saturating_sub(start.len() as u64);
+    let len = io::copy(&mut from.take(rest.saturating_add(1)), out).map_err(text)?;
+    match len <= rest {
+        true => Ok(start.len() as u64 + len),
+        false => Err(format!("it unpacks to more than {max} bytes")),
+    }
+}
+
+/// Returns whether a file is a cabinet, as compressed files of symbol stores are.
+pub(crate) fn is_cabinet(bytes: &[u8]) -> bool {
+    bytes.starts_with(CABINET)
 }
 
 /// Reads `file.ptr`: `PATH:` and a path, `MSG:` and a text, or only a path.
 pub(crate) fn read_pointer(path: &Path) -> Option<Pointer> {
     let mut text = Vec::new();
-    std::fs::File::open(path).ok()?.take(MAX_POINTER_LEN_BYTES).read_to_end(&mut text).ok()?;
+    etw_sys::open_regular(path).ok()?.take(MAX_POINTER_LEN_BYTES).read_to_end(&mut text).ok()?;
     pointer(&String::from_utf8_lossy(&text))
 }
 
@@ -160,7 +192,7 @@ mod tests {
     #[test]
     fn damaged_cabinets() {
         for bytes in [&b""[..], b"MSCF", &[b'M', b'S', b'C', b'F', 0xFF, 0xFF, 0xFF, 0xFF]] {
-            assert!(unpack(bytes).is_err());
+            assert!(unpack(bytes, FileKind::Any, &mut tempfile::tempfile().unwrap(), u64::MAX).is_err());
         }
     }
 }

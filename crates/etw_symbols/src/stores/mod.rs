@@ -4,7 +4,10 @@ mod curl;
 pub(crate) mod fetch;
 pub(crate) mod file;
 pub(crate) mod find;
+pub(crate) mod kind;
+pub(crate) mod limits;
 pub(crate) mod path;
+mod redirect;
 
-pub use curl::TimeLimits;
+pub use limits::FetchLimits;
 pub use path::{SymbolPath, SymbolPathError};

@@ -4,6 +4,7 @@
 
 mod built;
 mod cpp_con;
+mod hostile;
 mod imports;
 mod llvm;
 mod managed;

@@ -8,16 +8,22 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
-use etw_symbols::{Debuginfod, FetchStep, Fetched, Module, PdbId, Symbolizer, TimeLimits, WindowsImage};
+use etw_symbols::{Debuginfod, FetchLimits, FetchStep, Fetched, Module, PdbId, Symbolizer, WindowsImage};
 
 use crate::stores::{GUID, KEY, cabinet, image, pdb};
 use crate::{module, symbolizer, text};
 
-const LIMITS: TimeLimits = TimeLimits { connect: Duration::from_secs(2), stall: Duration::from_secs(2) };
+pub(crate) const LIMITS: FetchLimits = FetchLimits {
+    connect: Duration::from_secs(2),
+    stall: Duration::from_secs(2),
+    file_bytes: 256 << 20,
+    total_bytes: 1 << 30,
+    total: Duration::from_secs(60),
+};
 
 /// How a server answers for a file.
 #[derive(Clone)]
-enum Answer {
+pub(crate) enum Answer {
     File(Vec<u8>),
     /// Closes the connection after this many bytes; with true, each time.
     Cut(Vec<u8>, usize, bool),
@@ -26,17 +32,20 @@ enum Answer {
     /// Sends some bytes, and then nothing.
     Stall(Vec<u8>),
     Error(u16),
+    /// Sends some bytes, and then zeros without end.
+    Endless(Vec<u8>),
+    Redirect(String),
 }
 
 /// A server on this machine, which stops with the test's process.
-struct Server {
-    url: String,
+pub(crate) struct Server {
+    pub(crate) url: String,
     /// The requests, each with the start of its range.
     requests: Arc<Mutex<Vec<(String, u64)>>>,
 }
 
 impl Server {
-    fn start(answers: &[(&str, Answer)]) -> Server {
+    pub(crate) fn start(answers: &[(&str, Answer)]) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/symbols", listener.local_addr().unwrap());
         let answers: Arc<HashMap<String, Answer>> = Arc::new(
@@ -53,7 +62,7 @@ impl Server {
         Server { url, requests }
     }
 
-    fn paths(&self) -> Vec<String> {
+    pub(crate) fn paths(&self) -> Vec<String> {
         let requests = self.requests.lock().unwrap();
         requests.iter().map(|(path, _)| path.rsplit('/').next().unwrap().to_owned()).collect()
     }
@@ -67,6 +76,8 @@ impl Server {
 fn serve(mut stream: TcpStream, answers: &HashMap<String, Answer>, log: &Mutex<Vec<(String, u64)>>) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
     let path = lines.next().and_then(|line| line.split(' ').nth(1).map(str::to_owned)).unwrap_or_default();
+    // A client of a proxy requests a whole URL.
+    let path = path.strip_prefix("http://symbols.invalid").map(str::to_owned).unwrap_or(path);
     let headers: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
     let range =
         headers.iter().find_map(|line| line.to_lowercase().strip_prefix("range: bytes=").map(str::to_owned));
@@ -85,6 +96,15 @@ fn serve(mut stream: TcpStream, answers: &HashMap<String, Answer>, log: &Mutex<V
     let status = if from > 0 { 206 } else { 200 };
     match answers.get(&path) {
         None => send(404, b"", 0, 0),
+        Some(Answer::Endless(start)) => {
+            let _ = stream.write_all(b"HTTP/1.1 200 X\r\nConnection: close\r\n\r\n");
+            let _ = stream.write_all(start);
+            while stream.write_all(&[0; 1 << 16]).is_ok() {}
+        }
+        Some(Answer::Redirect(url)) => {
+            let head = format!("HTTP/1.1 302 X\r\nLocation: {url}\r\nContent-Length: 4\r\n\r\nbody");
+            let _ = stream.write_all(head.as_bytes());
+        }
         Some(Answer::Error(status)) => send(*status, b"", 0, 0),
         Some(Answer::File(bytes) | Answer::Cut(bytes, ..)) if from >= bytes.len() && from > 0 => {
             send(416, b"", 0, 0);
@@ -103,7 +123,7 @@ fn serve(mut stream: TcpStream, answers: &HashMap<String, Answer>, log: &Mutex<V
 }
 
 /// Returns false, with a message, without curl.
-fn has_curl() -> bool {
+pub(crate) fn has_curl() -> bool {
     let has = Command::new("curl").arg("--version").output().is_ok();
     if !has {
         etw_testkit::skip!("curl is not installed");
@@ -112,12 +132,12 @@ fn has_curl() -> bool {
 }
 
 /// The place of the PDB in stores and servers.
-fn place(name: &str) -> String {
+pub(crate) fn place(name: &str) -> String {
     format!("app.pdb/{KEY}/{name}")
 }
 
 /// A symbolizer with a store and this server.
-fn through(server: &Server, store: &Path) -> Symbolizer {
+pub(crate) fn through(server: &Server, store: &Path) -> Symbolizer {
     symbolizer(&format!("srv*{}*{}", text(store), server.url))
 }
 
@@ -126,7 +146,7 @@ fn fetch(symbolizer: &Symbolizer) -> Fetched {
 }
 
 /// Returns the names of all files below a directory.
-fn files(directory: &Path) -> Vec<String> {
+pub(crate) fn files(directory: &Path) -> Vec<String> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap().flatten() {
         match entry.path().is_dir() {
@@ -344,6 +364,9 @@ fn debug_files_of_elf_by_build_id() {
         symbolizer.fetch(&[module], LIMITS, &|_| ()).remove(0)
     };
     let liar = Server::start(&[(&path, Answer::File(pdb(GUID, 0)))]);
+    assert!(fetch(&liar).problem.unwrap().contains("it is not an ELF file"));
+    let other = [&own[..64], &[0; 64]].concat();
+    let liar = Server::start(&[(&path, Answer::File(other))]);
     assert!(fetch(&liar).problem.unwrap().contains("build id"));
     let server = Server::start(&[(&path, Answer::File(own))]);
     assert!(fetch(&server).is_new);

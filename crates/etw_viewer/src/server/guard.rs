@@ -9,13 +9,14 @@
 //! | a page of another site | `Origin` and `Sec-Fetch-Site` must be of this page; the cookie is `SameSite=Strict` |
 //! | DNS rebinding | `Host` must be a name of the loopback address |
 //! | a form or image of another page | changes and questions need a header that only scripts of this page can set |
+//! | requests that never end | connections without the cookie are few and short (`connections`) |
 //! | markup in names of a trace | the content security policy allows the page's own script and style only |
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use axum::extract::{Json, Request, State};
+use axum::extract::{ConnectInfo, Json, Request, State};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, COOKIE, HOST, ORIGIN, REFERRER_POLICY, SET_COOKIE,
     X_CONTENT_TYPE_OPTIONS,
@@ -25,6 +26,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
+use super::connections::Peer;
 use super::{Shared, page};
 
 /// The header of all requests but `GET` and `HEAD`.
@@ -40,6 +42,11 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 /// Refuses requests that do not come from the page, and adds the headers that all responses have.
 pub(super) async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    if has_cookie(&shared, request.headers())
+        && let Some(ConnectInfo(peer)) = request.extensions().get::<ConnectInfo<Peer>>()
+    {
+        peer.let_in();
+    }
     let mut response = match admit(&shared, &request) {
         Ok(Admitted::Enter(response)) => response,
         Ok(Admitted::Page) => next.run(request).await,

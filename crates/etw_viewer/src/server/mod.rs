@@ -1,6 +1,7 @@
 //! The server: one token or password, one page; on the loopback address unless something else is wanted.
 
 mod answer;
+mod connections;
 mod guard;
 mod page;
 mod reports;
@@ -31,6 +32,7 @@ use crate::symbols::Symbols;
 use crate::tables::{Comparisons, Views};
 use crate::timeline::Tiles;
 
+use connections::{Peer, PlainListener};
 pub use tls::TlsFiles;
 use tls::TlsListener;
 
@@ -298,6 +300,8 @@ impl Drop for Viewer {
 
 /// Serves until the process ends: accepting connections goes on after errors.
 async fn serve(listener: TcpListener, address: SocketAddr, acceptor: Option<TlsAcceptor>, app: Router) {
+    let listener = PlainListener::new(listener);
+    let app = app.into_make_service_with_connect_info::<Peer>();
     let _ended = match acceptor {
         Some(acceptor) => axum::serve(TlsListener::new(listener, address, acceptor), app).await,
         None => axum::serve(listener, app).await,

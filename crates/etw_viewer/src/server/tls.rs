@@ -4,13 +4,11 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use axum::serve::Listener;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -18,10 +16,10 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{Error, InconsistentKeys, ServerConfig, version};
 use tokio_rustls::server::TlsStream;
 
-/// Maximum number of connections that are agreeing on their keys.
-const MAX_HANDSHAKES: usize = 64;
-/// Maximum time for that.
-const PATIENCE: Duration = Duration::from_secs(10);
+use super::connections::{Connection, PlainListener};
+
+/// Number of encrypted connections that may wait for being served.
+const MAX_WAITING: usize = 64;
 /// The first byte of a connection with TLS: a record of the handshake (RFC 8446, section 5.1).
 const HANDSHAKE: u8 = 22;
 
@@ -68,21 +66,21 @@ pub(super) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor> {
 
 /// Accepts encrypted connections. A slow one does not hold up the others.
 pub(super) struct TlsListener {
-    accepted: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
+    accepted: mpsc::Receiver<(TlsStream<Connection>, SocketAddr)>,
     address: SocketAddr,
 }
 
 impl TlsListener {
     /// Starts to accept connections, on a task of the current runtime.
-    pub(super) fn new(listener: TcpListener, address: SocketAddr, acceptor: TlsAcceptor) -> TlsListener {
-        let (sender, accepted) = mpsc::channel(MAX_HANDSHAKES);
+    pub(super) fn new(listener: PlainListener, address: SocketAddr, acceptor: TlsAcceptor) -> TlsListener {
+        let (sender, accepted) = mpsc::channel(MAX_WAITING);
         tokio::spawn(accept(listener, acceptor, sender));
         TlsListener { accepted, address }
     }
 }
 
 impl Listener for TlsListener {
-    type Io = TlsStream<TcpStream>;
+    type Io = TlsStream<Connection>;
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
@@ -99,28 +97,30 @@ impl Listener for TlsListener {
 }
 
 async fn accept(
-    mut listener: TcpListener,
+    mut listener: PlainListener,
     acceptor: TlsAcceptor,
-    sender: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>,
+    sender: mpsc::Sender<(TlsStream<Connection>, SocketAddr)>,
 ) {
-    let places = Arc::new(Semaphore::new(MAX_HANDSHAKES));
-    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
-        let (stream, peer) = Listener::accept(&mut listener).await;
+    loop {
+        let (stream, address) = listener.accept().await;
         let (acceptor, sender) = (acceptor.clone(), sender.clone());
         tokio::spawn(async move {
-            // What did not become a connection in time, or at all, is closed.
-            if let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, encrypted(stream, &acceptor)).await {
-                let _sent = sender.send((stream, peer)).await;
+            let end = stream.end();
+            tokio::select! {
+                encrypted = encrypted(stream, &acceptor) => if let Ok(stream) = encrypted {
+                    let _sent = sender.send((stream, address)).await;
+                },
+                // What did not become an encrypted connection in time is closed.
+                () = end => {}
             }
-            drop(place);
         });
     }
 }
 
 /// Performs the TLS handshake of a connection. Answers a request without TLS with an error that says so.
-async fn encrypted(mut stream: TcpStream, acceptor: &TlsAcceptor) -> std::io::Result<TlsStream<TcpStream>> {
+async fn encrypted(mut stream: Connection, acceptor: &TlsAcceptor) -> std::io::Result<TlsStream<Connection>> {
     let mut first = [0];
-    if stream.peek(&mut first).await? > 0 && first[0] != HANDSHAKE {
+    if stream.stream.peek(&mut first).await? > 0 && first[0] != HANDSHAKE {
         // Closing a connection with unread bytes could discard the response.
         let mut request = [0; 8192];
         let _len = stream.read(&mut request).await?;

@@ -516,3 +516,55 @@ fn the_password_opens_the_page_in_a_browser() {
     let hash = browser.value("location.hash");
     assert!(hash.as_str().unwrap().starts_with("#table=%22events%22"), "{hash}");
 }
+
+#[test]
+fn half_requests_do_not_keep_the_owner_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let viewer = start(small(folder.path()));
+    // The test has both ends of all connections.
+    assert!(etw_sys::raise_handle_limit().unwrap() > 2500);
+    let half = |number: usize| {
+        let mut stream = TcpStream::connect(viewer.address()).unwrap();
+        let body = "POST /login HTTP/1.1\r\nHost: localhost\r\nX-OpenETW: 1\r\nContent-Length: 99\r\n\r\n{";
+        let texts = ["", "G", "GET / HTTP/1.1\r\nHost: localhost\r\n", body];
+        stream.write_all(texts[number % texts.len()].as_bytes()).unwrap();
+        stream
+    };
+    let mut open: Vec<TcpStream> = (0..1000).map(half).collect();
+    let begin = std::time::Instant::now();
+    let owner = Client::enter(&viewer);
+    assert_eq!(owner.get("/api/catalog").status, 200);
+    assert!(begin.elapsed() < std::time::Duration::from_secs(10), "{:?}", begin.elapsed());
+    // All end, also those that send a byte now and then.
+    let mut slow = half(1);
+    let sending = std::thread::spawn(move || {
+        for _ in 0..60 {
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            if slow.write_all(b"E").is_err() {
+                return true;
+            }
+        }
+        false
+    });
+    for stream in &mut open {
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+        // An end, a reset or a response to what was sent, but no timeout.
+        let ended = stream.read_to_end(&mut Vec::new());
+        assert!(!ended.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock));
+    }
+    assert!(sending.join().unwrap());
+    // Who was let in may take any time.
+    let mut stream = TcpStream::connect(viewer.address()).unwrap();
+    let head = format!("GET /api/status HTTP/1.1\r\nHost: localhost\r\nCookie: {}\r\n\r\n", owner.cookie);
+    for pause in [0, 11] {
+        std::thread::sleep(std::time::Duration::from_secs(pause));
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        stream.set_nonblocking(true).unwrap();
+        while stream.read(&mut [0; 4096]).is_ok_and(|len| len > 0) {}
+        stream.set_nonblocking(false).unwrap();
+    }
+}

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use etw_viewer::{Options, Viewer};
 use serde_json::json;
 
-use crate::{Client, PERFVIEW, Page, question, real, start};
+use crate::{Client, PERFVIEW, Page, question, real, small, start};
 
 #[test]
 fn groups_and_rows_have_their_sql() {
@@ -120,4 +120,31 @@ fn statements_of_tables_give_what_the_tables_show() {
     page.browser.value("{ const area = document.querySelector('.sql textarea'); area.value = 'select nothing from disk'; area.dispatchEvent(new Event('input', { bubbles: true })); }");
     page.click_on("document.querySelector('.sql .run')");
     page.wait("document.querySelector('.sql .problem')?.textContent.includes('line 1')");
+}
+
+#[test]
+fn statements_of_the_page_only_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(engine) = engine() else { return };
+    let options =
+        Options { files: vec![small(folder.path())], sql_program: Some(engine), ..Options::default() };
+    let viewer = Viewer::start(options).unwrap();
+    let client = Client::enter(&viewer);
+    let out = folder.path().join("out.csv");
+    for sql in [
+        "SET datafusion.runtime.temp_directory = '/'",
+        "select 1; RESET datafusion.runtime.memory_limit",
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '/etc/passwd'",
+        &format!("EXPLAIN ANALYZE COPY (SELECT 1) TO '{}'", out.display()),
+    ] {
+        let answer = client.ask("/api/query", &json!({ "sql": sql }));
+        assert_eq!(answer.status, 422, "{sql}");
+        assert!(
+            answer.text().contains("only queries") || answer.text().contains("parser"),
+            "{}",
+            answer.text()
+        );
+    }
+    assert!(!out.exists());
+    assert_eq!(client.ask("/api/query", &json!({ "sql": "select 1 as a" })).status, 200);
 }

@@ -49,7 +49,7 @@ impl Bench<'_> {
         for count in EXECUTORS {
             // The scheduler has a limit too: with one executor, there is nothing to divide, and it reads the traces itself.
             let limits = (0..=count).map(|_| Limit::new(count)).collect::<Option<Vec<Limit>>>();
-            let cluster = self.cluster(&limits.context("no more control groups")?)?;
+            let cluster = self.cluster(&limits.context("no more control groups")?, text(&folder)?)?;
             let words = ["--cluster", &cluster.address, text(&folder)?, &query];
             rows.push(row(&format!("{count} executors"), self.rounds(&words, None)?));
         }
@@ -74,7 +74,7 @@ impl Bench<'_> {
         Ok(seconds.split_off(1))
     }
 
-    fn cluster(&self, limits: &[Limit]) -> Result<Cluster> {
+    fn cluster(&self, limits: &[Limit], root: &str) -> Result<Cluster> {
         let start = |words: &[&str], wanted: &str| -> Result<(Process, String)> {
             let mut command = Command::new(&self.sql);
             command.arg("cluster").args(words).env("OPENETW_CLUSTER_TOKEN", TOKEN).stdout(Stdio::piped());
@@ -86,13 +86,14 @@ impl Bench<'_> {
             std::thread::spawn(move || lines.for_each(drop));
             Ok((process, line.with_context(|| format!("{words:?} does not say '{wanted}'"))?))
         };
-        let (scheduler, line) = start(&["scheduler", "--listen", "127.0.0.1:0"], "listening on ")?;
+        let (scheduler, line) =
+            start(&["scheduler", "--listen", "127.0.0.1:0", "--root", root], "listening on ")?;
         let address = line.trim_start_matches("listening on ").to_owned();
         let mut processes = Vec::new();
         let Some((of_scheduler, limits)) = limits.split_first() else { bail!("no limits") };
         of_scheduler.add(scheduler.id())?;
         for limit in limits {
-            let words = ["executor", "--scheduler", &address, "--threads", "1"];
+            let words = ["executor", "--scheduler", &address, "--threads", "1", "--root", root];
             let (executor, _) = start(&words, "joined")?;
             limit.add(executor.id())?;
             processes.push(executor);

@@ -1,7 +1,9 @@
-//! A file that must not grow beyond a limit.
+//! A file that must not grow beyond a limit, nor fill the disk.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
+
+use crate::input::temporary::Reserve;
 
 /// A file with a maximum size. Writing beyond it fails with [`io::ErrorKind::FileTooLarge`].
 #[derive(Debug)]
@@ -9,11 +11,12 @@ pub(super) struct Limited {
     file: File,
     at: u64,
     limit: u64,
+    reserve: Reserve,
 }
 
 impl Limited {
     pub(super) fn new(file: File, limit: u64) -> Limited {
-        Limited { file, at: 0, limit }
+        Limited { file, at: 0, limit, reserve: Reserve::default() }
     }
 
     pub(super) fn into_file(self) -> File {
@@ -26,6 +29,7 @@ impl Write for Limited {
         if self.at.saturating_add(bytes.len() as u64) > self.limit {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
+        self.reserve.before_write(&self.file, bytes.len() as u64)?;
         let count = self.file.write(bytes)?;
         self.at += count as u64;
         Ok(count)

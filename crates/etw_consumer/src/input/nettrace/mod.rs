@@ -19,6 +19,7 @@ use etw_sys::FileMap;
 use tempfile::tempfile;
 
 use super::error::InputError;
+use super::temporary::Room;
 use kinds::Kinds;
 use limited::Limited;
 use order::Order;
@@ -46,34 +47,36 @@ pub struct Converted {
     pub damage_count: u64,
 }
 
-/// Converts a trace into a temporary file of at most `limit` bytes.
-pub(super) fn convert(name: &str, bytes: &[u8], limit: u64) -> Result<(FileMap, Converted), InputError> {
-    let (file, converted) = convert_on(name, bytes, limit, None)?;
+/// Converts a trace into a temporary file, if there is room.
+pub(super) fn convert(name: &str, bytes: &[u8], room: &mut Room) -> Result<(FileMap, Converted), InputError> {
+    let (file, converted) = convert_on(name, bytes, room, None)?;
     let temporary = |source| InputError::Temporary { name: name.to_owned(), source };
     Ok((FileMap::new(&file).map_err(temporary)?, converted))
 }
 
-/// Converts a trace into a temporary file of at most `limit` bytes. With a clock, its times are readings of that clock,
+/// Converts a trace into a temporary file, if there is room. With a clock, its times are readings of that clock,
 /// and those of the file are the system time; the file is complete even if the trace is not.
 pub(super) fn convert_on(
     name: &str,
     bytes: &[u8],
-    limit: u64,
+    room: &mut Room,
     clock: Option<Clock>,
 ) -> Result<(File, Converted), InputError> {
     let file = TraceFile::open(bytes)
         .map_err(|error| InputError::Convert { name: name.to_owned(), reason: error.to_string() })?;
     let temporary = |source| InputError::Temporary { name: name.to_owned(), source };
-    let out = Limited::new(tempfile().map_err(temporary)?, limit);
+    let out = Limited::new(tempfile().map_err(temporary)?, room.left());
     let failed = |error| match error {
         WriteError::Io(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-            InputError::TooLarge { name: name.to_owned(), limit }
+            InputError::TooLarge { name: name.to_owned(), limit: room.limit }
         }
         WriteError::Io(error) => temporary(error),
         error => temporary(io::Error::other(error)),
     };
     let (out, converted) = Conversion::run(&file, bytes.len() as u64, out, clock).map_err(failed)?;
-    Ok((out.into_file(), converted))
+    let out = out.into_file();
+    room.take(out.metadata().map_err(temporary)?.len());
+    Ok((out, converted))
 }
 
 /// A running conversion.
