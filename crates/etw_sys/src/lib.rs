@@ -17,6 +17,7 @@ mod atomic_ref;
 #[cfg(target_os = "linux")]
 mod linux;
 mod map;
+pub mod output;
 mod page_errors;
 mod prefetch;
 pub mod vdso;

@@ -21,6 +21,9 @@ pub(crate) fn run(args: &DaemonArgs) -> Result<()> {
     if let Some(list) = args.access.clone().or_else(|| of_system(ACCESS)) {
         options.access = Access::from_file(&list)?;
     }
+    if let Some(group) = args.group {
+        options.access = options.access.with_file_group(group);
+    }
     // A daemon that a tool starts for its own session is not the system's daemon.
     let default = of_system(AUTOLOGGERS).filter(|_| !args.while_used);
     options.autologgers = args.autologgers.clone().or(default);
