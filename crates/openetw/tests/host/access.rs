@@ -70,6 +70,9 @@ fn others_may_do_nothing_by_default() {
         let mut controller = Controller::connect_to(&instance).unwrap();
         let mine = SessionBuilder::new("Mine").real_time();
         assert_eq!(kind(mine.start(&mut controller)), Some(ErrorKind::AccessDenied));
+        // The lock, which whoever opens it could hold for ever.
+        let lock = std::fs::File::open(instance.lock()).unwrap_err();
+        assert_eq!(lock.kind(), std::io::ErrorKind::PermissionDenied);
         // With a file in the request, which the host does not even open.
         let dir = tempfile::tempdir().unwrap();
         let mine = SessionBuilder::new("Mine").file(dir.path().join("mine.etl"));
