@@ -115,6 +115,10 @@ fn what_the_list_allows_and_no_more() {
         assert!(std::fs::metadata(&file).is_ok());
         let theirs = SessionBuilder::new("Web-3").file("/etc/passwd");
         assert!(matches!(theirs.start(&mut controller), Err(ControllerError::File { .. })));
+        // The user may write to it, but the host would write as root.
+        let settings = SessionBuilder::new("Web-4").file("/proc/self/comm");
+        let refused = settings.start(&mut controller).unwrap_err().to_string();
+        assert!(refused.contains("not for files of users"), "{refused}");
         assert_eq!(kind(controller.stop("Roots")), Some(ErrorKind::AccessDenied));
         controller.stop("Web-1").unwrap();
         return;
