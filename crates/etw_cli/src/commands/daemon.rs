@@ -1,4 +1,4 @@
-//! `etw daemon`: hosts sessions until Ctrl-C or SIGTERM.
+//! `etw daemon`: hosts sessions until Ctrl-C, SIGTERM or SIGHUP.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &DaemonArgs) -> Result<()> {
     options.limits = HostLimits { sessions: args.max_sessions, ..HostLimits::default() };
     options.system = Some(openetw::kernel::provider());
     options.while_used = args.while_used;
-    let stop = watch(&[Signal::Interrupt, Signal::Terminate])?;
+    let stop = watch(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup])?;
     let host = Host::bind(options, |line| eprintln!("etw daemon: {line}"))?;
     let socket = instance.socket();
     say_ready(&socket);

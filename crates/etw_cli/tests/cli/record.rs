@@ -552,6 +552,40 @@ fn a_session_is_watched_and_what_the_watcher_missed_is_told() {
 }
 
 #[test]
+fn the_end_of_the_terminal_completes_the_file() {
+    let etw = Etw::new();
+    let mut recording = etw.start(&["record", "-p", NUMBERS, "-o", "t.etl"]);
+    assert!(recording.first.contains("Ctrl-C ends it"), "{}", recording.first);
+    beside(&etw, &["100"]);
+    recording.signal("HUP");
+    let (status, text) = recording.wait();
+    assert!(status == Some(0) && text.contains("recorded 100 events"), "{text}");
+    assert_eq!(etw.numbers("t.etl").len(), 100);
+    // A daemon, with the events in its buffers, and a reader of its session.
+    let mut daemon = etw.start(&["daemon"]);
+    let session = |args: &[&str]| {
+        assert!(etw.session_command(&[&["session"], args].concat()).status().unwrap().success());
+    };
+    session(&["start", "Held", "-o", "held.etl", "--real-time", "--flush-timer", "0", "-p", NUMBERS]);
+    let read = File::create(etw.path("read.json")).unwrap();
+    let mut reader =
+        etw.session_command(&["dump", "-s", "Held", "--format", "json"]).stdout(read).spawn().unwrap();
+    let query = || etw.session_command(&["session", "query", "Held", "--format", "json"]).output().unwrap();
+    let consumers = || json_lines(&String::from_utf8(query().stdout).unwrap())[0]["Consumers"].clone();
+    wait_until("the reader reads", || consumers() == 1);
+    let hang_up = |id: u32| {
+        assert!(Command::new("kill").args(["-HUP", &id.to_string()]).status().unwrap().success());
+    };
+    beside(&etw, &["100"]);
+    hang_up(reader.id());
+    assert!(reader.wait().unwrap().success());
+    hang_up(daemon.child.id());
+    assert_eq!(daemon.wait().0, Some(0));
+    assert_eq!(etw.numbers("held.etl").len(), 100);
+    assert_eq!(etw.info("held.etl")["complete"], true);
+}
+
+#[test]
 fn traces_and_what_is_made_of_them_are_their_owners_only() {
     use std::os::unix::fs::MetadataExt;
     let etw = Etw::new();
