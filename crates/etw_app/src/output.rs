@@ -25,15 +25,25 @@ pub fn open(path: Option<&Path>) -> Result<Box<dyn Write + Send>> {
     }
 }
 
-/// Creates a file, or truncates an existing one that is not a trace.
+/// Creates a file, or truncates an existing one that is not a trace. Only its owner can read a new file
+/// ([`etw_sys::output::OutputOptions`]).
 ///
 /// # Errors
 ///
 /// Fails if the file cannot be created, or if it is a trace; the error names it.
 pub fn create(path: &Path) -> Result<File> {
     check_no_trace(path)?;
-    File::create(path)
+    etw_sys::output::create(path)
         .with_context(|| format!("{}: cannot be written; check the directory and its rights", path.display()))
+}
+
+/// Writes a file that holds nothing of traces, so that other users may read it.
+///
+/// # Errors
+///
+/// Fails if the file cannot be written.
+pub fn write_public(path: &Path, contents: &[u8]) -> io::Result<()> {
+    etw_sys::output::OutputOptions::new().public().open(path)?.write_all(contents)
 }
 
 /// What is read of a file to see whether it is a trace.

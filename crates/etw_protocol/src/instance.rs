@@ -1,12 +1,13 @@
 //! Instances: directories with the socket of a host.
 
 use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use etw_sys::credentials::effective_uid;
+use etw_sys::credentials::{effective_uid, gains_rights};
 use etw_sys::socket::Connection;
 
 use crate::ProtocolError;
@@ -23,6 +24,8 @@ const SYSTEM: &str = "/run/openetw";
 /// | the only one, if `OPENETW_RUNTIME_DIR` is set | that directory |
 /// | the system instance | `/run/openetw` |
 /// | a user's instance | `$XDG_RUNTIME_DIR/openetw`, else `/tmp/openetw-UID` |
+///
+/// A program that gains rights when it is executed (set-user-id and the like) ignores both variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {
     directory: PathBuf,
@@ -31,7 +34,7 @@ pub struct Instance {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    /// Named by the user, who is responsible for it.
+    /// Named by the user.
     Named,
     System,
     User,
@@ -50,7 +53,7 @@ impl Instance {
 
     /// Returns the instance of this process's user.
     pub fn user() -> Instance {
-        let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+        let runtime = variable("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
         let directory = match runtime {
             Some(runtime) => runtime.join("openetw"),
             None => PathBuf::from(format!("/tmp/openetw-{}", effective_uid())),
@@ -60,7 +63,7 @@ impl Instance {
 
     /// Returns the only instance, if `OPENETW_RUNTIME_DIR` names one.
     pub fn named() -> Option<Instance> {
-        env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(Instance::at)
+        variable(VARIABLE).filter(|value| !value.is_empty()).map(Instance::at)
     }
 
     /// Returns the default instance for controllers, consumers and hosts of this process: the named one, else for root
@@ -112,22 +115,23 @@ impl Instance {
         self.check_directory()
     }
 
-    /// Checks that only root and, for the user's instance, the user could have created the directory or a socket in it.
-    /// A named directory only has to exist.
+    /// Checks that only root and, except in the system instance, the user of this process could have created the directory
+    /// or a socket in it. For root, it must be root's.
     ///
     /// # Errors
     ///
     /// [`ProtocolError::Untrusted`] if other users could have; [`ProtocolError::Io`] if the directory cannot be
     /// examined.
     pub fn check_directory(&self) -> Result<(), ProtocolError> {
-        let found = fs::symlink_metadata(&self.directory)?;
+        let found = match self.scope {
+            // The user may name it by a link.
+            Scope::Named => fs::metadata(&self.directory)?,
+            Scope::System | Scope::User => fs::symlink_metadata(&self.directory)?,
+        };
         let distrust = |why: String| {
             let path = self.directory.display().to_string();
             Err(ProtocolError::Untrusted { path, why })
         };
-        if self.scope == Scope::Named {
-            return Ok(());
-        }
         if !found.is_dir() {
             return distrust("it is no directory".to_owned());
         }
@@ -140,11 +144,10 @@ impl Instance {
         Ok(())
     }
 
-    /// Checks that the host at the other end is root's or, except in the system instance, the user's own. In a named
-    /// instance any user's host is accepted.
+    /// Checks that the host at the other end is root's or, except in the system instance, the user's own.
     pub(crate) fn check_host(&self, connection: &Connection) -> Result<(), ProtocolError> {
         let uid = connection.peer()?.uid;
-        if self.scope == Scope::Named || self.trusts(uid) {
+        if self.trusts(uid) {
             return Ok(());
         }
         let path = self.socket().display().to_string();
@@ -152,8 +155,13 @@ impl Instance {
     }
 
     fn trusts(&self, uid: u32) -> bool {
-        uid == 0 || self.scope == Scope::User && uid == effective_uid()
+        uid == 0 || self.scope != Scope::System && uid == effective_uid()
     }
+}
+
+/// Returns a variable, unless who started this program has fewer rights than the program: it would choose the host.
+fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|_| !gains_rights())
 }
 
 #[cfg(test)]

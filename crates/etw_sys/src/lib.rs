@@ -20,6 +20,7 @@ mod heap;
 #[cfg(target_os = "linux")]
 mod linux;
 mod map;
+pub mod output;
 mod page_errors;
 mod prefetch;
 pub mod vdso;

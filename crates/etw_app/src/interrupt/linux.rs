@@ -6,20 +6,19 @@ use std::os::fd::AsFd;
 use etw_sys::poll::wait_readable;
 use etw_sys::signals::{Signal, watch};
 
-/// Calls `stop` on the first Ctrl-C or termination request instead of ending the process. The second one ends it.
+/// Calls `stop` on the first Ctrl-C or termination request, or at the end of the terminal, instead of ending the process.
+/// The second request ends it.
 pub(crate) fn on_interrupt(stop: impl Fn() + Send + 'static) -> io::Result<()> {
     let interrupted = watch(&[Signal::Interrupt, Signal::Terminate])?;
+    // A shell and the terminal may both send one, which is no impatience.
+    let hung_up = watch(&[Signal::Hangup])?;
     let wait = move || {
         let mut count = 0;
         while count < 2 {
-            match wait_readable([interrupted.as_fd()], None) {
-                Ok([true]) => {
-                    count += interrupted.drain();
-                    stop();
-                }
-                Ok(_) => {}
-                Err(_) => return,
-            }
+            let Ok(_) = wait_readable([interrupted.as_fd(), hung_up.as_fd()], None) else { return };
+            count += interrupted.drain();
+            hung_up.drain();
+            stop();
         }
         std::process::exit(130);
     };

@@ -7,6 +7,7 @@ pub mod embed;
 mod jit;
 pub mod wait;
 
+use std::io;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use etw_kernel::providers::KernelProvider;
 use etw_kernel::system_providers;
+use etw_sys::output::OutputOptions;
 use openetw::session::{
     Controller, ControllerError, EnableBuilder, EnableProperties, EnableStatus, ErrorKind, Runtime,
     SessionBuilder, SessionStatus,
@@ -132,13 +134,11 @@ pub fn buffer_size_kib(bytes: u64) -> Result<u32> {
 ///
 /// Fails if the file cannot be written; the error names it.
 pub fn check_writable(path: &Path) -> Result<()> {
-    let existed = path.exists();
-    let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
-    file.with_context(|| {
-        format!("{}: cannot be written; check the directory and its rights", path.display())
-    })?;
-    if !existed {
-        std::fs::remove_file(path)?;
-    }
-    Ok(())
+    let options = OutputOptions::new();
+    let checked = match options.create_new().open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => options.keep(true).open(path).map(drop),
+        created => created.and_then(|_| std::fs::remove_file(path)),
+    };
+    checked
+        .with_context(|| format!("{}: cannot be written; check the directory and its rights", path.display()))
 }

@@ -53,7 +53,7 @@ impl Output {
         if is_compressed {
             options = options.compressed();
         }
-        let file = File::create(path).map_err(|error| code_of_io(&error))?;
+        let file = etw_sys::output::create(path).map_err(|error| code_of_io(&error))?;
         let writer = EtlWriter::new(file, options).map_err(|error| code_of(&error))?;
         Ok(Output {
             writer,

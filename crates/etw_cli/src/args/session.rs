@@ -35,6 +35,10 @@ pub(crate) struct DaemonArgs {
     /// [default of the system's instance: /etc/openetw/autologgers].
     #[arg(long, value_name = "DIR")]
     pub(crate) autologgers: Option<PathBuf>,
+    /// Let this group (a name or number) read the trace files, which get mode 0640; otherwise only their owner can
+    /// [default: file-group of the access list].
+    #[arg(long, value_name = "GROUP", value_parser = group)]
+    pub(crate) group: Option<u32>,
     /// Maximum number of sessions.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) max_sessions: u8,
@@ -42,6 +46,11 @@ pub(crate) struct DaemonArgs {
     /// daemons.
     #[arg(long)]
     pub(crate) while_used: bool,
+}
+
+#[cfg(target_os = "linux")]
+fn group(name: &str) -> Result<u32, String> {
+    etw_sys::credentials::group_id(name).ok_or_else(|| "there is no such group".to_owned())
 }
 
 /// Commands of `etw session`.

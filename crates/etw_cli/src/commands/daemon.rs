@@ -1,4 +1,4 @@
-//! `etw daemon`: hosts sessions until Ctrl-C or SIGTERM.
+//! `etw daemon`: hosts sessions until Ctrl-C, SIGTERM or SIGHUP.
 
 use std::path::{Path, PathBuf};
 
@@ -21,13 +21,16 @@ pub(crate) fn run(args: &DaemonArgs) -> Result<()> {
     if let Some(list) = args.access.clone().or_else(|| of_system(ACCESS)) {
         options.access = Access::from_file(&list)?;
     }
+    if let Some(group) = args.group {
+        options.access = options.access.with_file_group(group);
+    }
     // A daemon that a tool starts for its own session is not the system's daemon.
     let default = of_system(AUTOLOGGERS).filter(|_| !args.while_used);
     options.autologgers = args.autologgers.clone().or(default);
     options.limits = HostLimits { sessions: args.max_sessions, ..HostLimits::default() };
     options.system = Some(openetw::kernel::provider());
     options.while_used = args.while_used;
-    let stop = watch(&[Signal::Interrupt, Signal::Terminate])?;
+    let stop = watch(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup])?;
     let host = Host::bind(options, |line| eprintln!("etw daemon: {line}"))?;
     let socket = instance.socket();
     say_ready(&socket);

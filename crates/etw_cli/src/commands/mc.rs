@@ -56,6 +56,6 @@ fn write_code(target: &Path, code: &str, left_out: &[manifest::LeftOut], what: &
     }
     let directory = target.parent().map_or(Ok(()), std::fs::create_dir_all);
     directory
-        .and_then(|()| std::fs::write(target, code))
+        .and_then(|()| output::write_public(target, code.as_bytes()))
         .with_context(|| format!("cannot write '{}'", target.display()))
 }

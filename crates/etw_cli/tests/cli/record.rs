@@ -552,6 +552,113 @@ fn a_session_is_watched_and_what_the_watcher_missed_is_told() {
 }
 
 #[test]
+fn the_end_of_the_terminal_completes_the_file() {
+    let etw = Etw::new();
+    let mut recording = etw.start(&["record", "-p", NUMBERS, "-o", "t.etl"]);
+    assert!(recording.first.contains("Ctrl-C ends it"), "{}", recording.first);
+    beside(&etw, &["100"]);
+    recording.signal("HUP");
+    let (status, text) = recording.wait();
+    assert!(status == Some(0) && text.contains("recorded 100 events"), "{text}");
+    assert_eq!(etw.numbers("t.etl").len(), 100);
+    // A daemon, with the events in its buffers, and a reader of its session.
+    let mut daemon = etw.start(&["daemon"]);
+    let session = |args: &[&str]| {
+        assert!(etw.session_command(&[&["session"], args].concat()).status().unwrap().success());
+    };
+    session(&["start", "Held", "-o", "held.etl", "--real-time", "--flush-timer", "0", "-p", NUMBERS]);
+    let read = File::create(etw.path("read.json")).unwrap();
+    let mut reader =
+        etw.session_command(&["dump", "-s", "Held", "--format", "json"]).stdout(read).spawn().unwrap();
+    let query = || etw.session_command(&["session", "query", "Held", "--format", "json"]).output().unwrap();
+    let consumers = || json_lines(&String::from_utf8(query().stdout).unwrap())[0]["Consumers"].clone();
+    wait_until("the reader reads", || consumers() == 1);
+    let hang_up = |id: u32| {
+        assert!(Command::new("kill").args(["-HUP", &id.to_string()]).status().unwrap().success());
+    };
+    beside(&etw, &["100"]);
+    hang_up(reader.id());
+    assert!(reader.wait().unwrap().success());
+    hang_up(daemon.child.id());
+    assert_eq!(daemon.wait().0, Some(0));
+    assert_eq!(etw.numbers("held.etl").len(), 100);
+    assert_eq!(etw.info("held.etl")["complete"], true);
+}
+
+#[test]
+fn traces_and_what_is_made_of_them_are_their_owners_only() {
+    use std::os::unix::fs::MetadataExt;
+    let etw = Etw::new();
+    let output = etw.record(&["-p", NUMBERS, "-o", "t.etl"], &[&program(), "10"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    for args in [
+        &["relog", "t.etl", "-o", "relogged.etl"][..],
+        &["merge", "t.etl", "-o", "merged.etl"],
+        &["split", "t.etl", "--by", "provider", "-o", "part.etl"],
+        &["dump", "t.etl", "-o", "dump.txt"],
+        &["stats", "t.etl"],
+        &["report", "t.etl", "--format", "html", "-o", "report.html"],
+        &["export", "t.etl", "-o", "t.pftrace"],
+        &["export", "t.etl", "-o", "t.parquet"],
+        &["index", "t.etl"],
+    ] {
+        let output = etw.run(args);
+        assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+    }
+    let daemon = etw.start(&["daemon", "--group", &etw_sys::credentials::effective_gid().to_string()]);
+    let start = etw.session_command(&["session", "start", "S", "-o", "shared.etl", "-p", NUMBERS]).status();
+    assert!(start.unwrap().success());
+    let mut folders = vec![etw.dir.path().to_owned()];
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let found = entry.metadata().unwrap();
+            if found.is_dir() {
+                folders.push(entry.path());
+            } else if found.is_file() {
+                let expected = if entry.file_name() == "shared.etl" { 0o640 } else { 0o600 };
+                assert_eq!(found.mode() & 0o777, expected, "{}", entry.path().display());
+                files += 1;
+            }
+        }
+    }
+    assert!(files >= 10, "{files}");
+    drop(daemon);
+}
+
+#[test]
+fn outputs_do_not_follow_links_of_others() {
+    use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+    if etw_sys::credentials::effective_uid() != 0 {
+        etw_testkit::skip!("only root can give links away");
+        return;
+    }
+    let etw = Etw::new();
+    crate::generated::write_trace(&etw.path("t.etl"), 10, 0);
+    std::fs::create_dir(etw.path("shared")).unwrap();
+    std::fs::set_permissions(etw.path("shared"), std::fs::Permissions::from_mode(0o1777)).unwrap();
+    std::fs::write(etw.path("victim"), "kept").unwrap();
+    symlink(etw.path("victim"), etw.path("shared/link")).unwrap();
+    lchown(etw.path("shared/link"), Some(65534), None).unwrap();
+    for args in [
+        &["dump", "t.etl", "-o", "shared/link"][..],
+        &["report", "t.etl", "-o", "shared/link"],
+        &["record", "-p", NUMBERS, "-o", "shared/link", "--", "true"],
+    ] {
+        let output = etw.session_command(args).output().unwrap();
+        let text = stderr(&output);
+        assert!(!output.status.success() && text.contains("symbolic link of user 65534"), "{args:?}: {text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+    assert_eq!(std::fs::read(etw.path("victim")).unwrap(), b"kept");
+    // Prepared under the name that a temporary file had.
+    symlink(etw.path("victim"), etw.path("shared/.out.etl.1.part")).unwrap();
+    etw.run(&["relog", "t.etl", "-o", "shared/out.etl"]);
+    assert_eq!(std::fs::read_dir(etw.path("shared")).unwrap().count(), 3, "no temporary file is left");
+    assert!(etw.ok(&["dump", "t.etl", "-o", "/dev/stdout"]).lines().count() > 0);
+}
+
+#[test]
 fn a_process_that_cannot_be_recorded_is_told() {
     let etw = Etw::new();
     // Files, and so shared memory, of 256 KiB at most.

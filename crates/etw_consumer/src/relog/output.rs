@@ -1,12 +1,13 @@
 //! The output file, which has a temporary name until it is complete.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use etw_etl::encode::RecordBuilder;
 use etw_etl::{EtlWriter, WriteError, WriterOptions};
 use etw_event::{FileTime, Record, Ticks};
+use tempfile::NamedTempFile;
 
 use super::RelogError;
 use super::behind::Behind;
@@ -15,18 +16,25 @@ use super::behind::Behind;
 #[derive(Debug)]
 pub(super) struct Output {
     pub(super) path: PathBuf,
-    temporary: PathBuf,
     writer: Option<EtlWriter<Behind>>,
+    /// After the writer, so that the file is closed before it is removed.
+    temporary: NamedTempFile,
 }
 
 impl Output {
     /// Creates a file.
     pub(super) fn create(path: &Path, options: WriterOptions) -> Result<Output, RelogError> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let temporary = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
+        let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+        let failed = |source| RelogError::Io { path: path.into(), source };
+        // Only the owner can read the file, and nobody can prepare its name.
+        let temporary = tempfile::Builder::new()
+            .prefix(&format!(".{name}."))
+            .suffix(".part")
+            .tempfile_in(directory.unwrap_or(Path::new(".")))
+            .map_err(failed)?;
+        let file = temporary.as_file().try_clone().and_then(Behind::new).map_err(failed)?;
         let mut output = Output { path: path.to_owned(), temporary, writer: None };
-        let file = File::create(&output.temporary).and_then(Behind::new);
-        let file = file.map_err(|source| RelogError::Io { path: path.into(), source })?;
         output.writer = Some(EtlWriter::new(file, options).map_err(|source| output.error(source))?);
         Ok(output)
     }
@@ -95,16 +103,9 @@ pub(super) struct Complete {
 impl Complete {
     /// Renames the file to its name.
     pub(super) fn publish(self) -> Result<(), RelogError> {
-        let Output { temporary, path, .. } = &self.output;
-        fs::rename(temporary, path).map_err(|source| RelogError::Io { path: path.clone(), source })
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        self.writer = None;
-        // Fails harmlessly if the file has been renamed.
-        let _ = fs::remove_file(&self.temporary);
+        let Output { temporary, path, .. } = self.output;
+        let published = temporary.persist(&path);
+        published.map(drop).map_err(|error| RelogError::Io { path, source: error.error })
     }
 }
 

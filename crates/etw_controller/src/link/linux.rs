@@ -7,6 +7,7 @@ use std::path::Path;
 
 use etw_protocol::{Channel, Hello, Instance, PacketBuffer, ProtocolError, Request, Response, Role, VERSION};
 use etw_sys::credentials::effective_uid;
+use etw_sys::output::OutputOptions;
 use etw_sys::socket::Connection;
 
 use crate::ControllerError;
@@ -112,7 +113,7 @@ impl Link {
         if self.host_opens_files {
             return Ok(None);
         }
-        let opened = File::options().read(true).write(true).create(true).truncate(false).open(path);
+        let opened = OutputOptions::new().keep(true).open(path);
         opened.map(Some).map_err(|error| ControllerError::File { path: path.to_owned(), error })
     }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use etw_event::Guid;
 use etw_protocol::session_name_eq;
-use etw_sys::credentials::{Peer, effective_uid};
+use etw_sys::credentials::{Peer, effective_uid, group_id};
 
 use super::HostError;
 use super::error::toml_text;
@@ -21,6 +21,8 @@ pub struct Access {
     rules: Vec<Rule>,
     /// Whether users other than root and the host's own may connect.
     is_open: bool,
+    /// The group that may read the files of sessions.
+    file_group: Option<u32>,
 }
 
 /// A right that a rule can grant.
@@ -65,6 +67,9 @@ struct Rule {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    /// Name or number of the group that may read the files of sessions.
+    #[serde(default, rename = "file-group")]
+    file_group: Option<String>,
     #[serde(default)]
     allow: Vec<Rule>,
 }
@@ -83,7 +88,14 @@ impl Access {
                 return Err(format!("'{provider}' is not a GUID"));
             }
         }
-        Ok(Access { rules: file.allow, is_open: true })
+        let file_group = file.file_group.as_deref().map(group_of).transpose()?;
+        Ok(Access { rules: file.allow, is_open: true, file_group })
+    }
+
+    /// Lets a group read the files that the host makes for sessions, which otherwise only their owner can read.
+    #[must_use]
+    pub fn with_file_group(self, file_group: u32) -> Access {
+        Access { file_group: Some(file_group), ..self }
     }
 
     /// Reads a list of rules from a file; a missing file has no rules.
@@ -97,6 +109,10 @@ impl Access {
             text => text.map_err(|error| HostError::file(path, error))?,
         };
         Access::from_list(&text).map_err(|what| HostError::Configuration { path: path.to_owned(), what })
+    }
+
+    pub(crate) fn file_group(&self) -> Option<u32> {
+        self.file_group
     }
 
     /// Whether users other than root and the host's own may connect.
@@ -154,6 +170,10 @@ fn matches(pattern: &str, name: &str) -> bool {
     start.chars().flat_map(char::to_lowercase).all(|expected| rest.next() == Some(expected))
 }
 
+fn group_of(name: &str) -> Result<u32, String> {
+    group_id(name).ok_or_else(|| format!("there is no group '{name}'"))
+}
+
 fn guid_of(text: &str) -> Guid {
     text.parse().unwrap_or_else(|_| Guid::from_provider_name(text))
 }
@@ -206,6 +226,7 @@ mod tests {
         for (list, expected) in [
             ("[[allow]]\nuids = [1]\nmay = [\"everything\"]", "everything"),
             ("[[allow]]\nuid = [1]\nmay = []", "uid"),
+            ("file-group = \"no such group\"", "there is no group 'no such group'"),
             ("[[allow]]\nmay = [\"start\"]\nproviders = [\"{1}\"]", "'{1}' is not a GUID"),
         ] {
             let error = Access::from_list(list).unwrap_err();

@@ -207,7 +207,8 @@ impl Host {
         // Reject users without access to system events before a file is created.
         let missing = self.prepare_system(peer, serial, &properties)?;
         let has_flags = properties.enable_flags != 0;
-        let begun = Logger::start(config_of(&properties, u16::from(slot) + 1, peer, place))
+        let group = self.access.file_group();
+        let begun = Logger::start(config_of(&properties, u16::from(slot) + 1, peer, place, group))
             .map_err(|error| failure_of(&name, error))
             .and_then(|logger| {
                 let mut session = Session::new(slot, serial, properties, logger, *peer, lease, file);

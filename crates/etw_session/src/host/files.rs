@@ -46,7 +46,7 @@ impl Host {
 pub(super) fn writable(file: OwnedFd) -> Result<OwnedFd, Failure> {
     let refused = |text: &str| Err(invalid("file", format!("the file in the request {text}")));
     if !is_on_seen_disk(&file) {
-        return refused("is on a file system that a program serves, or that the host does not see");
+        return refused("is on a file system that is not for files of users, or that the host does not see");
     }
     match etw_sys::is_writable_file(&file) {
         Ok(true) => Ok(file),
@@ -54,8 +54,17 @@ pub(super) fn writable(file: OwnedFd) -> Result<OwnedFd, Failure> {
     }
 }
 
-/// Returns whether a file is on a file system that is mounted for the host and not served by a program (FUSE): such a
-/// program could block the host indefinitely. Only the kernel is queried.
+/// File systems for files of users that are on no block device of this machine.
+const WITHOUT_DEVICE: [&str; 13] = [
+    "9p", "afs", "ceph", "cifs", "ecryptfs", "lustre", "nfs", "nfs4", "overlay", "smb3", "tmpfs", "virtiofs",
+    "zfs",
+];
+
+/// Returns whether a file is on a file system for files of users that is mounted for the host.
+///
+/// In others, writing means something else: it changes the kernel's settings (`proc`, `sysfs`, `cgroup2`), which the
+/// client may open, but not write as root. A program that serves one (FUSE) could block the host indefinitely. Only the
+/// kernel is queried.
 fn is_on_seen_disk(file: &OwnedFd) -> bool {
     let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
     let info = read(format!("/proc/self/fdinfo/{}", file.as_raw_fd()));
@@ -65,12 +74,39 @@ fn is_on_seen_disk(file: &OwnedFd) -> bool {
     // The first field is the number of the mount; the type follows the separator (`proc_pid_mountinfo(5)`).
     let mount = mounts.lines().find(|line| line.split(' ').next() == Some(id));
     let kind = mount.and_then(|line| line.split(" - ").nth(1)).and_then(|rest| rest.split(' ').next());
-    kind.is_some_and(|kind| !kind.starts_with("fuse"))
+    kind.is_some_and(|kind| WITHOUT_DEVICE.contains(&kind) || is_of_device(kind))
+}
+
+/// Returns whether file systems of this kind are on block devices, and not FUSE.
+fn is_of_device(kind: &str) -> bool {
+    let kinds = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    // The others have "nodev" in the first column (`proc_filesystems(5)`).
+    !kind.starts_with("fuse") && kinds.lines().any(|line| line.strip_prefix('\t') == Some(kind))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_of_the_kernel_are_no_files() {
+        let check = |path: &str| {
+            let Ok(file) = std::fs::File::options().write(true).open(path) else { return false };
+            let text = writable(file.into()).unwrap_err().text;
+            assert!(text.contains("not for files of users"), "{path}: {text}");
+            true
+        };
+        assert!(check("/proc/self/comm"));
+        let others = [
+            "/proc/sys/kernel/core_pattern",
+            "/sys/fs/cgroup/cgroup.procs",
+            "/sys/fs/cgroup/memory/tasks",
+            "/sys/kernel/mm/ksm/run",
+            "/sys/kernel/tracing/trace_marker",
+        ];
+        let opened = others.iter().filter(|path| check(path)).count();
+        assert!(opened > 0 || etw_sys::credentials::effective_uid() != 0);
+    }
 
     #[test]
     fn files_on_disks_are_distinguished() {

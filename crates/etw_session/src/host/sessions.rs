@@ -261,12 +261,14 @@ fn user_status(user: UserUse) -> UserStatus {
     }
 }
 
-/// Returns the configuration of the logger. `file` is the path under which to open `log_file_name`.
+/// Returns the configuration of the logger. `file` is the path under which to open `log_file_name`, and `file_group` may
+/// read it.
 pub(crate) fn config_of(
     p: &SessionProperties,
     logger_id: u16,
     owner: &Peer,
     file: Option<PathBuf>,
+    file_group: Option<u32>,
 ) -> SessionConfig {
     SessionConfig {
         logger_id,
@@ -283,6 +285,7 @@ pub(crate) fn config_of(
             etw_protocol::SessionClock::CpuCycle => logger::SessionClock::CpuCycle,
         },
         log_file_name: file,
+        file_group,
         process_id: owner.pid,
         ..SessionConfig::new(&p.logger_name)
     }

@@ -36,6 +36,8 @@ pub struct SessionConfig {
     pub clock: SessionClock,
     /// The file, if any. With `NEW_FILE` it contains `%d`, which is replaced by 1, 2 and so on.
     pub log_file_name: Option<PathBuf>,
+    /// The group that may read the files, which are otherwise readable by their owner only.
+    pub file_group: Option<u32>,
     /// Process that started the session, for the log file header.
     pub process_id: u32,
     /// Its thread.
@@ -85,6 +87,7 @@ impl SessionConfig {
             flush_threshold: 0,
             clock: SessionClock::Qpc,
             log_file_name: None,
+            file_group: None,
             process_id: std::process::id(),
             thread_id: etw_sys::ids::thread_and_process() as u32,
         }

@@ -1,6 +1,6 @@
 //! The session's file.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use etw_etl::{
     BufferHeader, EtlWriter, HeaderRecords, LogFileHeader, LogFileMode, WriteError, WriterOptions,
 };
 use etw_event::{ClockType, FileTime, Ticks};
+use etw_sys::output::OutputOptions;
 use etw_sys::{bytes_of_mut, clock};
 
 use super::machine::Reference;
@@ -25,6 +26,8 @@ pub(super) struct FileOptions {
     pub(super) logger_id: u16,
     pub(super) process_id: u32,
     pub(super) thread_id: u32,
+    /// The group that may read the files.
+    pub(super) group: Option<u32>,
 }
 
 /// The current file, and the ones that follow it.
@@ -60,8 +63,8 @@ pub(super) enum Written {
 
 impl FileOptions {
     pub(super) fn new(config: &SessionConfig, header: LogFileHeader) -> FileOptions {
-        let SessionConfig { logger_id, process_id, thread_id, .. } = *config;
-        FileOptions { header, logger_id, process_id, thread_id }
+        let SessionConfig { logger_id, process_id, thread_id, file_group: group, .. } = *config;
+        FileOptions { header, logger_id, process_id, thread_id, group }
     }
 
     fn writer_options(&self, path: &Path) -> WriterOptions {
@@ -97,7 +100,7 @@ impl FileOptions {
         if appends && clock_type != ClockType::SystemTime {
             return Err(WriteError::AppendClock { clock_type });
         }
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(!appends).open(path)?;
+        let file = self.open(path, appends)?;
         if appends && file.metadata()?.len() > 0 {
             let writer = EtlWriter::append(file, self.logger_id)?;
             let (size, buffer_size) = (self.header.buffer_size, writer.header().buffer_size);
@@ -109,6 +112,11 @@ impl FileOptions {
         EtlWriter::new(file, self.writer_options(path))
     }
 
+    /// Opens a file without waiting for anyone: a client that holds a lease on its file would stop the session.
+    fn open(&self, path: &Path, appends: bool) -> std::io::Result<File> {
+        OutputOptions::new().keep(appends).group(self.group).nonblocking().open(path)
+    }
+
     /// Writes another file with these buffers, and returns the number of events.
     pub(super) fn write_copy<'b>(
         &self,
@@ -118,7 +126,7 @@ impl FileOptions {
         frequency: Option<i64>,
     ) -> Result<u64, LoggerError> {
         let write = || {
-            let file = File::create(path)?;
+            let file = self.open(path, false)?;
             let mut options = self.writer_options(path);
             options.header.log_file_mode = LogFileMode::SEQUENTIAL.union(LogFileMode::BUFFERING);
             options.header.maximum_file_size = 0;

@@ -645,3 +645,54 @@ fn a_writer_that_stalls_does_not_stall_the_others() {
     assert_eq!(statistics.events_lost, u64::from(cpu::possible()));
     read(&path).assert_complete(0, 10_000);
 }
+
+#[test]
+fn files_are_readable_by_their_owner_and_the_group_only() {
+    use std::os::unix::fs::MetadataExt;
+    let directory = tempfile::tempdir().unwrap();
+    let mode = |name: &str| std::fs::metadata(directory.path().join(name)).unwrap().mode() & 0o777;
+    let start = |log_file_mode, name: &str, file_group| {
+        let config = config(&directory.path().join(name));
+        let config = SessionConfig { log_file_mode, maximum_file_size: 1, file_group, ..config };
+        Logger::start(config).unwrap()
+    };
+    let logger = start(LogFileMode::NEW_FILE, "part%d.etl", None);
+    logger.increment_file().unwrap();
+    logger.stop().unwrap();
+    assert_eq!((mode("part1.etl"), mode("part2.etl")), (0o600, 0o600));
+    let logger = start(LogFileMode::BUFFERING, "memory.etl", None);
+    logger.dump(&directory.path().join("dump.etl")).unwrap();
+    logger.stop().unwrap();
+    assert_eq!(mode("dump.etl"), 0o600);
+    start(LogFileMode::empty(), "group.etl", Some(etw_sys::credentials::effective_gid())).stop().unwrap();
+    assert_eq!(mode("group.etl"), 0o640);
+}
+
+#[test]
+fn a_file_with_a_lease_is_refused_at_once() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+    // The kernel asks the holder by a signal to give the lease up, and waits for 45 seconds.
+    const HOLDER: &str = "import fcntl, signal, sys, time
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+fcntl.fcntl(0, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print('held', flush=True)
+time.sleep(60)";
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("leased.etl");
+    let file = std::fs::File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+    let holder = Command::new("python3").args(["-c", HOLDER]).stdin(file).stdout(Stdio::piped()).spawn();
+    let Ok(mut holder) = holder else {
+        etw_testkit::skip!("python3 is not installed");
+        return;
+    };
+    let mut line = String::new();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "held\n");
+    let started = Instant::now();
+    let error = Logger::start(config(&path)).unwrap_err().to_string();
+    assert!(error.contains("another process holds a lease on it"), "{error}");
+    assert!(started.elapsed() < Duration::from_secs(10));
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+}

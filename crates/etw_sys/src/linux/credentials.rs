@@ -1,10 +1,13 @@
 //! Identities of processes: user and group ids, the peer of a socket, and a handle that outlives the process id.
 
 // UNSAFETY: asks for the credentials of a socket's peer; `rustix` cannot represent a peer of another PID namespace, whose
-// id is 0.
+// id is 0. Asks for groups and for `AT_SECURE`, which `rustix` leaves to
+// the C library.
 #![expect(unsafe_code)]
 
+use std::ffi::CString;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -128,6 +131,36 @@ pub fn effective_gid() -> u32 {
     rustix::process::getegid().as_raw()
 }
 
+/// Returns whether this program got rights of its own when it was executed, by set-user-id, set-group-id or capabilities of
+/// its file (`AT_SECURE`, `getauxval(3)`). Its environment is then one that a less privileged user chose.
+pub fn gains_rights() -> bool {
+    // SAFETY: the call reads a value that the process has from its start.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// Returns the id of a group, which is named or is an id itself.
+pub fn group_id(name: &str) -> Option<u32> {
+    if let Ok(id) = name.parse() {
+        return Some(id);
+    }
+    let name = CString::new(name).ok()?;
+    let mut buffer = vec![0; 1 << 16];
+    let mut found = MaybeUninit::<libc::group>::zeroed();
+    let mut result = std::ptr::null_mut();
+    // SAFETY: the name ends in a zero, and the other places are as large as is said.
+    let status = unsafe {
+        libc::getgrnam_r(
+            name.as_ptr(),
+            found.as_mut_ptr(),
+            buffer.as_mut_ptr(),
+            buffer.len(),
+            &raw mut result,
+        )
+    };
+    // SAFETY: the call has filled the place that `result` points to.
+    (status == 0 && !result.is_null()).then(|| unsafe { (*result).gr_gid })
+}
+
 /// Reads an option of the socket's own level into `value`, whose bytes may be anything.
 fn socket_option<T: Copy>(socket: BorrowedFd<'_>, option: libc::c_int, value: &mut T) -> io::Result<()> {
     let mut length = size_of::<T>() as libc::socklen_t;
@@ -144,6 +177,15 @@ mod tests {
     use super::super::socket::Connection;
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn groups_have_ids() {
+        let check = |name: &str, expected: Option<u32>| assert_eq!(group_id(name), expected);
+        check("root", Some(0));
+        check("17", Some(17));
+        check("no such group", None);
+        check("r\0", None);
+    }
 
     #[test]
     fn the_peer_of_a_pair_is_this_process() {

@@ -31,6 +31,8 @@ static FILES: [AtomicI32; 32] = [const { AtomicI32::new(-1) }; 32];
 
 /// Makes the signals raise a counter instead of their default action. The counter can be polled and drained.
 ///
+/// A hangup that is ignored stays ignored: the program was started by `nohup`.
+///
 /// A later call for the same signal replaces the counter. The handlers stay for the life of the process; programs that
 /// it starts get the default ones.
 ///
@@ -41,6 +43,9 @@ pub fn watch(signals: &[Signal]) -> io::Result<EventFd> {
     let event = EventFd::new()?;
     for signal in signals {
         let number = *signal as i32;
+        if *signal == Signal::Hangup && is_ignored(number) {
+            continue;
+        }
         // Note: this handle is intentionally leaked, since the handler may be about to use it.
         let file = event.try_clone()?;
         let file = OwnedFd::from(file).into_raw_fd();
@@ -60,6 +65,15 @@ pub fn watch(signals: &[Signal]) -> io::Result<EventFd> {
         }
     }
     Ok(event)
+}
+
+fn is_ignored(number: libc::c_int) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: the call fills the place with the current action; one of all zeros is valid too, should it fail.
+    unsafe {
+        libc::sigaction(number, ptr::null(), action.as_mut_ptr());
+        action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
 }
 
 /// Blocks all signals for this thread while this value lives, and for good in threads that are started meanwhile.

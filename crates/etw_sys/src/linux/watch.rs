@@ -1,11 +1,14 @@
 //! Notification of new names in directories (`inotify`), and file locks.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock, inotify};
+
+use super::credentials::effective_uid;
 
 /// Watches directories for names that appear or vanish.
 #[derive(Debug)]
@@ -64,11 +67,18 @@ pub struct FileLock(#[expect(dead_code, reason = "the lock lives as long as the 
 impl FileLock {
     /// Takes the lock, a file that is created if needed and never removed. Returns `None` if another process holds it.
     ///
+    /// Only its owner can open the file, since a file that is open for reading can be locked too.
+    ///
     /// # Errors
     ///
     /// Returns the system's error if the file cannot be opened, created or locked.
     pub fn try_new(path: &Path) -> io::Result<Option<FileLock>> {
-        let file = File::options().create(true).truncate(false).write(true).open(path)?;
+        let mut options = File::options();
+        let file = options.create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        let found = file.metadata()?;
+        if found.mode() & 0o077 != 0 && found.uid() == effective_uid() {
+            file.set_permissions(Permissions::from_mode(0o600))?;
+        }
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(FileLock(file))),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
@@ -109,6 +119,11 @@ mod tests {
         assert!(FileLock::try_new(&path.join("lock")).unwrap().is_none());
         drop(lock);
         assert!(FileLock::try_new(&path.join("lock")).unwrap().is_some());
+        let mode = || std::fs::metadata(path.join("lock")).unwrap().mode() & 0o777;
+        assert_eq!(mode(), 0o600);
+        std::fs::set_permissions(path.join("lock"), Permissions::from_mode(0o644)).unwrap();
+        FileLock::try_new(&path.join("lock")).unwrap().unwrap();
+        assert_eq!(mode(), 0o600);
         std::fs::remove_dir_all(&path).unwrap();
     }
 }

@@ -288,7 +288,7 @@ impl Command<'_> {
             let text = format!("{}: already exists; -y replaces it", file.display());
             return Err(Failed::new(code::FILE_EXISTS, text).into());
         }
-        std::fs::write(&file, xml::write(&set))
+        output::write_public(file.as_ref(), xml::write(&set).as_bytes())
             .with_context(|| format!("{}: cannot be written", file.display()))
     }
 }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use etw_app::output;
 use etw_app::paths::path;
 use etw_app::profiles;
 use etw_app::providers::Known;
@@ -124,7 +125,8 @@ fn export(options: &Options) -> Result<()> {
         let text = format!("{}: already exists", file.display());
         return Err(Failed::new(code::FILE_EXISTS, text).into());
     }
-    std::fs::write(file, write(&profiles)).with_context(|| format!("{}: cannot be written", file.display()))
+    output::write_public(file, write(&profiles).as_bytes())
+        .with_context(|| format!("{}: cannot be written", file.display()))
 }
 
 /// Returns the profiles with names joined by `+`.

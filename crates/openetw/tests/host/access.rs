@@ -70,6 +70,9 @@ fn others_may_do_nothing_by_default() {
         let mut controller = Controller::connect_to(&instance).unwrap();
         let mine = SessionBuilder::new("Mine").real_time();
         assert_eq!(kind(mine.start(&mut controller)), Some(ErrorKind::AccessDenied));
+        // The lock, which whoever opens it could hold for ever.
+        let lock = std::fs::File::open(instance.lock()).unwrap_err();
+        assert_eq!(lock.kind(), std::io::ErrorKind::PermissionDenied);
         // With a file in the request, which the host does not even open.
         let dir = tempfile::tempdir().unwrap();
         let mine = SessionBuilder::new("Mine").file(dir.path().join("mine.etl"));
@@ -112,6 +115,10 @@ fn what_the_list_allows_and_no_more() {
         assert!(std::fs::metadata(&file).is_ok());
         let theirs = SessionBuilder::new("Web-3").file("/etc/passwd");
         assert!(matches!(theirs.start(&mut controller), Err(ControllerError::File { .. })));
+        // The user may write to it, but the host would write as root.
+        let settings = SessionBuilder::new("Web-4").file("/proc/self/comm");
+        let refused = settings.start(&mut controller).unwrap_err().to_string();
+        assert!(refused.contains("not for files of users"), "{refused}");
         assert_eq!(kind(controller.stop("Roots")), Some(ErrorKind::AccessDenied));
         controller.stop("Web-1").unwrap();
         return;

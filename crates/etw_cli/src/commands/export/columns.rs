@@ -1,6 +1,5 @@
 //! Export of events as Parquet or Arrow tables.
 
-use std::fs::File;
 use std::io::{self, BufWriter};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -8,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use etw_app::batch::{self, Batch, Work};
 use etw_app::output;
+use etw_sys::output::OutputOptions;
 use openetw::export::{ColumnFormat, ColumnsWriter, RowCollector, Rows};
 use openetw::schema::{Located, Resolver};
 use openetw::{Event, ProcessTable};
@@ -29,7 +29,7 @@ pub(super) fn run(args: &ExportArgs, format: ColumnFormat) -> Result<()> {
         if let Some(directory) = path.parent() {
             std::fs::create_dir_all(directory)?;
         }
-        Ok(BufWriter::new(File::create_new(path)?))
+        Ok(BufWriter::new(OutputOptions::new().create_new().open(&path)?))
     });
     let failed = || format!("{}: cannot be written", args.output.display());
     let mut workers: Vec<_> = (0..threads)

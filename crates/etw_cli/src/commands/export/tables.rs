@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use etw_app::input::{Filters, Opened};
 use etw_app::schemas::Schemas;
 use etw_app::{UsageError, output};
+use etw_sys::output::OutputOptions;
 use openetw::analysis::Machines;
 use openetw::export::ColumnFormat;
 use openetw::export::columns::NestedColumns;
@@ -64,7 +65,7 @@ pub(super) fn run(args: &ExportArgs, format: ColumnFormat) -> Result<()> {
             false => path
                 .parent()
                 .map_or(Ok(()), std::fs::create_dir_all)
-                .and_then(|()| File::create_new(&path))
+                .and_then(|()| OutputOptions::new().create_new().open(&path))
                 .with_context(|| failed(&path))?,
         };
         let file = BufWriter::new(file);

@@ -1,0 +1,224 @@
+//! Output files of Linux.
+
+use std::ffi::OsString;
+use std::fs::{File, Permissions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, PROC_SUPER_MAGIC, Stat, fstat, fstatfs, openat, readlinkat};
+use rustix::io::Errno;
+
+use super::OutputOptions;
+use crate::credentials::effective_uid;
+
+/// Links that are followed before a path is refused, as by the kernel (`path_resolution(7)`).
+const MAX_LINKS: usize = 40;
+
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+const WRITABLE_BY_ALL: u32 = 0o002;
+const RIGHTS_OF_ALL: u32 = 0o007;
+
+/// Opens link by link, since a check of a path says nothing of what is there when it is opened.
+pub(super) fn open(options: OutputOptions, path: &Path) -> io::Result<File> {
+    let mut flags = OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::CREATE;
+    flags |= if options.keeps { OFlags::RDWR } else { OFlags::WRONLY };
+    flags.set(OFlags::EXCL, options.is_new);
+    flags.set(OFlags::NONBLOCK, options.nonblocking);
+    let mode = Mode::from_raw_mode(if options.is_public { 0o666 } else { 0o600 });
+    let mut directory: Option<OwnedFd> = None;
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let from = directory.as_ref().map_or(CWD, AsFd::as_fd);
+        let Some(name) = path.file_name() else {
+            // A directory, which the system refuses.
+            return Ok(openat(from, &path, flags, mode)?.into());
+        };
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let within = openat(from, parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        match openat(&within, name, flags | OFlags::NOFOLLOW, mode) {
+            Ok(file) => {
+                let file = File::from(file);
+                check_file(&file, &within)?;
+                return prepare(options, file);
+            }
+            Err(Errno::LOOP) => {}
+            Err(error) => return Err(described(error)),
+        }
+        let link = openat(&within, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+        check_link(link.as_fd(), &within)?;
+        if fstatfs(&link)?.f_type == PROC_SUPER_MAGIC {
+            // A link to an open file, such as that of /dev/stdout, which has no path.
+            return prepare(options, openat(&within, name, flags, mode).map_err(described)?.into());
+        }
+        path = match readlinkat(&link, "", Vec::new()) {
+            Ok(target) => PathBuf::from(OsString::from_vec(target.into_bytes())),
+            // No link any more.
+            Err(Errno::NOENT | Errno::INVAL) => PathBuf::from(name),
+            Err(error) => return Err(error.into()),
+        };
+        directory = Some(within);
+    }
+    Err(Errno::LOOP.into())
+}
+
+/// Checks a file that was opened by its name in a directory.
+fn check_file(file: &File, directory: &OwnedFd) -> io::Result<()> {
+    let owner = file.metadata()?.uid();
+    match is_trusted(owner) || fstat(directory)?.st_mode & WRITABLE_BY_ALL == 0 {
+        true => Ok(()),
+        false => {
+            Err(refused(&format!("it belongs to user {owner}, in a directory that all users may write to")))
+        }
+    }
+}
+
+fn check_link(link: BorrowedFd<'_>, directory: &OwnedFd) -> io::Result<()> {
+    let owner = fstat(link)?.st_uid;
+    let is_private =
+        |directory: Stat| is_trusted(directory.st_uid) && directory.st_mode & WRITABLE_BY_OTHERS == 0;
+    match is_trusted(owner) || is_private(fstat(directory)?) {
+        true => Ok(()),
+        false => Err(refused(&format!(
+            "it is a symbolic link of user {owner}, in a directory that others may write to"
+        ))),
+    }
+}
+
+fn described(error: Errno) -> io::Error {
+    match error {
+        Errno::WOULDBLOCK => io::Error::new(io::ErrorKind::WouldBlock, "another process holds a lease on it"),
+        error => error.into(),
+    }
+}
+
+fn is_trusted(owner: u32) -> bool {
+    owner == 0 || owner == effective_uid()
+}
+
+fn refused(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, format!("{why}; remove it or name another file"))
+}
+
+/// Truncates a file, and sets its rights. Devices and pipes stay as they are.
+fn prepare(options: OutputOptions, file: File) -> io::Result<File> {
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Ok(file);
+    }
+    if !options.keeps {
+        file.set_len(0)?;
+    }
+    let uid = effective_uid();
+    match options.group {
+        Some(group) if found.uid() == uid => {
+            fchown(&file, None, Some(group))?;
+            file.set_permissions(Permissions::from_mode(0o640))?;
+        }
+        _ if !options.is_public && uid == 0 && found.uid() == 0 && found.mode() & RIGHTS_OF_ALL != 0 => {
+            file.set_permissions(Permissions::from_mode(found.mode() & 0o7777 & !RIGHTS_OF_ALL))?;
+        }
+        _ => {}
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::create;
+    use super::*;
+    use std::fs;
+    use std::io::{Read, Write};
+    use std::os::unix::fs::{lchown, symlink};
+
+    const OTHER: u32 = 54321;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o7777
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn files_are_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new");
+        create(&path).unwrap().write_all(b"text").unwrap();
+        assert_eq!(mode(&path), 0o600);
+        assert!(OutputOptions::new().create_new().open(&path).is_err());
+        let mut kept = String::new();
+        OutputOptions::new().keep(true).open(&path).unwrap().read_to_string(&mut kept).unwrap();
+        assert_eq!(kept, "text");
+        set_mode(&path, 0o644);
+        create(&path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"");
+        let is_root = effective_uid() == 0;
+        assert_eq!(mode(&path), if is_root { 0o640 } else { 0o644 });
+        set_mode(&path, 0o644);
+        OutputOptions::new().public().open(&path).unwrap();
+        assert_eq!(mode(&path), 0o644);
+        OutputOptions::new().group(Some(crate::credentials::effective_gid())).open(&path).unwrap();
+        assert_eq!(mode(&path), 0o640);
+    }
+
+    #[test]
+    fn own_links_and_devices_are_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("below")).unwrap();
+        symlink("below/second", at("first")).unwrap();
+        symlink("../target", at("below/second")).unwrap();
+        create(&at("first")).unwrap().write_all(b"1").unwrap();
+        assert_eq!(fs::read(at("target")).unwrap(), b"1");
+        symlink("loop", at("loop")).unwrap();
+        assert_eq!(create(&at("loop")).unwrap_err().raw_os_error(), Some(libc::ELOOP));
+        create(Path::new("/dev/null")).unwrap().write_all(b"1").unwrap();
+        let file = File::create(at("open")).unwrap();
+        let open = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+        symlink(&open, at("stdout")).unwrap();
+        create(&at("stdout")).unwrap().write_all(b"2").unwrap();
+        assert_eq!(fs::read(at("open")).unwrap(), b"2");
+        for directory in ["/", ".", "..", "below/.."] {
+            assert!(create(&folder.path().join(directory)).is_err(), "{directory}");
+        }
+        assert!(create(&at("none/file")).is_err());
+    }
+
+    #[test]
+    fn links_and_files_of_others_are_refused() {
+        if effective_uid() != 0 {
+            etw_testkit::skip!("only root can give files away");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("victim"), "kept").unwrap();
+        symlink("victim", at("link")).unwrap();
+        lchown(at("link"), Some(OTHER), None).unwrap();
+        symlink("link", at("own")).unwrap();
+        fs::write(at("trap"), "").unwrap();
+        lchown(at("trap"), Some(OTHER), None).unwrap();
+        set_mode(folder.path(), 0o1777);
+        for (name, text) in
+            [("link", "symbolic link of user 54321"), ("own", "symbolic link"), ("trap", "belongs to")]
+        {
+            let error = create(&at(name)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+            // The kernel refuses files by itself, depending on `fs.protected_regular`.
+            let is_kernels = error.raw_os_error() == Some(libc::EACCES);
+            assert!(is_kernels || error.to_string().contains(text), "{name}: {error}");
+        }
+        assert_eq!(fs::read(at("victim")).unwrap(), b"kept");
+        set_mode(folder.path(), 0o755);
+        create(&at("link")).unwrap();
+        create(&at("trap")).unwrap();
+        assert_eq!(fs::read(at("victim")).unwrap(), b"");
+        // A directory of another user, who could replace the link.
+        lchown(folder.path(), Some(OTHER), None).unwrap();
+        assert!(create(&at("link")).is_err());
+    }
+}
