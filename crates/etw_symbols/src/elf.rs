@@ -12,7 +12,7 @@ use object::{
 };
 
 use crate::SymbolError;
-use crate::file_bytes::FileBytes;
+use crate::file_bytes::{FileBytes, max_expanded};
 
 /// Maximum size in bytes of a decompressed section.
 const MAX_SECTION_LEN_BYTES: u64 = 4 << 30;
@@ -117,7 +117,8 @@ impl<'d> Elf<'d> {
     pub(crate) fn section(&self, name: &str) -> Cow<'d, [u8]> {
         let Some(section) = self.file.section_by_name(name) else { return Cow::Borrowed(&[]) };
         let Ok(data) = section.compressed_data() else { return Cow::Borrowed(&[]) };
-        if data.format != CompressionFormat::None && data.uncompressed_size > MAX_SECTION_LEN_BYTES {
+        let max = MAX_SECTION_LEN_BYTES.min(max_expanded(data.data.len()));
+        if data.format != CompressionFormat::None && data.uncompressed_size > max {
             return Cow::Borrowed(&[]);
         }
         data.decompress().unwrap_or_default()

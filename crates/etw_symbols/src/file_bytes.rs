@@ -7,6 +7,16 @@ use std::sync::Arc;
 
 use etw_sys::FileMap;
 
+/// Compressed bytes may become this many times their length, and [`MAX_EXPANSION_LEN_BYTES`] more. PDBs have 4 to 10 times
+/// their compressed length.
+const MAX_EXPANSION: u64 = 32;
+const MAX_EXPANSION_LEN_BYTES: u64 = 64 << 20;
+
+/// Returns the maximum length in bytes of what this many compressed bytes become.
+pub(crate) fn max_expanded(packed: usize) -> u64 {
+    MAX_EXPANSION_LEN_BYTES.saturating_add(packed as u64 * MAX_EXPANSION)
+}
+
 /// A mapped file, or bytes in memory.
 #[derive(Clone)]
 pub(crate) enum FileBytes {

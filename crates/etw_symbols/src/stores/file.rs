@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::kind::{FileKind, START_LEN_BYTES};
 use super::limits::MAX_LEN_BYTES;
 use crate::elf::MappedFile;
-use crate::file_bytes::FileBytes;
+use crate::file_bytes::{FileBytes, max_expanded};
 use crate::guard::guarded;
 use crate::windows::{PdbId, WindowsImage, pdb_identity, pe};
 
@@ -16,10 +16,6 @@ use crate::windows::{PdbId, WindowsImage, pdb_identity, pe};
 pub(super) const MAX_POINTER_LEN_BYTES: u64 = 4096;
 /// Start of a cabinet.
 pub(super) const CABINET: &[u8] = b"MSCF";
-/// A compressed file may have this many times its length when unpacked, and [`MAX_EXPANSION_LEN_BYTES`] more. PDBs have 4
-/// to 10 times their compressed length.
-const MAX_EXPANSION: u64 = 32;
-const MAX_EXPANSION_LEN_BYTES: u64 = 64 << 20;
 /// The file that refers to another place.
 pub(crate) const POINTER: &str = "file.ptr";
 
@@ -128,7 +124,7 @@ pub(crate) fn unpack(packed: &[u8], kind: FileKind, out: &mut File, max: u64) ->
         let mut cabinet = cab::Cabinet::new(Cursor::new(packed)).map_err(|error| error.to_string())?;
         let first = cabinet.folder_entries().flat_map(|folder| folder.file_entries()).next();
         let name = first.map(|file| file.name().to_owned()).ok_or("the cabinet is empty")?;
-        let expanded = MAX_EXPANSION_LEN_BYTES.saturating_add(packed.len() as u64 * MAX_EXPANSION);
+        let expanded = max_expanded(packed.len());
         let mut file = cabinet.read_file(&name).map_err(|error| error.to_string())?;
         copy(&mut file, out, kind, max.min(expanded))
     })
