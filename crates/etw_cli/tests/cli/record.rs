@@ -566,7 +566,7 @@ fn the_end_of_the_terminal_completes_the_file() {
     let session = |args: &[&str]| {
         assert!(etw.session_command(&[&["session"], args].concat()).status().unwrap().success());
     };
-    session(&["start", "Held", "-o", "held.etl", "--real-time", "--flush-timer", "0", "-p", NUMBERS]);
+    session(&["start", "Held", "-o", "held.etl", "--real-time", "--flush-timer", "1000", "-p", NUMBERS]);
     let read = File::create(etw.path("read.json")).unwrap();
     let mut reader =
         etw.session_command(&["dump", "-s", "Held", "--format", "json"]).stdout(read).spawn().unwrap();
