@@ -1,7 +1,7 @@
 //! The state of a recording between `-start` and `-stop`, in addition to the sessions themselves.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -63,7 +63,8 @@ impl State {
     pub(super) fn save(&self, file: &Path) -> Result<()> {
         let part = file.with_extension("part");
         let write = || {
-            fs::write(&part, self.to_json().to_string())?;
+            // Others can read the directory of the system's instance.
+            etw_sys::output::create(&part)?.write_all(self.to_json().to_string().as_bytes())?;
             fs::rename(&part, file)
         };
         write().with_context(|| format!("{}: cannot be written", file.display()))
