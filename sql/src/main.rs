@@ -50,6 +50,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use datafusion::arrow::error::ArrowError;
 use etw_app::{UsageError, output as files};
+use etw_export::PlainWriter;
 use futures::StreamExt;
 
 use cluster::{Client, Credentials, TraceArgs};
@@ -132,7 +133,7 @@ fn main() -> ExitCode {
             // Programs read one line.
             let text = if is_binary { text.lines().next().unwrap_or_default() } else { &text };
             // A closed standard error is ignored.
-            let _ = writeln!(io::stderr(), "{name}: {text}");
+            let _ = writeln!(PlainWriter::new(io::stderr()), "{name}: {text}");
             ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
         }
     }
@@ -184,7 +185,7 @@ fn answer(
             text
         }
     };
-    let mut out = Output::open(args.output.as_deref())?;
+    let mut out = Output::open(args.output.as_deref(), format)?;
     // Streams follow each other in a pipe, but who opens a file reads the first one.
     let has_one = format == Format::Parquet || format == Format::Arrow && matches!(out, Output::File(..));
     runtime.block_on(run_script(&engine, &sql, format, has_one, &mut out))?;

@@ -14,6 +14,8 @@ use datafusion::arrow::ipc::writer::StreamWriter;
 use datafusion::arrow::json::writer::{JsonArray, Writer, WriterBuilder};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use etw_app::{UsageError, output as files};
+use etw_export::PlainWriter;
+use etw_schema::text::is_disruptive;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
@@ -84,28 +86,28 @@ impl Output {
     /// # Errors
     ///
     /// Fails if the file is a trace, or cannot be written.
-    pub(crate) fn open(path: Option<&Path>) -> Result<Output> {
-        let found = path.and_then(|path| std::fs::metadata(path).ok());
+    pub(crate) fn open(path: Option<&Path>, format: Format) -> Result<Output> {
+        let found = path.and_then(|path| std::fs::symlink_metadata(path).ok());
         match path {
-            // Pipes and devices are written as they are.
+            // Pipes and devices are written as they are, and links checked when they are opened.
             Some(path) if path != Path::new("-") && found.as_ref().is_none_or(Metadata::is_file) => {
                 files::check_no_trace(path)?;
-                // What a link leads to is replaced, not the link.
-                let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
                 let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
                 let mut builder = tempfile::Builder::new();
                 builder.prefix(".etw-sql-");
+                // A new file is its owner's only.
                 if let Some(found) = found {
                     builder.permissions(found.permissions());
-                } else {
-                    #[cfg(unix)]
-                    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
                 }
                 let file = builder.tempfile_in(directory.unwrap_or(Path::new(".")));
                 let file = file.with_context(|| format!("{}: cannot be written", path.display()))?;
-                Ok(Output::File(BufWriter::new(file), path))
+                Ok(Output::File(BufWriter::new(file), path.to_owned()))
             }
-            path => Ok(Output::Direct(files::open(path)?)),
+            path => Ok(Output::Direct(match format {
+                Format::Table | Format::Markdown => files::open(path)?,
+                Format::Csv => files::open_csv(path)?,
+                Format::Json | Format::Parquet | Format::Arrow => files::open_data(path)?,
+            })),
         }
     }
 
@@ -154,7 +156,7 @@ type Out<'w> = &'w mut (dyn Write + Send);
 enum Form<'w> {
     Text { out: Out<'w>, is_markdown: bool, first: Vec<Vec<String>>, widths: Vec<usize>, is_measured: bool },
     Csv { out: Out<'w>, has_header: bool },
-    Json(Box<Writer<Out<'w>, JsonArray>>),
+    Json(Box<Writer<PlainWriter<Out<'w>>, JsonArray>>),
     Parquet(Box<ArrowWriter<Out<'w>>>),
     Arrow(Box<StreamWriter<Out<'w>>>),
 }
@@ -180,7 +182,9 @@ impl<'w> Answer<'w> {
             }
             Format::Csv => (schema.clone(), Form::Csv { out, has_header: false }),
             Format::Json => {
-                let writer = WriterBuilder::new().with_explicit_nulls(true).build::<_, JsonArray>(out);
+                let writer = WriterBuilder::new()
+                    .with_explicit_nulls(true)
+                    .build::<_, JsonArray>(PlainWriter::new(out));
                 (schema.clone(), Form::Json(Box::new(writer)))
             }
             Format::Parquet => {
@@ -328,7 +332,7 @@ fn write_row(out: Out<'_>, row: &[String], widths: &[usize], is_markdown: bool) 
     let mut line = String::new();
     for (number, (cell, width)) in row.iter().zip(widths).enumerate() {
         // One row is one line.
-        let cell: String = cell.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let cell: String = cell.chars().map(|c| if is_disruptive(c) { ' ' } else { c }).collect();
         let cell = if is_markdown { cell.replace('|', "\\|") } else { cell };
         let padding = width.saturating_sub(cell.chars().count());
         match is_markdown {

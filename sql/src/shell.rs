@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
 use etw_app::UsageError;
+use etw_export::{PlainWriter, plain_line};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -68,7 +69,7 @@ pub(crate) fn run(engine: &Engine, runtime: &Runtime) -> Result<()> {
                         other => other.map(|_| ()),
                     },
                     None => {
-                        let mut out = std::io::stdout();
+                        let mut out = PlainWriter::new(std::io::stdout());
                         runtime.block_on(async {
                             tokio::select! {
                                 done = crate::run_script(engine, line, format, false, &mut out) => done,
@@ -78,7 +79,7 @@ pub(crate) fn run(engine: &Engine, runtime: &Runtime) -> Result<()> {
                     }
                 };
                 if let Err(error) = done {
-                    eprintln!("{}", etw_app::output::with_causes(&error));
+                    etw_app::say!("{}", etw_app::output::with_causes(&error));
                 }
             }
             Err(ReadlineError::Interrupted) => {}
@@ -101,14 +102,15 @@ fn run_command(command: &str, database: &Database, runtime: &Runtime, format: &m
     let rest = rest.trim().trim_end_matches(';').trim_matches('"');
     match name.trim_end_matches(';') {
         "q" => return Ok(true),
-        "d" if rest.is_empty() => database.names().iter().for_each(|name| println!("{name}")),
+        "d" if rest.is_empty() => database.names().iter().for_each(|name| println!("{}", plain_line(name))),
         "d" => {
             let columns = runtime.block_on(database.columns(rest))?;
             let width =
                 |place: usize| columns.iter().map(|column| column[place].chars().count()).max().unwrap_or(0);
             let (names, types) = (width(0), width(1));
             for [name, of, summary] in &columns {
-                println!("{}", format!("{name:names$}  {of:types$}  {summary}").trim_end());
+                let line = format!("{name:names$}  {of:types$}  {summary}");
+                println!("{}", plain_line(line.trim_end()));
             }
         }
         "f" => match <Format as clap::ValueEnum>::from_str(rest, true) {

@@ -57,6 +57,10 @@ const STAGES: &[Stage] = &[
     after_build("Python package", First, python::check),
     // First: a lost event is the worst fault there is.
     after_build("killed writers, some rounds", First, || tools::run_built("torture", &["--rounds", "150"])),
+    // First: whoever attacks a machine attacks its tracing first. Hours with `cargo xtask torture hostile`.
+    after_build("hostile neighbours, a second each", First, || {
+        tools::run_built("torture", &["hostile", "--seconds", "17", "--each", "1", "--at-once", "2"])
+    }),
     // All: only a release makes these packages.
     stage("packages for crates.io", All, package),
     // All: a crate that needs a feature of another is found by its users only.

@@ -1,7 +1,7 @@
 //! Opening traces for reading: their schemas are learned and the filters compiled.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -161,31 +161,25 @@ pub fn close(trace: &Trace, is_filtered: bool) -> Result<()> {
     }
     report_absent(trace);
     report_damage(trace);
-    let mut stderr = std::io::stderr().lock();
-    // A closed standard error is ignored.
     if statistics.unkept_schema_records > 0 {
-        let _ = writeln!(
-            stderr,
-            "etw: warning: {} records of schemas exceeded the limit and were dropped; \
-             events that need them are shown undecoded",
+        output::warn(&format_args!(
+            "{} records of schemas exceeded the limit and were dropped; events that need them are shown undecoded",
             statistics.unkept_schema_records
-        );
+        ));
     }
     if statistics.unkept_process_records > 0 {
-        let _ = writeln!(
-            stderr,
-            "etw: warning: {} records of processes exceeded the limit and were dropped; \
+        output::warn(&format_args!(
+            "{} records of processes exceeded the limit and were dropped; \
              events of these processes are shown without their names",
             statistics.unkept_process_records
-        );
+        ));
     }
     let files = statistics.sources.iter().take(trace.inputs().len());
     for source in files.filter(|source| source.events_lost > 0 || source.buffers_lost > 0) {
-        let _ = writeln!(
-            stderr,
-            "etw: warning: {}: the session lost {} events and {} buffers",
+        output::warn(&format_args!(
+            "{}: the session lost {} events and {} buffers",
             source.name, source.events_lost, source.buffers_lost
-        );
+        ));
     }
     check_read(trace)
 }

@@ -7,15 +7,35 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use openetw::etl::EtlFile;
+use openetw::export::{PlainWriter, plain_line};
 
 use crate::input::is_trace_name;
 
-/// Opens a file for writing, or standard output if `path` is `None` or `-`.
+/// Opens a file for text, or standard output if `path` is `None` or `-`. What could disrupt a terminal is escaped
+/// ([`PlainWriter`]).
 ///
 /// # Errors
 ///
 /// Fails if the file cannot be created; the error names it.
 pub fn open(path: Option<&Path>) -> Result<Box<dyn Write + Send>> {
+    Ok(Box::new(PlainWriter::new(open_data(path)?)))
+}
+
+/// Opens a file for CSV, or standard output: a terminal gets text ([`open`]), a file or pipe the data as it is.
+///
+/// # Errors
+///
+/// Fails if the file cannot be created; the error names it.
+pub fn open_csv(path: Option<&Path>) -> Result<Box<dyn Write + Send>> {
+    if is_terminal(path) { open(path) } else { open_data(path) }
+}
+
+/// Opens a file for what is written as it is, or standard output if `path` is `None` or `-`.
+///
+/// # Errors
+///
+/// Fails if the file cannot be created; the error names it.
+pub fn open_data(path: Option<&Path>) -> Result<Box<dyn Write + Send>> {
     match path {
         Some(path) if path != Path::new("-") => {
             let file = create(path)?;
@@ -95,7 +115,7 @@ impl<W: Write> Write for Named<W> {
 
 /// Returns whether text written to `path` appears on a terminal.
 pub fn is_terminal(path: Option<&Path>) -> bool {
-    path.is_none() && io::stdout().is_terminal()
+    path.is_none_or(|path| path == Path::new("-")) && io::stdout().is_terminal()
 }
 
 /// Returns whether standard output is a file.
@@ -115,9 +135,23 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
+/// Prints a line to standard error, as [`say!`](crate::say) does.
+pub fn say_line(text: std::fmt::Arguments<'_>) {
+    // A closed standard error is ignored.
+    let _ = writeln!(io::stderr(), "{}", plain_line(&text.to_string()));
+}
+
+/// Prints a formatted line to standard error. What could disrupt a terminal is escaped.
+#[macro_export]
+macro_rules! say {
+    ($($text:tt)*) => {
+        $crate::output::say_line(::std::format_args!($($text)*))
+    };
+}
+
 /// Prints one warning to standard error.
 pub fn warn(text: &dyn std::fmt::Display) {
-    eprintln!("etw: warning: {text}");
+    say!("etw: warning: {text}");
 }
 
 /// Returns the number of threads to use: `asked`, at most 256, or one per processor if it is 0.
@@ -130,7 +164,7 @@ pub fn threads(asked: usize) -> NonZeroUsize {
 
 /// Prints an error to standard error, in one line.
 pub fn report(error: &anyhow::Error) {
-    eprintln!("etw: {}", one_line(error));
+    say!("etw: {}", one_line(error));
 }
 
 /// Returns an error and its causes in one line.

@@ -5,6 +5,7 @@ use std::io::Write;
 use anyhow::Result;
 use openetw::FileTime;
 use openetw::analysis::{Cell, Duration, Table};
+use openetw::schema::text::is_disruptive;
 use serde_json::{Value, json};
 
 /// Width of tables on a terminal, and of notes everywhere.
@@ -151,7 +152,7 @@ fn cut(text: &str, width: usize) -> String {
 pub fn cell_text(cell: &Cell) -> String {
     match cell {
         // Control characters would break the layout.
-        Cell::Text(text) => text.replace(char::is_control, " "),
+        Cell::Text(text) => text.replace(is_disruptive, " "),
         Cell::Id(number) | Cell::Count(number) => number.to_string(),
         Cell::Number(number) => number.to_string(),
         Cell::Bytes(bytes) => bytes_text(*bytes),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::sync::Arc;
 
+use openetw::schema::text::is_disruptive;
 use openetw::schema::{Decoding, EventSchema, Provider};
 use openetw::{Event, FileTime, Guid, Statistics};
 
@@ -226,7 +227,7 @@ fn line(text: &mut String, content: std::fmt::Arguments<'_>) {
 }
 
 fn row(count: &str, name: &str, columns: &[&str], guid: &str) -> String {
-    let plain = |text: &str| text.replace(char::is_control, " ");
+    let plain = |text: &str| text.replace(is_disruptive, " ");
     let mut row = format!("|{count:>11}   {:<20} ", plain(name));
     for column in columns {
         let _ = write!(row, "{:<15} ", plain(column));

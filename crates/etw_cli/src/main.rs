@@ -5,11 +5,13 @@
 mod args;
 mod commands;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
 use etw_app::{UsageError, output};
 use etw_tools::{Tool, links};
+use openetw::export::PlainWriter;
 use openetw::relog::RelogError;
 
 use crate::args::{Cli, Command};
@@ -25,7 +27,15 @@ fn main() -> ExitCode {
     if let Some(tool) = words.next().and_then(|program| Tool::of_link(&program)) {
         return tool.run(&words.collect::<Vec<_>>(), commands::report::page);
     }
-    let cli = Cli::parse_from(args::schema::words());
+    let cli = match Cli::try_parse_from(args::schema::words()) {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => {
+            // It quotes the words as they are.
+            let _ = write!(PlainWriter::new(std::io::stderr()), "{}", error.render());
+            return ExitCode::from(2);
+        }
+        Err(help) => help.exit(),
+    };
     let result = match cli.command {
         Command::Info(args) => commands::info::run(&args),
         Command::Dump(args) => commands::dump::run(&args),

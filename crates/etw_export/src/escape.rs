@@ -1,11 +1,11 @@
-//! Escaping text for JSON, XML and CSV.
+//! Escaping text for JSON, XML, CSV and lines of text.
 //!
 //! Texts in payloads are UTF-16 or 8-bit bytes and mostly plain ASCII. Each function therefore copies blocks that need
 //! no escape as a whole, and checks single characters only in the other blocks.
 
 use std::marker::PhantomData;
 
-use etw_schema::text::TextOut;
+use etw_schema::text::{TextOut, is_disruptive};
 
 /// An output format and the characters it has to escape.
 pub(crate) trait Escape {
@@ -28,20 +28,20 @@ pub(crate) trait Escape {
     }
 }
 
-/// Inside a JSON string (RFC 8259).
+/// Inside a JSON string (RFC 8259). What could disrupt a terminal is escaped too; readers get the same string.
 pub(crate) struct Json;
 
 impl Escape for Json {
     #[inline]
     fn plain(byte: u8) -> bool {
-        matches!(byte, 0x20..0x80) & (byte != b'"') & (byte != b'\\')
+        matches!(byte, 0x20..0x7F) & (byte != b'"') & (byte != b'\\')
     }
 
     const LEAD: u8 = b'\\';
 
     #[inline]
     fn special(word: u64) -> u64 {
-        control(word)
+        control(word) | equal(word, 0x7F)
     }
 
     #[inline]
@@ -58,21 +58,23 @@ impl Escape for Json {
             b'\t' => out.extend_from_slice(b"\\t"),
             0x08 => out.extend_from_slice(b"\\b"),
             0x0C => out.extend_from_slice(b"\\f"),
-            _ => {
-                out.extend_from_slice(b"\\u00");
-                crate::put::hex_bytes(out, &[byte]);
-            }
+            _ => put_escape(out, byte.into()),
         }
+    }
+
+    fn wide(out: &mut Vec<u8>, character: char) {
+        put_wide(out, character);
     }
 }
 
-/// Inside XML text and attribute values. Characters that XML 1.0 cannot represent become U+FFFD.
+/// Inside XML text and attribute values. What could disrupt a terminal is a character reference; characters that XML 1.0
+/// cannot represent become U+FFFD.
 pub(crate) struct Xml;
 
 impl Escape for Xml {
     #[inline]
     fn plain(byte: u8) -> bool {
-        matches!(byte, 0x20..0x80)
+        matches!(byte, 0x20..0x7F)
             & (byte != b'&')
             & (byte != b'<')
             & (byte != b'>')
@@ -83,7 +85,7 @@ impl Escape for Xml {
     #[inline]
     fn special(word: u64) -> u64 {
         let marks = [b'&', b'<', b'>', b'"', b'\''];
-        marks.into_iter().fold(control(word), |found, mark| found | equal(word, mark))
+        marks.into_iter().fold(control(word) | equal(word, 0x7F), |found, mark| found | equal(word, mark))
     }
 
     #[cold]
@@ -97,6 +99,7 @@ impl Escape for Xml {
             b'\t' => b"&#9;",
             b'\n' => b"&#10;",
             b'\r' => b"&#13;",
+            0x7F => b"&#127;",
             _ => "\u{FFFD}".as_bytes(),
         });
     }
@@ -104,6 +107,10 @@ impl Escape for Xml {
     fn wide(out: &mut Vec<u8>, character: char) {
         let character = match character {
             '\u{FFFE}' | '\u{FFFF}' => '\u{FFFD}',
+            other if is_disruptive(other) => {
+                out.extend_from_slice(format!("&#{};", u32::from(other)).as_bytes());
+                return;
+            }
             other => other,
         };
         out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
@@ -137,8 +144,8 @@ impl Escape for Csv {
     }
 }
 
-/// On a human-readable line: control characters, which could disrupt a terminal or break the line, are written as
-/// escapes.
+/// On a human-readable line: characters that could disrupt a terminal or break the line are written as escapes, which are
+/// those of JSON.
 pub(crate) struct Line;
 
 impl Escape for Line {
@@ -158,26 +165,27 @@ impl Escape for Line {
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
             b'\t' => out.extend_from_slice(b"\\t"),
-            _ => {
-                out.extend_from_slice(b"\\x");
-                crate::put::hex_bytes(out, &[byte]);
-            }
+            _ => put_escape(out, byte.into()),
         }
     }
 
     fn wide(out: &mut Vec<u8>, character: char) {
-        match character {
-            // C1 controls, which terminals interpret, and characters that change the direction of writing.
-            '\u{80}'..='\u{9F}'
-            | '\u{200E}'
-            | '\u{200F}'
-            | '\u{202A}'..='\u{202E}'
-            | '\u{2066}'..='\u{2069}' => {
-                out.extend_from_slice(character.escape_unicode().to_string().as_bytes());
-            }
-            _ => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
-        }
+        put_wide(out, character);
     }
+}
+
+/// Appends a character above ASCII, or its escape if it is disruptive.
+fn put_wide(out: &mut Vec<u8>, character: char) {
+    match is_disruptive(character) {
+        true => put_escape(out, character),
+        false => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+    }
+}
+
+/// Appends the escape of JSON for a character of the Basic Multilingual Plane, as all disruptive ones are.
+#[cold]
+pub(crate) fn put_escape(out: &mut Vec<u8>, character: char) {
+    out.extend_from_slice(format!("\\u{:04x}", u32::from(character)).as_bytes());
 }
 
 /// Appends UTF-8 text.
@@ -431,19 +439,20 @@ mod tests {
         check::<Json>("plain text that is longer than one block", "plain text that is longer than one block");
         check::<Json>(r#"C:\dir\"x""#, r#"C:\\dir\\\"x\""#);
         check::<Json>("0123456789abcde\u{1F600}é\n", "0123456789abcde\u{1F600}é\\n");
-        check::<Json>("\u{0}\u{1f}\t\r\u{7f}", "\\u0000\\u001f\\t\\r\u{7f}");
+        check::<Json>("\u{0}\u{1f}\t\r\u{7f}\u{9b}\u{202E}", "\\u0000\\u001f\\t\\r\\u007f\\u009b\\u202e");
         check::<Json>("0123456\u{1F600}89abcdef\u{1F600}", "0123456\u{1F600}89abcdef\u{1F600}");
     }
 
     #[test]
     fn xml_texts() {
+        check::<Xml>("\u{7f}\u{9b}\u{202E}", "&#127;&#155;&#8238;");
         check::<Xml>("a<b>&\"'\u{0}\u{FFFF}\n", "a&lt;b&gt;&amp;&quot;&apos;\u{FFFD}\u{FFFD}&#10;");
     }
 
     #[test]
     fn csv_fields_and_lines() {
         check::<Csv>("say \"a\", b\n", "say \"\"a\"\", b\n");
-        check::<Line>("a\u{1b}[31m\u{202E}b\n", "a\\x1b[31m\\u{202e}b\\n");
+        check::<Line>("a\u{1b}[31m\u{202E}b\n", "a\\u001b[31m\\u202eb\\n");
     }
 
     #[test]

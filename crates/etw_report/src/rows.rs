@@ -143,7 +143,9 @@ fn from_trace(request: &RowsRequest, is_known: bool) -> Result<()> {
 }
 
 fn write(request: &RowsRequest, out: &[u8]) -> Result<()> {
-    let mut file = output::open(request.output.as_deref())?;
+    let path = request.output.as_deref();
+    let mut file =
+        if request.format == RowsFormat::Csv { output::open_csv(path)? } else { output::open(path)? };
     file.write_all(out)?;
     file.flush()?;
     Ok(())

@@ -2,6 +2,7 @@
 
 use etw_app::table::cell_text;
 use openetw::analysis::{Cell, Duration, WeightUnit};
+use openetw::schema::text::is_disruptive;
 
 /// Returns a weight for people.
 pub(super) fn weight_text(unit: WeightUnit, weight: u64) -> String {
@@ -38,8 +39,7 @@ pub(super) fn shown(text: &str) -> String {
 pub(super) fn shown_character(character: char) -> char {
     match character {
         '\t' => ' ',
-        '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => '\u{FFFD}',
-        other if other.is_control() => '\u{FFFD}',
+        other if is_disruptive(other) => '\u{FFFD}',
         other => other,
     }
 }

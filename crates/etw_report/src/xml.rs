@@ -5,6 +5,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use openetw::analysis::{Cell, Table};
+use openetw::schema::text::is_disruptive;
 
 use super::Page;
 
@@ -124,6 +125,7 @@ fn escaped(text: &str) -> String {
             '\t' | '\n' | '\r' => escaped.push(' '),
             '\u{FFFE}' | '\u{FFFF}' => escaped.push('\u{FFFD}'),
             other if other < ' ' => escaped.push('\u{FFFD}'),
+            other if is_disruptive(other) => escaped.push_str(&format!("&#{};", u32::from(other))),
             other => escaped.push(other),
         }
     }
@@ -136,6 +138,6 @@ mod tests {
 
     #[test]
     fn texts_stay_texts() {
-        assert_eq!(escaped("a<b>&\"\u{1}\n"), "a&lt;b&gt;&amp;&quot;\u{FFFD} ");
+        assert_eq!(escaped("a<b>&\"\u{1}\n\u{9b}\u{202E}"), "a&lt;b&gt;&amp;&quot;\u{FFFD} &#155;&#8238;");
     }
 }

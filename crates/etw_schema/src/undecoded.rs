@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use etw_event::{Guid, HeaderKind, HookId};
 
+use crate::text::is_disruptive;
 use crate::tracelogging::TraceLoggingError;
 
 /// Why a record has no schema. Each reason displays as one line.
@@ -97,7 +98,7 @@ fn named(name: &Option<Arc<str>>) -> String {
 
 /// Replaces control characters in a name, since traces may contain any characters in provider names.
 fn on_one_line(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect()
+    name.chars().map(|c| if is_disruptive(c) { '\u{FFFD}' } else { c }).collect()
 }
 
 fn also(other_versions: &bool) -> &'static str {

@@ -136,7 +136,7 @@ impl Tool {
             Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
             Err(error) => {
                 let code = status::code_of(&error);
-                eprintln!("{}: {} ({code:#x})", self.name(), output::one_line(&error));
+                etw_app::say!("{}: {} ({code:#x})", self.name(), output::one_line(&error));
                 ExitCode::from(status::exit_status(code))
             }
         }

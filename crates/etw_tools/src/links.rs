@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
+use openetw::export::plain_line;
 
 use crate::Tool;
 
@@ -35,7 +36,7 @@ pub fn install(directory: &Path, replaces: bool) -> Result<()> {
             _ => {}
         }
         link(&program, &path).with_context(|| format!("{}: cannot be created", path.display()))?;
-        println!("{} -> {}", path.display(), program.display());
+        println!("{}", plain_line(&format!("{} -> {}", path.display(), program.display())));
     }
     Ok(())
 }

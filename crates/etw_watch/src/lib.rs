@@ -297,7 +297,7 @@ fn begin_saving(feed: &Feed, path: &Path) -> Result<()> {
 
 /// Makes a file readable on other machines, and prints what it contains.
 fn complete(path: &Path, schemas: &Schemas, processes: &embed::Processes) -> Result<()> {
-    eprintln!("etw: {}", make_readable(path, schemas, processes)?);
+    etw_app::say!("etw: {}", make_readable(path, schemas, processes)?);
     Ok(())
 }
 

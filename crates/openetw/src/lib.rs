@@ -323,8 +323,8 @@ pub mod export {
     pub use etw_export::{ColumnFormat, ColumnsSummary, ColumnsWriter, RowCollector, Rows, columns};
     pub use etw_export::{
         CsvWriter, EvtxSummary, EvtxWriter, FieldName, FieldSelection, HeaderField, JsonWriter, Options,
-        Part, PcapngSummary, PcapngWriter, Separator, Source, TextWriter, TracerptCsvWriter, XmlWriter, csv,
-        evtx, pcapng, text, tracerpt, xml,
+        Part, PcapngSummary, PcapngWriter, PlainWriter, Separator, Source, TextWriter, TracerptCsvWriter,
+        XmlWriter, csv, evtx, pcapng, plain_line, text, tracerpt, xml,
     };
 }
 

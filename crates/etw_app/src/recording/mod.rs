@@ -106,7 +106,7 @@ pub fn serve(controller: &mut Controller, waiting: &mut Waiting) {
         if !is_told {
             let names: Vec<_> = others.iter().map(|other| other.properties.logger_name.as_str()).collect();
             let names = names.join(", ");
-            eprintln!("etw: still hosting sessions of other programs ({names}); Ctrl-C stops them");
+            crate::say!("etw: still hosting sessions of other programs ({names}); Ctrl-C stops them");
             is_told = true;
         }
         if matches!(waiting.wait(), Ok(Event::Ended) | Err(_)) {

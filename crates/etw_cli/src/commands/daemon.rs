@@ -31,17 +31,17 @@ pub(crate) fn run(args: &DaemonArgs) -> Result<()> {
     options.system = Some(openetw::kernel::provider());
     options.while_used = args.while_used;
     let stop = watch(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup])?;
-    let host = Host::bind(options, |line| eprintln!("etw daemon: {line}"))?;
+    let host = Host::bind(options, |line| etw_app::say!("etw daemon: {line}"))?;
     let socket = instance.socket();
     say_ready(&socket);
     host.run(&stop)?;
-    eprintln!("etw daemon: ended");
+    etw_app::say!("etw daemon: ended");
     Ok(())
 }
 
 /// Reports to standard error and to systemd that clients can connect.
 fn say_ready(socket: &Path) {
-    eprintln!("etw daemon: listens at {}", socket.display());
+    etw_app::say!("etw daemon: listens at {}", socket.display());
     if let Some(address) = std::env::var_os("NOTIFY_SOCKET")
         && let Ok(notify) = std::os::unix::net::UnixDatagram::unbound()
     {

@@ -15,7 +15,7 @@ pub(crate) fn run(args: &McArgs) -> Result<()> {
     let bytes = std::fs::read(&args.manifest).with_context(|| format!("cannot read '{path}'"))?;
     let checked = manifest::check(&bytes, &args.manifest.to_string_lossy());
     for problem in &checked.problems {
-        eprintln!("{path}: {problem}");
+        etw_app::say!("{path}: {problem}");
     }
     match checked.problems.len() {
         0 if checked.providers.is_empty() => bail!("{path}: the manifest has no event provider"),

@@ -35,7 +35,7 @@ fn names(files: &[PathBuf], symbols: &SymbolOptions) -> Result<Vec<RecordBuilder
     let embedding = SymbolEmbedding::of(input::builder(files)?, &symbols.symbolizer()?)?;
     let plural = |count: usize| if count == 1 { "" } else { "s" };
     let (addresses, modules) = (embedding.addresses(), embedding.modules());
-    eprintln!(
+    etw_app::say!(
         "etw: names of {} address{} in {modules} module{} embedded",
         grouped(addresses as u64),
         if addresses == 1 { "" } else { "es" },
@@ -158,7 +158,7 @@ fn write(relogger: &Relogger, trace: &mut Trace, path: &Path, set: &[Assignment]
     report(&relogged);
     for (assignment, count) in set.iter().zip(counts) {
         let plural = if count == 1 { "" } else { "s" };
-        eprintln!("etw: {} set in {} event{plural}", assignment.field(), grouped(count));
+        etw_app::say!("etw: {} set in {} event{plural}", assignment.field(), grouped(count));
     }
     Ok(relogged)
 }
@@ -169,7 +169,7 @@ fn report(file: &Relogged) {
         output::warn(&"no event passes the filters; `etw stats` shows the events of a trace");
     }
     for name in &file.brought {
-        eprintln!(
+        etw_app::say!(
             "etw: {name}: uses the system time; its timestamps were converted to the clock of the other files"
         );
     }
@@ -178,7 +178,7 @@ fn report(file: &Relogged) {
         count => format!(" and {} they depend on", grouped(count)),
     };
     let plural = if file.events == 1 { "" } else { "s" };
-    eprintln!(
+    etw_app::say!(
         "etw: {} ({}): {} event{plural}{needed}: {}",
         file.path.display(),
         size_text(file.len_bytes),

@@ -75,7 +75,10 @@ pub(crate) fn run(args: &StatsArgs) -> Result<()> {
         TableFormat::Json => put_json(&mut out, args, &rows, &all)?,
         TableFormat::Csv => put_csv(&mut out, args, &rows, &all)?,
     }
-    let mut stdout = output::open(None)?;
+    let mut stdout = match args.format {
+        TableFormat::Csv => output::open_csv(None)?,
+        TableFormat::Text | TableFormat::Json => output::open(None)?,
+    };
     stdout.write_all(&out)?;
     stdout.flush()?;
     opened.close()

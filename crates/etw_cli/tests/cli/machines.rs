@@ -23,13 +23,7 @@ pub(crate) fn write(path: &str, boot_seconds: i64, process: &str, file: &str, mi
     let mut options = WriterOptions::new(clock, 0x10000, 2);
     options.header.boot_time = FileTime(boot_seconds * FileTime::PER_SECOND);
     let mut writer = EtlWriter::new(File::create(path).unwrap(), options).unwrap();
-    let mut put = |millis: i64, event: &dyn Put| {
-        let mut buffer = RecordBuffer::new();
-        assert!(event.put(&mut buffer, &Stamp::new(Ticks(millis * 10_000), 0, 0)));
-        let bytes: Vec<u8> = buffer.words().iter().flat_map(|word| word.to_le_bytes()).collect();
-        let origin = Origin::default();
-        writer.write(0, Record::parse(&bytes, &origin, Ticks(0)).unwrap().as_bytes()).unwrap();
-    };
+    let mut put = |millis: i64, event: &dyn Put| put(&mut writer, millis, event);
     put(
         0,
         &Process {
@@ -85,8 +79,17 @@ pub(crate) fn write(path: &str, boot_seconds: i64, process: &str, file: &str, mi
     writer.finish(clock.to_filetime(Ticks(1_000_000))).unwrap();
 }
 
+/// Writes an event of the kernel at a time in milliseconds.
+pub(crate) fn put(writer: &mut EtlWriter<File>, millis: i64, event: &dyn Put) {
+    let mut buffer = RecordBuffer::new();
+    assert!(event.put(&mut buffer, &Stamp::new(Ticks(millis * 10_000), 0, 0)));
+    let bytes: Vec<u8> = buffer.words().iter().flat_map(|word| word.to_le_bytes()).collect();
+    let origin = Origin::default();
+    writer.write(0, Record::parse(&bytes, &origin, Ticks(0)).unwrap().as_bytes()).unwrap();
+}
+
 /// An event of any class.
-trait Put {
+pub(crate) trait Put {
     fn put(&self, buffer: &mut RecordBuffer, stamp: &Stamp) -> bool;
 }
 

@@ -9,6 +9,8 @@ mod dotnet_record;
 mod embed;
 mod export;
 mod generated;
+#[cfg(target_os = "linux")]
+mod hostile;
 mod http;
 mod index;
 #[cfg(target_os = "linux")]

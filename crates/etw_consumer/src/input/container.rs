@@ -4,6 +4,7 @@ use std::io::{self, Cursor, Read};
 use std::path::Path;
 
 use etw_etl::{EtlFile, OpenError};
+use etw_schema::text::is_disruptive;
 use etw_sys::FileMap;
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
@@ -87,7 +88,7 @@ fn open_zip(
 
 /// Returns a member's name for messages, which are one line and go to terminals. The archive is untrusted.
 fn shown(name: &str) -> String {
-    name.chars().take(LISTED_CHARACTERS).map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect()
+    name.chars().take(LISTED_CHARACTERS).map(|c| if is_disruptive(c) { '\u{FFFD}' } else { c }).collect()
 }
 
 /// Whether a member is a trace: `*.etl`, `*.etl.001` of a sequence, or one of .NET.

@@ -156,7 +156,7 @@ pub fn run(request: &Request) -> Result<bool> {
     is_read?;
     is_after_read?;
     let held = verdicts.iter().filter(|verdict| verdict.holds);
-    held.clone().for_each(|verdict| eprintln!("etw: --fail-if {verdict}"));
+    held.clone().for_each(|verdict| etw_app::say!("etw: --fail-if {verdict}"));
     Ok(held.count() > 0)
 }
 

@@ -9,6 +9,7 @@ use std::fmt::Write;
 use super::document::{Document, Element};
 use super::provider::number;
 use super::{LeftOut, document};
+use crate::text::is_disruptive;
 use crate::{Count, EventSchema, InType, Length, OutType, Property, PropertyType, Provider};
 
 /// A C header, and the events without a macro.
@@ -463,7 +464,7 @@ fn identifier(name: &str) -> String {
 
 /// Returns a text for a comment of C.
 fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() || matches!(c, '*' | '/') { ' ' } else { c }).collect()
+    text.chars().map(|c| if is_disruptive(c) || matches!(c, '*' | '/') { ' ' } else { c }).collect()
 }
 
 fn guid(bytes: &[u8; 16]) -> String {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use super::template::MAX_ITEMS;
 use super::winmeta;
+use crate::text::is_disruptive;
 use crate::{
     Count, Decoding, EventSchema, InType, Length, MapKind, OutType, Property, PropertyType, Provider,
     ProviderInfo,
@@ -496,6 +497,7 @@ fn escape(text: &str) -> String {
             '\r' => out.push_str("&#13;"),
             // XML cannot represent the other control characters.
             '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            c if is_disruptive(c) => out.push_str(&format!("&#{};", u32::from(c))),
             _ => out.push(c),
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::text::is_disruptive;
 use crate::{Count, EventSchema, InType, Length, Property, PropertyType, Provider};
 
 /// Rust code that writes events, and the events that it cannot write.
@@ -98,9 +99,9 @@ fn put_provider(code: &mut RustCode, provider: &Provider) {
     }
 }
 
-/// Returns a text without the characters that would end a comment's line.
+/// Returns a text without the characters that would end a comment's line, or show it in another place.
 fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().map(|c| if is_disruptive(c) { ' ' } else { c }).collect()
 }
 
 /// The parts of a function.

@@ -31,6 +31,17 @@ pub use string::{write_ansi, write_character, write_utf16};
 
 pub use crate::value_text::{Text, write_scalar, write_value};
 
+/// Returns whether a character changes what a terminal shows besides itself: it moves the cursor or gives a command (the
+/// controls C0, DEL and C1), reverses the text around it (Unicode's bidirectional formatting), or ends the line.
+///
+/// Texts of traces are shown without them, so that no program can forge or hide what is shown of others.
+#[inline]
+pub fn is_disruptive(character: char) -> bool {
+    matches!(character,
+        '\0'..='\u{1F}' | '\u{7F}'..='\u{9F}'
+        | '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
 /// A destination of text: a `String`, or a `Vec<u8>` that receives UTF-8.
 pub trait TextOut {
     /// Appends text.

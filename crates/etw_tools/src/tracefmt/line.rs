@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use openetw::schema::{Decoding, Properties, text::TextOut};
+use openetw::schema::text::{TextOut, is_disruptive};
+use openetw::schema::{Decoding, Properties};
 use openetw::{Event, FileTime};
 
 use super::args::Options;
@@ -130,7 +131,7 @@ struct Plain(String);
 
 impl TextOut for Plain {
     fn put(&mut self, part: &str) {
-        let is_spoiling = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+        let is_spoiling = |c: char| is_disruptive(c) && !matches!(c, '\n' | '\t');
         match part.contains(is_spoiling) {
             false => self.0.push_str(part),
             true => self.0.extend(part.chars().map(|c| if is_spoiling(c) { '\u{FFFD}' } else { c })),

@@ -16,6 +16,7 @@ use anyhow::Result;
 use etw_app::schemas::{SchemaOptions, Schemas};
 use etw_app::status::{Failed, code};
 use etw_app::{input, output};
+use openetw::export::plain_line;
 
 use crate::files::{self, check_inputs};
 use args::Options;
@@ -64,8 +65,8 @@ pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
 /// Prints a status line: to standard error if messages go to standard output.
 fn tell(options: &Options, text: &str) {
     match options.display {
-        true => eprintln!("{text}"),
-        false => println!("{text}"),
+        true => etw_app::say!("{text}"),
+        false => println!("{}", plain_line(text)),
     }
 }
 

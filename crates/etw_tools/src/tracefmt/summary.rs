@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::sync::Arc;
 
+use openetw::schema::text::is_disruptive;
 use openetw::schema::{Decoding, EventSchema};
 use openetw::{Event, FileTime, Guid, Statistics, Trace};
 
@@ -166,7 +167,7 @@ fn line(text: &mut String, content: std::fmt::Arguments<'_>) {
 }
 
 fn row(count: &str, name: &str, kind: &str, guid: &str) -> String {
-    let plain = |text: &str| text.replace(char::is_control, " ");
+    let plain = |text: &str| text.replace(is_disruptive, " ");
     format!("|{count:>10}    {:<20} {:<10}  {guid:<36}|", plain(name), plain(kind))
 }
 

@@ -17,7 +17,7 @@ use etw_app::schemas::{SchemaOptions, Schemas};
 use etw_app::status::{Failed, code};
 use etw_app::tally::Tally;
 use openetw::analysis::{Analysis, Machines, ReportOptions, Window};
-use openetw::export::{self, Source};
+use openetw::export::{self, Source, plain_line};
 use openetw::schema::manifest;
 use openetw::{Event, FileTime, Statistics, Trace};
 
@@ -113,7 +113,7 @@ fn may_overwrite(path: &Path) -> Result<bool> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(false);
     }
-    eprint!("{} already exists. Overwrite it? [y/n] ", path.display());
+    eprint!("{} already exists. Overwrite it? [y/n] ", plain_line(&path.to_string_lossy()));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
     Ok(answer.trim_start().starts_with(['y', 'Y']))

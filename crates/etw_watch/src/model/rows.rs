@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use openetw::FileTime;
+use openetw::schema::text::is_disruptive;
 
 /// A column of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,11 +101,7 @@ impl Cell<'_> {
 
 /// Replaces control characters, which could affect the terminal.
 pub(crate) fn printable(text: &str) -> String {
-    let is_plain = |c: char| {
-        !c.is_control()
-            && !matches!(c, '\u{200E}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
-    };
-    text.chars().map(|c| if is_plain(c) { c } else { '\u{FFFD}' }).collect()
+    text.chars().map(|c| if is_disruptive(c) { '\u{FFFD}' } else { c }).collect()
 }
 
 /// Formats a number with three digits and a letter: `1.5K`.

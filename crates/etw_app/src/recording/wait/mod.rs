@@ -128,7 +128,7 @@ impl Waiting {
                 // The terminal has sent Ctrl-C to the program too; its last events belong to the recording.
                 Ok(Told::Interrupted) if self.has_program && !self.is_interrupted => {
                     self.is_interrupted = true;
-                    eprintln!("etw: waiting for the program to end; Ctrl-C again stops the recording now");
+                    crate::say!("etw: waiting for the program to end; Ctrl-C again stops the recording now");
                     continue;
                 }
                 Ok(Told::Interrupted) => Ok(Event::Ended),

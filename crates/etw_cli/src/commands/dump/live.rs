@@ -34,7 +34,7 @@ pub(super) fn run(args: &DumpArgs, options: Options, schemas: &Schemas) -> Resul
         return Err(UsageError(text.to_owned()).into());
     }
     filter.limit = args.limit;
-    let out = BufWriter::with_capacity(OUTPUT_BYTES, output::open(args.output.as_deref())?);
+    let out = BufWriter::with_capacity(OUTPUT_BYTES, super::open(args)?);
     let out = Arc::new(Mutex::new(out));
     let files = input::builder(&args.input.files)?;
     let builder = args.session.iter().fold(files, |builder, name| builder.session(name));

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
     let mut opened =
         Opened::open(files, &filters, args.limit, &schemas, threads, &stacks, overview.as_ref())?;
     let options = Options { sources: opened.sources.clone(), ..options };
-    let mut out = BufWriter::with_capacity(1 << 16, output::open(args.output.as_deref())?);
+    let mut out = BufWriter::with_capacity(1 << 16, open(args)?);
     out.write_all(&head(args, &options))?;
     let spare = SpareTexts::default();
     let mut workers: Vec<_> = (0..threads.get())
@@ -66,6 +66,14 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
     out.write_all(foot(args.format))?;
     out.flush()?;
     opened.close()
+}
+
+/// Opens the output. The writers of the other formats escape what could disrupt a terminal, and text may have colours.
+fn open(args: &DumpArgs) -> Result<Box<dyn Write + Send>> {
+    match args.format {
+        DumpFormat::Csv => output::open_csv(args.output.as_deref()),
+        DumpFormat::Text | DumpFormat::Json | DumpFormat::Xml => output::open_data(args.output.as_deref()),
+    }
 }
 
 /// Returns the options of the event writers, without the sources.

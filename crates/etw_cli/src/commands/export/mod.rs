@@ -126,7 +126,7 @@ fn for_each(opened: &mut Opened, mut put: impl FnMut(&Event<'_>) -> Result<()>) 
 fn say(output: &Path, counts: &[(u64, &dyn Display)]) {
     let said = counts.iter().enumerate().filter(|(index, (count, _))| *index == 0 || *count > 0);
     let said: Vec<String> = said.map(|(_, (count, what))| format!("{count} {what}")).collect();
-    eprintln!("{}: {}", output.display(), said.join(", "));
+    etw_app::say!("{}: {}", output.display(), said.join(", "));
 }
 
 /// Creates the output directory, which must be empty, so that tables of different traces are not mixed.

@@ -11,7 +11,7 @@ use crate::args::export::ExportArgs;
 
 pub(super) fn run(args: &ExportArgs) -> Result<()> {
     let mut opened = open(args)?;
-    let out = BufWriter::with_capacity(1 << 16, output::open(Some(&args.output))?);
+    let out = BufWriter::with_capacity(1 << 16, output::open_data(Some(&args.output))?);
     let mut writer = PcapngWriter::new(out)?;
     for_each(&mut opened, |event| Ok(writer.put(event)?))?;
     let summary = writer.finish()?;

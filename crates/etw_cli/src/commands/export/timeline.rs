@@ -29,7 +29,13 @@ pub(super) fn run(args: &ExportArgs, format: Format) -> Result<()> {
     let symbolizer = args.symbols.options().symbolizer()?;
     let end = trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
     let progress = Progress::of_time(trace.start_time(), end, true);
-    let mut out = BufWriter::with_capacity(1 << 16, output::open(Some(&args.output))?);
+    let path = Some(&*args.output);
+    let out = match format {
+        Format::Chrome | Format::Firefox | Format::Speedscope => output::open(path)?,
+        // Binary.
+        _ => output::open_data(path)?,
+    };
+    let mut out = BufWriter::with_capacity(1 << 16, out);
     let reached = |time| progress.reach(time);
     let summary = etw_timeline::write(&mut trace, format, &selection, &symbolizer, &mut out, &reached)?;
     progress.finish();

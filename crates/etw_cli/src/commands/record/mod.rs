@@ -83,7 +83,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
             return Err(error);
         }
     } else if args.duration.is_none() {
-        eprintln!("etw: recording to {}; Ctrl-C ends it", args.output.display());
+        etw_app::say!("etw: recording to {}; Ctrl-C ends it", args.output.display());
     }
     let end = recording.run(&mut waiting, start)?;
     let took = start.elapsed();
@@ -167,7 +167,7 @@ impl Recording<'_> {
                 Event::Ended => break End::default(),
                 Event::Triggered => {
                     status_line.clear();
-                    eprintln!("etw: an event matched the trigger");
+                    etw_app::say!("etw: an event matched the trigger");
                     break End::default();
                 }
                 Event::Dump if self.is_ring => {
@@ -193,7 +193,7 @@ impl Recording<'_> {
                         is_failing = fails;
                     }
                     Err(error) if error.kind() == Some(ErrorKind::NotFound) => {
-                        eprintln!(
+                        etw_app::say!(
                             "etw: the session has stopped: its file is full, or another program stopped it"
                         );
                         break End { is_over: true, ..End::default() };
@@ -255,7 +255,7 @@ impl Recording<'_> {
         self.ask_for_processes();
         let dumped = recording::dump(&self.name, path, self.controller);
         match dumped.and_then(|_| self.complete(path)) {
-            Ok(contents) => eprintln!("etw: wrote {}: {}", path.display(), contents.verdict()),
+            Ok(contents) => etw_app::say!("etw: wrote {}: {}", path.display(), contents.verdict()),
             // Recording continues.
             Err(error) => output::warn(&format_args!("{}: {error:#}", path.display())),
         }

@@ -26,20 +26,20 @@ impl Summary<'_> {
         let Summary { contents, path, .. } = self;
         let path = path.display();
         if let Some(error) = &self.error {
-            eprintln!("etw: {error}");
+            etw_app::say!("etw: {error}");
         }
         let size = size_text(std::fs::metadata(self.path).map_or(0, |file| file.len()));
         let (events, seconds) = (grouped(contents.events), self.took.as_secs_f64());
         let plural = if contents.events == 1 { "" } else { "s" };
-        eprintln!("etw: recorded {events} event{plural} in {seconds:.2} s: {}", contents.verdict());
+        etw_app::say!("etw: recorded {events} event{plural} in {seconds:.2} s: {}", contents.verdict());
         if contents.events == 0 {
             let names = self.asked.join(", ");
-            eprintln!(
+            etw_app::say!(
                 "etw: no program wrote a requested event ({names}); check the name (`etw provider list --registered` \
                                  while the program runs), the level and the keywords"
             );
         }
         let command = if self.is_of_kernel { "report" } else { "dump" };
-        eprintln!("etw: {path} ({size}); see it with: etw {command} {path}");
+        etw_app::say!("etw: {path} ({size}); see it with: etw {command} {path}");
     }
 }

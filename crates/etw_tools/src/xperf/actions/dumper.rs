@@ -6,6 +6,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use etw_app::status::usage;
+use openetw::schema::text::is_disruptive;
 use openetw::{Event, FileTime, Guid};
 
 use super::events::{micros, name};
@@ -152,8 +153,8 @@ fn columns(event: &Event<'_>) -> String {
 /// Formats a value as a column, in quotation marks if it contains a comma or a line break.
 fn field(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"").replace(char::is_control, " ")),
-        false => text.replace(char::is_control, " "),
+        true => format!("\"{}\"", text.replace('"', "\"\"").replace(is_disruptive, " ")),
+        false => text.replace(is_disruptive, " "),
     }
 }
 

@@ -6,6 +6,7 @@ use std::io::Write;
 use anyhow::Result;
 use etw_app::machine;
 use openetw::analysis::disk_label;
+use openetw::schema::text::is_disruptive;
 use openetw::{Event, FileTime, Record, Trace, classes};
 use serde_json::json;
 
@@ -46,7 +47,7 @@ pub(super) fn micros(event: &Event<'_>, start: FileTime) -> i64 {
 fn properties(event: &Event<'_>) -> String {
     let Ok(properties) = &event.properties else { return String::new() };
     let shown = properties.iter().map(|property| format!("{} = {}", property.name(), property.text()));
-    shown.collect::<Vec<_>>().join(", ").replace(char::is_control, " ")
+    shown.collect::<Vec<_>>().join(", ").replace(is_disruptive, " ")
 }
 
 pub(super) fn tracestats(request: &Request, options: &Options, out: &mut dyn Write) -> Result<()> {
@@ -159,8 +160,7 @@ pub(super) fn marks(request: &Request, options: &Options, out: &mut dyn Write) -
         let time = micros(event, start);
         let since = time - before.replace(time).unwrap_or(time);
         let text = event.properties.as_ref().ok().and_then(|properties| properties.iter().next());
-        let text =
-            text.map_or_else(String::new, |text| text.text().to_string().replace(char::is_control, " "));
+        let text = text.map_or_else(String::new, |text| text.text().to_string().replace(is_disruptive, " "));
         Some(match request.is_for_machines {
             true => json!({ "time_us": time, "since_us": since, "mark": text }).to_string(),
             false => format!("{time:>12} {since:>12}  {text}"),
@@ -204,7 +204,7 @@ pub(super) fn filename(request: &Request, options: &Options, out: &mut dyn Write
     for (key, name) in &names {
         match request.is_for_machines {
             true => writeln!(out, "{}", json!({ "key": format!("{key:#x}"), "name": name }))?,
-            false => writeln!(out, "{key:#018x}, {}", name.replace(char::is_control, " "))?,
+            false => writeln!(out, "{key:#018x}, {}", name.replace(is_disruptive, " "))?,
         }
     }
     match (names.is_empty(), left_out) {
@@ -235,7 +235,7 @@ pub(super) fn diskio(request: &Request, options: &Options, out: &mut dyn Write) 
             && names.len() < MAX_FILES
             && let (Ok(key), Ok(name)) = (event.get::<u64>("FileObject"), event.get::<String>("FileName"))
         {
-            names.insert(key, name.replace(char::is_control, " "));
+            names.insert(key, name.replace(is_disruptive, " "));
         }
         if let (classes::SYSTEM_CONFIG, PHY_DISK) = (class, kind)
             && disks.len() < MAX_DISKS
@@ -243,7 +243,7 @@ pub(super) fn diskio(request: &Request, options: &Options, out: &mut dyn Write) 
                 (event.get::<u32>("DiskNumber"), event.get::<String>("Manufacturer"))
             && let Some(name) = name.split_ascii_whitespace().next()
         {
-            disks.insert(number, name.replace(char::is_control, " "));
+            disks.insert(number, name.replace(is_disruptive, " "));
         }
         let kind = match (class, kind) {
             (classes::DISK_IO, 10) => "Read",
