@@ -45,9 +45,6 @@ const PERFVIEW: &str = "microsoft-perfview/net.4.5.2.x64.etl";
 /// A trace of Windows with garbage collections of .NET.
 const GC: &str = "microsoft-perfview/gcevents.etl";
 
-/// A trace of Windows with switches of threads and packets of graphics adapters.
-const GPU: &str = "mikesart-gpuvis/wintracecmd.etl.zst";
-
 /// Writes a small trace.
 fn small(folder: &Path) -> PathBuf {
     let path = folder.join("small.etl");
