@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use etw_app::status::{Failed, code};
 use etw_app::{output, pipes};
+use openetw::export::PlainWriter;
 
 /// Fails if a trace does not exist or cannot be accessed.
 pub(crate) fn check_inputs(files: &[PathBuf]) -> Result<()> {
@@ -33,9 +34,10 @@ pub(crate) fn symbols_of(image: &Path, directories: &[PathBuf]) -> Result<PathBu
     })
 }
 
-/// Writes a file that is not a trace; errors name it.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    output::create(path)?.write_all(bytes).with_context(|| format!("{}: cannot be written", path.display()))
+/// Writes a file of text, in which what could disrupt a terminal is escaped; errors name it.
+pub(crate) fn write(path: &Path, text: &[u8]) -> Result<()> {
+    let mut out = PlainWriter::new(output::create(path)?);
+    out.write_all(text).with_context(|| format!("{}: cannot be written", path.display()))
 }
 
 /// Returns the directory of the tools' saved data: `openetw` in the user's application data.

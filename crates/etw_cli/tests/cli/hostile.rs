@@ -232,7 +232,8 @@ fn on_terminal(etw: &Etw, args: &[&str]) -> Vec<u8> {
     // The end is an error, once no process has the other side.
     let _ = line.read_to_end(&mut shown);
     assert!(child.wait().unwrap().success() && !shown.is_empty());
-    shown
+    // The terminal puts a carriage return before each line feed.
+    String::from_utf8(shown).unwrap().replace("\r\n", "\n").into_bytes()
 }
 
 #[test]

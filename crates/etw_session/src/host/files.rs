@@ -116,6 +116,8 @@ mod tests {
         assert!(!is_on_seen_disk(&memory));
         assert!(writable(memory).unwrap_err().text.contains("does not see"));
         let null = std::fs::File::options().write(true).open("/dev/null").unwrap();
-        assert!(writable(null.into()).unwrap_err().text.contains("not a regular file"));
+        assert!(writable(null.into()).unwrap_err().text.contains("not for files of users"));
+        let read_only = std::fs::File::open(tempfile::NamedTempFile::new().unwrap().path()).unwrap();
+        assert!(writable(read_only.into()).unwrap_err().text.contains("not a regular file"));
     }
 }
