@@ -12,6 +12,7 @@ mod layers;
 mod msrv;
 mod python;
 mod skips;
+mod snapshots;
 mod systems;
 mod tools;
 mod ui;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use shell::cargo;
 
-use crate::{skips, tools};
+use crate::{skips, snapshots, tools};
 
 /// Has Clippy compile our crates, as `cargo clippy` has it check them. One pass gives both its findings and the programs, so that
 /// nothing is compiled for it alone. The argument is written as `cargo clippy` writes it. As options and not in the environment, they reach no compiler that a test starts.
@@ -32,11 +32,14 @@ pub(crate) fn build() -> Result<()> {
     shell::run(&mut cargo_with_clippy(["build"], ["--workspace", "--all-targets"]))
 }
 
-/// Runs all tests.
+/// Runs all tests. They change no snapshot.
 pub(crate) fn test() -> Result<()> {
     let skips = skips::Expected::start("tests")?;
+    let used = snapshots::start()?;
     let mut tests = cargo_with_clippy(["nextest", "run"], ["--workspace"]);
-    shell::run(tests.env("OPENETW_SKIPS", skips.file()))?;
+    tests.env("OPENETW_SKIPS", skips.file()).env("INSTA_UPDATE", "no");
+    shell::run(tests.env("INSTA_SNAPSHOT_REFERENCES_FILE", &used))?;
+    snapshots::check(&used)?;
     skips.check()
 }
 

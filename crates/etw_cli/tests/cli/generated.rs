@@ -10,7 +10,7 @@ use openetw::{
     Clock, ClockType, EventDescriptor, ExtendedType, FileTime, Guid, Keyword, Level, PointerSize, Ticks,
 };
 
-use super::{Etw, csv_rows, json_lines, xml_events};
+use super::{Etw, csv_rows, json_lines};
 
 const START: FileTime = FileTime(133_000_000_000_000_000);
 
@@ -56,6 +56,16 @@ fn write(path: &str, name: &str, count: u64, losses: u32) {
     writer.finish(clock.to_filetime(Ticks(1000 + (count as i64 + 2) * 10_000))).unwrap();
 }
 
+/// The bytes that [`damage`] changes, of events in the first buffer.
+const DAMAGED: std::ops::Range<usize> = 0x12048..0x12248;
+
+/// Damages a trace of some hundred events.
+pub(crate) fn damage(path: &str) {
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[DAMAGED].fill(0xEE);
+    std::fs::write(path, &bytes).unwrap();
+}
+
 fn numbers(text: &str) -> Vec<u64> {
     json_lines(text).iter().filter_map(|event| event["EventData"]["Number"].as_u64()).collect()
 }
@@ -76,44 +86,6 @@ fn all_events_come_in_order_on_any_number_of_threads() {
     }
     etw.ok(&["dump", &trace, "--format", "json", "-o", "out.jsonl"]);
     assert_eq!(std::fs::read_to_string(etw.path("out.jsonl")).unwrap(), one);
-}
-
-#[test]
-fn one_event_in_every_format() {
-    let etw = Etw::new();
-    let trace = etw.path("a.etl");
-    write_trace(&trace, 1, 0);
-    let where_ = ["--provider", "Contoso"];
-    let run = |format: &str| etw.ok(&[&["dump", &trace, "--format", format], &where_[..]].concat());
-    let x = "x".repeat(80);
-    assert_eq!(
-        run("json"),
-        format!(
-            concat!(
-                r#"{{"EventData":{{"Number":0,"Name":"text \"0\" <{}>"}},"System":{{"Channel":"TraceLogging","EventID":0,"#,
-                r#""Version":0,"EventType":"Tick","Execution":{{"ProcessID":100,"ThreadID":7,"ProcessorID":0,"#,
-                r#""KernelTime":0,"UserTime":0}},"Keywords":{{"Mask":"0x10"}},"Level":{{"Value":2,"Name":"Error"}},"#,
-                r#""Opcode":{{"Value":0,"Name":"Info"}},"Task":{{"Value":0}},"#,
-                r#""Provider":{{"Guid":"{}","Name":"Contoso"}},"#,
-                r#""TimeCreated":{{"SystemTime":"{}"}}}}}}"#,
-                "\n"
-            ),
-            x,
-            Guid::from_provider_name("Contoso"),
-            FileTime(START.0 + 10_000)
-        )
-    );
-    let text = format!(
-        "{} cpu0 100:7 Contoso/Tick Number=0 Name=\"text \\\"0\\\" <{x}>\"\n",
-        FileTime(START.0 + 10_000)
-    );
-    assert_eq!(run("text"), text);
-    let rows = csv_rows(&run("csv"));
-    assert_eq!(rows.len(), 2);
-    assert_eq!(rows[1][..3], ["Contoso/Tick", "Info", "0"].map(String::from));
-    let data: serde_json::Value = serde_json::from_str(&rows[1][19]).unwrap();
-    assert_eq!(data["Name"], format!("text \"0\" <{x}>"));
-    assert_eq!(xml_events(&run("xml")), 1);
 }
 
 #[test]
@@ -203,23 +175,18 @@ fn info_tells_of_losses_and_damage() {
     let records = whole["records"].as_u64().unwrap();
     assert_eq!(records, numbers(&etw.ok(&["dump", &trace, "--format", "json"])).len() as u64 + 2);
     assert_eq!((&whole["complete"], whole["decoded"].as_u64()), (&true.into(), Some(records)));
-    assert!(etw.ok(&["info", &trace]).contains("verdict     complete\n"));
 
     write_trace(&trace, 2000, 5);
     let lossy = info(&trace);
     assert_eq!((lossy["events_lost"].as_u64(), &lossy["complete"]), (Some(5), &false.into()));
-    assert!(etw.ok(&["info", &trace]).contains("verdict     incomplete: 5 events lost\n"));
 
-    let mut bytes = std::fs::read(&trace).unwrap();
-    let middle = 0x10000 + 0x48 + 0x2000;
-    bytes[middle..middle + 0x200].fill(0xEE);
-    std::fs::write(&trace, &bytes).unwrap();
+    damage(&trace);
     let damaged = info(&trace);
     assert!(damaged["records"].as_u64().unwrap() < records);
     let damage = damaged["damage"].as_array().unwrap();
     for place in damage {
         let offset = place["offset"].as_u64().unwrap();
-        assert!((0x10000..middle as u64 + 0x200).contains(&offset), "{place}");
+        assert!((0x10000..DAMAGED.end as u64).contains(&offset), "{place}");
     }
     let whats: Vec<_> = damage.iter().map(|place| place["what"].as_str().unwrap()).collect();
     assert!(whats.iter().any(|what| what.contains("bytes skipped")), "{whats:?}");
@@ -254,8 +221,6 @@ fn stats_count_what_is_there() {
     let both = stats("processor,level");
     assert_eq!(both.iter().map(|row| row["events"].as_u64().unwrap()).sum::<u64>(), 90);
     assert_eq!(both.len(), 3);
-    let text = etw.ok(&["stats", &trace, "--by", "process", "--top", "1"]);
-    assert!(text.contains(" more\n") && text.lines().last().unwrap().contains("92"), "{text}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod embed;
 mod export;
 mod generated;
 #[cfg(target_os = "linux")]
+mod help;
 mod hostile;
 mod http;
 mod index;
@@ -197,39 +198,6 @@ fn xml_events(text: &str) -> usize {
     }
     assert_eq!(depth, 0);
     events
-}
-
-#[test]
-fn every_command_has_help_with_an_example() {
-    let etw = Etw::new();
-    for command in [
-        &["--help"][..],
-        &["info", "--help"],
-        &["dump", "--help"],
-        &["record", "--help"],
-        &["watch", "--help"],
-        &["stats", "--help"],
-        &["merge", "--help"],
-        &["split", "--help"],
-        &["relog", "--help"],
-        &["report", "--help"],
-        &["compare", "--help"],
-        &["provider", "list", "--help"],
-        &["provider", "show", "--help"],
-        &["provider", "search", "--help"],
-        &["provider", "diff", "--help"],
-        &["mc", "--help"],
-        &["schema", "add", "--help"],
-        &["schema", "list", "--help"],
-        &["schema", "show", "--help"],
-        &["schema", "export", "--help"],
-        &["install-links", "--help"],
-        &["completions", "--help"],
-        &["man", "--help"],
-    ] {
-        let help = etw.ok(command);
-        assert!(help.contains("Examples:\n  etw "), "{command:?}: {help}");
-    }
 }
 
 #[test]

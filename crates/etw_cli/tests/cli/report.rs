@@ -66,11 +66,9 @@ fn tables_processes_and_times_are_chosen() {
 }
 
 #[test]
-fn a_trace_without_kernel_events_says_how_to_record_them() {
+fn a_trace_with_losses_is_not_complete() {
     let etw = Etw::new();
     crate::generated::write_trace(&etw.path("a.etl"), 10, 3);
-    let page = etw.ok(&["report", "a.etl"]);
-    assert!(page.contains("INCOMPLETE: 3 events lost") && page.contains("etw record -k"), "{page}");
     let report = report(&etw, "a.etl", &[]);
     assert_eq!((&report["complete"], &report["events_lost"]), (&Value::Bool(false), &Value::from(3)));
     let (code, text) = etw.fails(&["report", "a.etl", "--from", "2", "--to", "1"]);
@@ -92,7 +90,8 @@ fn what_a_program_does_is_in_its_report() {
     }
     assert_eq!(output.status.code(), Some(7), "{text}");
     let all = report(&etw, "k.etl", &[]);
-    let shell = |row: &&Value| row["command_line"].as_str().is_some_and(|text| text.contains("300000"));
+    // The recorder, whose command line has the script too, may have used more of the processor.
+    let shell = |row: &&Value| row["command_line"].as_str().is_some_and(|text| text.starts_with("sh -c "));
     let shell = rows(&all, "processes").iter().find(shell).unwrap();
     assert_eq!(shell["exit_status"], 7);
     let of_shell = report(&etw, "k.etl", &["--pid", &shell["process_id"].to_string()]);

@@ -132,9 +132,7 @@ mod tests {
     use super::*;
     use std::fs;
     use std::io::{Read, Write};
-    use std::os::unix::fs::{lchown, symlink};
-
-    const OTHER: u32 = 54321;
+    use std::os::unix::fs::symlink;
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().mode() & 0o7777
