@@ -1,4 +1,14 @@
 //! Files for the contents of traces, which only their owner may read.
+//!
+//! ```
+//! use std::io::Write;
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("trace.txt");
+//! etw_sys::output::create(&path)?.write_all(b"text")?;
+//! assert_eq!(std::fs::read(&path)?, b"text");
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 use std::fs::File;
 use std::io;
