@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use etw_buffer::ring::{POSITION_WORDS, Push, RingWriter};
 use etw_protocol::{Channel, ErrorKind, Failure, FromConsumer, Hello, Instance, PacketBuffer, ToConsumer};
 use etw_sys::socket::Listener;
-use etw_sys::{EventFd, SharedWords};
+use etw_sys::{Ringer, SharedWords};
 use etw_testkit::traces::START;
 use openetw::etl::encode::{EventMetadata, RecordBuilder};
 use openetw::etl::{BufferFlags, BufferHeader, BufferType, EtlFile, EtlWriter, WriterOptions};
@@ -28,7 +28,7 @@ struct Host {
 struct Consumer {
     channel: Channel,
     ring: RingWriter<SharedWords, SharedWords>,
-    data_ready: EventFd,
+    data_ready: Ringer,
 }
 
 impl Host {
@@ -51,10 +51,10 @@ impl Host {
         let (FromConsumer::Open { session }, _) = channel.receive(&mut buffer).unwrap().unwrap();
         let (data, data_file) = SharedWords::create("ring", ring_bytes / 8).unwrap();
         let (position, position_file) = SharedWords::create("position", POSITION_WORDS).unwrap();
-        let (data_ready, space_free) = (EventFd::new().unwrap(), EventFd::new().unwrap());
+        let (data_ready, bell) = etw_sys::bell().unwrap();
         if session == SESSION {
             let opened = ToConsumer::Opened { header: header(), ring_bytes: ring_bytes as u32 };
-            let files = [data_file.as_fd(), position_file.as_fd(), data_ready.as_fd(), space_free.as_fd()];
+            let files = [data_file.as_fd(), position_file.as_fd(), bell.as_fd()];
             channel.send(&opened, &files).unwrap();
         } else {
             let failure = Failure::new(ErrorKind::NotFound, "there is no such session");
@@ -84,7 +84,7 @@ impl Consumer {
         let sent = self.push(BufferType::GENERIC, 0, events);
         self.push(BufferType::REFERENCE_TIME, time, &[]);
         if self.ring.publish() {
-            self.data_ready.signal();
+            self.data_ready.ring();
         }
         sent
     }

@@ -160,8 +160,9 @@ impl Host {
             Ok(region) => region,
             Err(error) => {
                 // Said once in a row for a user, who may try again and again.
-                let failure = format!("no memory for the events of a process of user {uid}: {error}");
-                if session.last_failure != failure {
+                let of_user = format!(" of user {uid}: {error}");
+                if !session.last_failure.ends_with(&of_user) {
+                    let failure = format!("no memory for the events of process {pid}{of_user}");
                     let text = format!("session '{}': {failure}", session.name());
                     session.last_failure = failure;
                     self.report(&text);

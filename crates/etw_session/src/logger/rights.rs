@@ -124,6 +124,10 @@ struct Items {
 /// Items that no event has.
 const NO_ITEMS: Items = Items { first: 0, last: (0, 0), end: usize::MAX };
 
+/// The provider of marks (`xperf -m`, `wpr -marker`), and their type.
+const MARKS: &str = "OpenETW-Marks";
+const MARK: u64 = 34;
+
 /// A permit for nothing.
 const NOTHING: Permit = Permit { provider: [0; 2], levels: 0, any: 0, all: 0, until: None };
 /// `EVENT_HEADER_FLAG_EXTENDED_INFO`, as in the first word.
@@ -204,7 +208,10 @@ impl Checker {
                 first & EXTENDED == 0 || self.corrects_items(record)
             }
             // Classic events, by class.
-            (0xC00A | 0xC00B | 0xC014 | 0xC015, [_, _, _, low, high, ..]) => self.allows_class([*low, *high]),
+            (0xC00A | 0xC00B | 0xC014 | 0xC015, [_, _, _, low, high, ..]) => {
+                let class = [*low, *high];
+                self.allows_class(class) || self.is_mark(first, class)
+            }
             // WPP messages, by the GUID of their file.
             (0x9000, [_, low, high, ..]) if first >> 48 & 2 != 0 => self.allows_class([*low, *high]),
             (0x9000, _) => !self.permits.is_empty(),
@@ -230,6 +237,15 @@ impl Checker {
             self.last_class = class;
         }
         is_allowed
+    }
+
+    /// Returns whether a classic event is a mark: a text of a user among the kernel's events (`PerfInfo/Mark`). Whoever
+    /// controls the session enables the provider of marks for the moment of each.
+    fn is_mark(&self, first: u64, class: [u64; 2]) -> bool {
+        let provider = words_of(Guid::from_provider_name(MARKS));
+        class == words_of(classes::PERF_INFO)
+            && first >> 32 & 0xFF == MARK
+            && self.permits.iter().any(|permit| permit.provider == provider)
     }
 
     /// Checks an event's extended items, and puts what the system says of the process into those that describe it.
@@ -356,6 +372,19 @@ mod tests {
         ] {
             assert_eq!(checker.allows(&mut event.clone()), expected, "{event:x?}");
         }
+    }
+
+    #[test]
+    fn marks_are_written_by_who_has_their_provider() {
+        let rights = Rights::default();
+        let mut checker = checker(&rights);
+        let mut mark = classic(0xC014, classes::PERF_INFO);
+        mark[0] |= MARK << 32;
+        rights.allow(OURS, Level(0), Keyword(0), Keyword(0));
+        assert!(!checker.allows(&mut mark));
+        rights.allow(Guid::from_provider_name(MARKS), Level(0), Keyword(0), Keyword(0));
+        assert!(checker.allows(&mut mark));
+        assert!(!checker.allows(&mut classic(0xC014, classes::PERF_INFO)), "another event of the class");
     }
 
     #[test]
