@@ -132,39 +132,3 @@ fn providers_of_the_system_belong_to_the_system() {
         assert!(matches!(process.next(), etw_protocol::ToProvider::Refused { .. }));
     }
 }
-
-#[test]
-fn a_list_is_made_as_it_is_read() {
-    use etw_protocol::Request;
-
-    let limits = HostLimits { queued_bytes: 256 * 1024, ..HostLimits::default() };
-    let host = TestHost::with(limits, Access::default());
-    let process = host.provider();
-    let name = |id: u32| format!("{id:08}-{}", "x".repeat(900));
-    for id in 0..4000 {
-        process.register(id, &name(id));
-    }
-    // Several lists at once, each many times the size of what may wait.
-    let mut deaf: Vec<Client> = (0..8).map(|_| host.client(Role::Controller)).collect();
-    for client in &mut deaf {
-        assert!(matches!(client.next(), Response::Welcome { .. }));
-        for _ in 0..3 {
-            client.channel.send(&Request::Providers, &[]).unwrap();
-        }
-    }
-    assert_eq!(host.controller().list().unwrap(), []);
-    for client in &mut deaf {
-        for _ in 0..3 {
-            let mut found = 0;
-            loop {
-                let Response::Providers { providers, more } = client.next() else { panic!("another reply") };
-                found += providers.len();
-                if !more {
-                    break;
-                }
-            }
-            assert_eq!(found, 4000);
-        }
-    }
-    drop(process);
-}
