@@ -37,11 +37,18 @@ struct Taken {
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     users: HashMap<u32, Taken>,
-    processes: HashMap<u32, Taken>,
+    /// By user and process, since processes of other PID namespaces have no id here: those of a user count as one.
+    processes: HashMap<(u32, u32), Taken>,
     all: Taken,
     /// Users who had time in this window, and when it ends.
     served: BTreeSet<u32>,
     window_end: Option<Instant>,
+}
+
+impl Taken {
+    fn is_nothing(&self) -> bool {
+        self.connections + self.registrations + self.queued_bytes + self.readers == 0
+    }
 }
 
 impl Accounts {
@@ -119,6 +126,9 @@ impl Accounts {
             for uid in std::mem::take(&mut self.served) {
                 if let Some(taken) = self.users.get_mut(&uid) {
                     taken.time = Duration::ZERO;
+                    if taken.is_nothing() {
+                        self.users.remove(&uid);
+                    }
                 }
             }
         }
@@ -137,20 +147,22 @@ impl Accounts {
         self.users.get(&peer.uid).copied().unwrap_or_default()
     }
 
-    /// Processes of other PID namespaces have no id here: those of a user count as one.
     fn of_process(&self, peer: &Peer) -> Taken {
-        self.processes.get(&peer.pid).copied().unwrap_or_default()
+        self.processes.get(&(peer.uid, peer.pid)).copied().unwrap_or_default()
     }
 
     fn change(&mut self, peer: &Peer, change: impl Fn(&mut Taken)) {
         change(&mut self.all);
-        for (map, key) in [(&mut self.users, peer.uid), (&mut self.processes, peer.pid)] {
-            let taken = map.entry(key).or_default();
-            change(taken);
-            let Taken { connections, registrations, queued_bytes, readers, .. } = *taken;
-            if connections + registrations + queued_bytes + readers == 0 {
-                map.remove(&key);
-            }
+        let user = self.users.entry(peer.uid).or_default();
+        change(user);
+        // The time of a user who connects anew again and again is counted to the end of the window.
+        if user.is_nothing() && user.time.is_zero() {
+            self.users.remove(&peer.uid);
+        }
+        let process = self.processes.entry((peer.uid, peer.pid)).or_default();
+        change(process);
+        if process.is_nothing() {
+            self.processes.remove(&(peer.uid, peer.pid));
         }
     }
 }
@@ -216,6 +228,21 @@ mod tests {
         accounts.queue(&one, 10, 0, &HostLimits::default());
         accounts.disconnect(&one);
         assert!(accounts.users.is_empty() && accounts.processes.is_empty());
+    }
+
+    #[test]
+    fn time_is_counted_over_connections_that_come_and_go() {
+        let mut accounts = Accounts::default();
+        let one = peer(1, 4001);
+        accounts.connect(&one);
+        accounts.has_time(&one);
+        accounts.spend(&one, Instant::now() - A_USER);
+        accounts.disconnect(&one);
+        accounts.connect(&one);
+        assert!(accounts.of_user(&one).time >= A_USER);
+        accounts.disconnect(&one);
+        std::thread::sleep(WINDOW);
+        assert!(accounts.has_time(&one) && accounts.users.is_empty());
     }
 
     #[test]
