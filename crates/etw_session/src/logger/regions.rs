@@ -22,8 +22,8 @@ pub(super) const GRACE: Duration = Duration::from_secs(1);
 /// hostile.
 const CLOSING: Duration = Duration::from_millis(1500);
 
-/// Events that a thread can try to write in a microsecond, at most.
-const MOST_LOST_A_MICROSECOND: u64 = 100;
+/// More events than a processor can try to write in a microsecond: an honest loss is never cut.
+const MOST_LOST_A_MICROSECOND: u64 = 1000;
 
 /// A region of one process.
 #[derive(Debug)]
@@ -92,12 +92,13 @@ impl RegionEntry {
         if lost == 0 {
             return 0;
         }
-        // The process says how many: not more than it can have tried to write since the session began to watch it.
+        // The process says how many: those of a hostile one are not more than it can have tried to write.
+        let user = &self.place.user;
         let processors = self.pending_since.len() as u64;
-        let most = self.since.elapsed().as_micros() as u64 * MOST_LOST_A_MICROSECOND * processors;
-        let lost = lost.min(most.saturating_sub(self.lost));
+        let most = (self.since.elapsed().as_micros() as u64 + 1) * MOST_LOST_A_MICROSECOND * processors;
+        let lost = if user.is_bound() { lost.min(most.saturating_sub(self.lost)) } else { lost };
         self.lost += lost;
-        add(&self.place.user.lost, lost);
+        add(&user.lost, lost);
         lost
     }
 

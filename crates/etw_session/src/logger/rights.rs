@@ -99,14 +99,17 @@ impl Permit {
 pub(super) struct Checker {
     rights: Rights,
     version: u64,
+    /// In the order of their providers.
     permits: Vec<Permit>,
+    /// When the next of them ends.
+    end: Option<Instant>,
     /// The permit that the last event had.
     last: Permit,
     /// The extended items that the last event had, if none of them says anything of the process.
     last_items: Items,
     /// The class or message that was allowed last.
     last_class: [u64; 2],
-    /// What the session has enabled.
+    /// What the session has enabled, in order.
     enabled: Arc<Mutex<Vec<Guid>>>,
     identity: Identity,
 }
@@ -139,6 +142,7 @@ impl Checker {
             rights,
             version: u64::MAX,
             permits: Vec::new(),
+            end: None,
             last: NOTHING,
             last_items: NO_ITEMS,
             last_class: [0; 2],
@@ -154,9 +158,23 @@ impl Checker {
         if version != self.version {
             self.version = version;
             self.permits.clone_from(&self.rights.0.permits.lock().unwrap_or_else(PoisonError::into_inner));
-            (self.last, self.last_class) = (NOTHING, [0; 2]);
+            self.permits.sort_unstable_by_key(|permit| permit.provider);
+            self.forget();
         }
-        self.permits.iter().filter_map(|permit| permit.until).min()
+        self.end
+    }
+
+    /// Forgets what depends on the permits.
+    fn forget(&mut self) {
+        self.end = self.permits.iter().filter_map(|permit| permit.until).min();
+        (self.last, self.last_class) = (NOTHING, [0; 2]);
+    }
+
+    /// Iterates over the permits of a provider.
+    fn of_provider(&self, provider: [u64; 2]) -> impl Iterator<Item = &Permit> {
+        let first = self.permits.partition_point(|permit| permit.provider < provider);
+        let rest = self.permits.get(first..).unwrap_or_default();
+        rest.iter().take_while(move |permit| permit.provider == provider)
     }
 
     /// Forgets the permits that have ended.
@@ -164,7 +182,7 @@ impl Checker {
         let holds = |permit: &Permit| permit.until.is_none_or(|until| until > now);
         self.rights.0.permits.lock().unwrap_or_else(PoisonError::into_inner).retain(holds);
         self.permits.retain(holds);
-        (self.last, self.last_class) = (NOTHING, [0; 2]);
+        self.forget();
     }
 
     /// Returns whether the process may write a record, and corrects what the record says of the process.
@@ -202,9 +220,10 @@ impl Checker {
         let Some(first) = record.first().copied() else { return false };
         match (first >> 16 & 0xFFFF, &*record) {
             (0xC012 | 0xC013, [_, _, _, low, high, descriptor, keyword, ..]) => {
-                let passes = |permit: &&Permit| permit.passes([*low, *high], *descriptor, *keyword);
-                let Some(found) = self.permits.iter().find(passes) else { return false };
-                self.last = *found;
+                let provider = [*low, *high];
+                let passes = |permit: &&Permit| permit.passes(provider, *descriptor, *keyword);
+                let Some(found) = self.of_provider(provider).find(passes).copied() else { return false };
+                self.last = found;
                 first & EXTENDED == 0 || self.corrects_items(record)
             }
             // Classic events, by class.
@@ -226,11 +245,11 @@ impl Checker {
         if self.last_class == class && class != [0; 2] {
             return true;
         }
-        let is_own = self.permits.iter().any(|permit| permit.provider == class);
-        let is = |guid: &Guid| words_of(*guid) == class;
+        let is_own = self.of_provider(class).next().is_some();
         let is_others = || {
+            let guid = guid_of(class);
             let enabled = self.enabled.lock().unwrap_or_else(PoisonError::into_inner);
-            classes::ALL.iter().any(is) || enabled.iter().any(is)
+            classes::ALL.contains(&guid) || enabled.binary_search(&guid).is_ok()
         };
         let is_allowed = is_own || !self.permits.is_empty() && !is_others();
         if is_allowed {
@@ -245,7 +264,7 @@ impl Checker {
         let provider = words_of(Guid::from_provider_name(MARKS));
         class == words_of(classes::PERF_INFO)
             && first >> 32 & 0xFF == MARK
-            && self.permits.iter().any(|permit| permit.provider == provider)
+            && self.of_provider(provider).next().is_some()
     }
 
     /// Checks an event's extended items, and puts what the system says of the process into those that describe it.
@@ -309,6 +328,10 @@ fn corrects(identity: &Identity, kind: ExtendedType, data: &mut [u64], len: usiz
         _ => return false,
     }
     true
+}
+
+fn guid_of([low, high]: [u64; 2]) -> Guid {
+    Guid::from_bytes((u128::from(low) | u128::from(high) << 64).to_le_bytes())
 }
 
 /// Returns a GUID as it lies in a record.
@@ -408,6 +431,24 @@ mod tests {
             rights.allow(OURS, Level(level), Keyword(1 << (level % 64)), Keyword(0));
             assert!(rights.0.permits.lock().unwrap().len() <= 2);
         }
+    }
+
+    #[test]
+    fn each_of_many_providers_is_found() {
+        let rights = Rights::default();
+        let provider =
+            |number: u64| Guid::from_u128(u128::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C));
+        for number in 1..1000 {
+            rights.allow(provider(number), Level(number as u8 % 5 + 1), Keyword(0), Keyword(0));
+        }
+        let mut checker = checker(&rights);
+        for number in 1..1000 {
+            let level = number as u8 % 5 + 1;
+            assert!(checker.allows(&mut event(provider(number), level, 0)));
+            assert!(!checker.allows(&mut event(provider(number), level + 1, 0)));
+            assert_eq!(guid_of(words_of(provider(number))), provider(number));
+        }
+        assert!(!checker.allows(&mut event(provider(1000), 1, 0)));
     }
 
     #[test]
