@@ -41,7 +41,7 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// Returns the system's error if it is no directory that can be read.
+    /// Returns the system's error if it is not a directory that can be read.
     pub fn open(path: &Path) -> io::Result<Root> {
         let names = [std::path::absolute(path)?, path.canonicalize()?];
         if !names[1].is_dir() {

@@ -135,11 +135,6 @@ impl Etw {
     }
 }
 
-/// Whether a character is written as it is in JSON, of those that a serializer does not escape.
-fn is_plain(c: char) -> bool {
-    !matches!(u32::from(c), 0x7F..=0x9F | 0x61C | 0x200E | 0x200F | 0x2028..=0x202E | 0x2066..=0x2069)
-}
-
 /// Objects, one a line; each line must be exactly what its parsed value is written as, so that no key occurs twice.
 fn json_lines(text: &str) -> Vec<serde_json::Value> {
     text.lines()
@@ -148,8 +143,10 @@ fn json_lines(text: &str) -> Vec<serde_json::Value> {
                 serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
             let written = value.to_string();
             // What would act on a terminal is escaped.
-            let escape =
-                |c: char| if is_plain(c) { c.to_string() } else { format!("\\u{:04x}", u32::from(c)) };
+            let escape = |c: char| match openetw::schema::text::is_disruptive(c) {
+                true => format!("\\u{:04x}", u32::from(c)),
+                false => c.to_string(),
+            };
             assert_eq!(written.chars().map(escape).collect::<String>(), line);
             value
         })

@@ -10,13 +10,12 @@ use etw_event::{FileTime, Guid};
 use etw_protocol::limits::MAX_USERS_LISTED;
 use etw_protocol::{
     Enable, EnableProperties, ErrorKind, Failure, ProcessStatus, SessionProperties, SessionState,
-    SessionStatus, UserStatus,
+    SessionStatus,
 };
 use etw_sys::credentials::Peer;
 
 use crate::logger::{
     self, ConsumerFiles, ConsumerId, Logger, LoggerError, LoggerState, RegionId, SessionConfig, Statistics,
-    UserUse,
 };
 
 use super::registry::Registration;
@@ -244,20 +243,8 @@ impl Session {
             last_error,
             system_missing: self.system_missing.clone(),
             events_refused: found.events_refused,
-            users: self.logger.users().into_iter().take(MAX_USERS_LISTED).map(user_status).collect(),
+            users: self.logger.users().into_iter().take(MAX_USERS_LISTED).collect(),
         }
-    }
-}
-
-fn user_status(user: UserUse) -> UserStatus {
-    UserStatus {
-        uid: user.uid,
-        regions: user.regions,
-        buffers: user.buffers,
-        events_written: user.events_written,
-        events_lost: user.events_lost,
-        events_refused: user.events_refused,
-        regions_refused: user.regions_refused,
     }
 }
 

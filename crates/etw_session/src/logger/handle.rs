@@ -11,6 +11,7 @@ use etw_buffer::ring::{POSITION_WORDS, RingWriter};
 use etw_buffer::{Geometry, Region, RegionReader};
 use etw_etl::LogFileMode;
 use etw_event::Guid;
+use etw_protocol::UserStatus;
 use etw_sys::clock::ClockSource;
 use etw_sys::credentials::{Identity, effective_uid};
 use etw_sys::{Bell, EventFd, SharedWords};
@@ -22,7 +23,7 @@ use super::shared::Shared;
 use super::statistics::Counters;
 use super::system::SystemBells;
 use super::threads::Threads;
-use super::users::{UserUse, Users};
+use super::users::Users;
 use super::worker::Worker;
 use super::{ConsumerId, LoggerError, RegionId, SessionConfig, SessionUpdate, Statistics, SystemRegion};
 
@@ -47,7 +48,7 @@ pub struct RegionOwner {
     pub process_id: u32,
     /// What the system says of the process, which its records receive where they say it.
     pub identity: Identity,
-    /// Whether it is bound to its user's share of the session; see [`UserUse`].
+    /// Whether it is bound to its user's share of the session; see [`UserStatus`].
     pub is_bound: bool,
     /// What the process may write.
     pub rights: Rights,
@@ -228,7 +229,8 @@ impl Logger {
     }
 
     /// Says which providers the session has enabled, so that no process writes classic events of others' providers.
-    pub fn set_enabled(&self, providers: Vec<Guid>) {
+    pub fn set_enabled(&self, mut providers: Vec<Guid>) {
+        providers.sort_unstable();
         *self.shared.enabled.lock().unwrap_or_else(PoisonError::into_inner) = providers;
     }
 
@@ -239,7 +241,7 @@ impl Logger {
     }
 
     /// Returns what each user has in the session.
-    pub fn users(&self) -> Vec<UserUse> {
+    pub fn users(&self) -> Vec<UserStatus> {
         self.shared.users.list()
     }
 

@@ -49,4 +49,3 @@ pub use rights::Rights;
 pub use shared::{ConsumerId, RegionId};
 pub use statistics::{EndReason, LoggerState, Statistics};
 pub use system::SystemRegion;
-pub use users::UserUse;

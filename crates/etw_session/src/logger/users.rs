@@ -5,31 +5,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use etw_buffer::Geometry;
+use etw_protocol::UserStatus;
 
 /// Regions that the processes of one user may have in a session, with those that are read to their end.
 const MAX_REGIONS: u32 = 256;
 /// Users that a session remembers; more are forgotten once they have no region.
 const MAX_USERS: usize = 256;
-
-/// What the processes of a user have in a session, and what became of their events.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UserUse {
-    /// The user id.
-    pub uid: u32,
-    /// Regions, with those of processes that have ended and are not read to their end.
-    pub regions: u32,
-    /// Buffers that the processes may use.
-    pub buffers: u32,
-    /// Events that they have written.
-    pub events_written: u64,
-    /// Events that they lost, or say they lost.
-    pub events_lost: u64,
-    /// Records that they may not write: of providers that they have not registered or the session has not enabled, or with
-    /// headers of the kernel.
-    pub events_refused: u64,
-    /// Regions that they did not get, because the user has as many as one may have.
-    pub regions_refused: u64,
-}
 
 /// A user with regions in a session.
 #[derive(Debug)]
@@ -86,7 +67,7 @@ impl Users {
     }
 
     /// Returns what each user has.
-    pub(super) fn list(&self) -> Vec<UserUse> {
+    pub(super) fn list(&self) -> Vec<UserStatus> {
         let users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         users.values().map(|user| user.statistics()).collect()
     }
@@ -116,8 +97,8 @@ impl User {
         self.is_bound
     }
 
-    fn statistics(&self) -> UserUse {
-        UserUse {
+    fn statistics(&self) -> UserStatus {
+        UserStatus {
             uid: self.uid,
             regions: self.regions.load(Relaxed),
             buffers: self.granted.load(Relaxed),
