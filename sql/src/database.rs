@@ -1,7 +1,7 @@
 //! A database: traces, their tables, views and functions, and what statements may do.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -82,6 +82,11 @@ impl Limits {
     /// Returns the limit of temporary files.
     fn disk_bytes(&self) -> u64 {
         self.disk.saturating_mul(1 << 20)
+    }
+
+    /// Returns the directory of temporary files, if it is not the system's.
+    pub(crate) fn temp_dir(&self) -> Option<&Path> {
+        self.temp_dir.as_deref()
     }
 
     /// Returns a table of traces that are opened, of which those at URLs keep to the limits.

@@ -95,6 +95,10 @@ struct Args {
     /// Allow statements that create tables, and COPY, which writes files.
     #[arg(long, conflicts_with = "cluster")]
     allow_write: bool,
+    /// Keep the rights that reading traces of this machine does not need: to write elsewhere than to the output, beside the
+    /// traces and to temporary files, to start programs and to connect.
+    #[arg(long)]
+    no_sandbox: bool,
     /// Refuse statements other than queries, DESCRIBE, SHOW and EXPLAIN, as a cluster does; for those of others.
     #[arg(long, conflicts_with = "allow_write")]
     read_only: bool,
@@ -152,6 +156,14 @@ fn run(args: &Args) -> Result<()> {
     };
     if format.is_binary() && files::is_terminal(path) {
         return Err(UsageError("this format is no text; name a file with -o".to_owned()).into());
+    }
+    let reads_only = query.is_some() || args.script.is_some() || !io::stdin().is_terminal();
+    let is_local = args.cluster.is_none() && !traces.iter().any(|(word, _)| remote::is_url(word));
+    if is_local && reads_only && !args.allow_write && !args.no_sandbox {
+        let beside = traces.iter().map(|(word, _)| Path::new(word));
+        let places =
+            path.into_iter().chain(args.traces.index_dir()).chain(args.limits.temp_dir()).chain(beside);
+        etw_app::sandbox::enter(&places.map(Path::to_owned).collect::<Vec<_>>());
     }
     let runtime = runtime(args.threads)?;
     on_large_stack(move || {

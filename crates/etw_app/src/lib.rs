@@ -30,6 +30,7 @@ pub mod progress;
 pub mod providers;
 #[cfg(any(target_os = "linux", windows))]
 pub mod recording;
+pub mod sandbox;
 pub mod schema_diff;
 pub mod schemas;
 pub mod search;

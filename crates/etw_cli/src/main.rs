@@ -36,6 +36,9 @@ fn main() -> ExitCode {
         }
         Err(help) => help.exit(),
     };
+    if let (false, Some(outputs)) = (cli.no_sandbox, cli.command.outputs()) {
+        etw_app::sandbox::enter(&outputs);
+    }
     let result = match cli.command {
         Command::Info(args) => commands::info::run(&args),
         Command::Dump(args) => commands::dump::run(&args),

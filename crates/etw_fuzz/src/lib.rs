@@ -18,6 +18,7 @@ use seeds::Seed;
 
 #[cfg(target_os = "linux")]
 pub use bodies::capi::tdh;
+pub use bodies::configuration::configuration;
 pub use bodies::consumer::{container, decoded_file, dotnet_ipc, filter, nettrace, provider_string};
 pub use bodies::decoder::{built_in, decoder, message};
 pub use bodies::export::{columns, evtx, timeline};
@@ -33,6 +34,8 @@ pub use bodies::sources::{
     trace_logging,
 };
 pub use bodies::store::store;
+#[cfg(target_os = "linux")]
+pub use bodies::symbols::elf_symbols;
 pub use bodies::symbols::{
     image_code, jit_dump, pdb_symbols, pe_symbols, perf_map, portable_pdb, symbol_path, symbol_server,
 };
@@ -55,11 +58,14 @@ pub const TARGETS: &[Target] = &[
     Target { name: "column_index", body: column_index, seeds: seeds::column_index },
     Target { name: "columns", body: columns, seeds: seeds::columns },
     Target { name: "compiled_manifest", body: compiled_manifest, seeds: seeds::compiled_manifest },
+    Target { name: "configuration", body: configuration, seeds: seeds::configuration },
     Target { name: "container", body: container, seeds: seeds::container },
     Target { name: "context_switches", body: context_switches, seeds: seeds::context_switches },
     Target { name: "decoded_file", body: decoded_file, seeds: seeds::etl_file },
     Target { name: "decoder", body: decoder, seeds: seeds::decoder },
     Target { name: "dotnet_ipc", body: dotnet_ipc, seeds: seeds::dotnet_ipc },
+    #[cfg(target_os = "linux")]
+    Target { name: "elf_symbols", body: elf_symbols, seeds: seeds::elf_symbols },
     Target { name: "etl_file", body: etl_file, seeds: seeds::etl_file },
     Target { name: "event_map", body: event_map, seeds: seeds::event_map },
     Target { name: "event_metadata", body: event_metadata, seeds: seeds::event_metadata },

@@ -748,7 +748,7 @@ INLINE u32 call_at(u64 number)
 /* Returns whether a thread's operations are captured. */
 INLINE bool is_told(struct task_struct *task)
 {
-	return (u32)task->tgid != left_out_pid && !is_vouched_of_32_bit(task);
+	return !is_left_out_pid((u32)task->tgid) && !is_vouched_of_32_bit(task);
 }
 
 SECTION("tp_btf/sys_enter") int file_begin(u64 *context)

@@ -99,10 +99,16 @@ INLINE void *reserve(u64 size, u32 kind, u32 number)
 	return record;
 }
 
-/* A process whose system calls, page faults and file operations are not captured; 0 for none. */
+/* Processes whose system calls, page faults and file operations are not captured; 0 for none. */
 const volatile u32 left_out_pid = 0;
+const volatile u32 left_out_host_pid = 0;
+
+INLINE bool is_left_out_pid(u32 pid)
+{
+	return pid && (pid == left_out_pid || pid == left_out_host_pid);
+}
 
 INLINE bool is_left_out(void)
 {
-	return left_out_pid && (u32)(current_pid_tid() >> 32) == left_out_pid;
+	return is_left_out_pid((u32)(current_pid_tid() >> 32));
 }

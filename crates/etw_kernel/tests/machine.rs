@@ -405,7 +405,8 @@ fn system_calls_begin_and_end_with_their_results() {
 
 #[test]
 fn a_process_can_be_left_out() {
-    let options = CaptureOptions { left_out_process: Some(std::process::id()), ..CaptureOptions::default() };
+    let left_out_processes = [Some(std::process::id()), None];
+    let options = CaptureOptions { left_out_processes, ..CaptureOptions::default() };
     let act = || {
         let id = own_thread_id();
         let done = Command::new("/bin/true").status().unwrap();

@@ -16,6 +16,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`serve`] runs such a host in two processes, of which one keeps the rights that the other gives up.
+//!
 //! [`profile`] turns recording profiles into sessions.
 //!
 //! On Windows, whose kernel writes its events itself, the crate consists of [`profile`]; elsewhere it is empty.
@@ -24,6 +26,8 @@
 #![cfg(any(target_os = "linux", windows))]
 #![forbid(unsafe_code)]
 
+#[cfg(target_os = "linux")]
+mod apart;
 #[cfg(target_os = "linux")]
 mod clock;
 #[cfg(target_os = "linux")]
@@ -44,5 +48,7 @@ mod translate;
 #[cfg(target_os = "linux")]
 mod wants;
 
+#[cfg(target_os = "linux")]
+pub use apart::{ServeError, serve};
 #[cfg(target_os = "linux")]
 pub use provider::provider;

@@ -35,8 +35,18 @@ pub fn provider() -> Arc<dyn SystemProvider> {
     Arc::new(Kernel::default())
 }
 
+/// Returns the system's providers, with their names.
+pub(crate) fn providers() -> Vec<(Guid, &'static str)> {
+    let of_flags = system_providers::SystemProvider::ALL.iter().filter(|provider| provider.is_supported());
+    let of_flags = of_flags.map(|provider| (provider.guid, provider.name));
+    let by_manifest = KernelProvider::ALL.iter().map(|provider| (provider.guid, provider.name));
+    by_manifest.chain(of_flags).collect()
+}
+
 #[derive(Debug, Default)]
-struct Kernel {
+pub(crate) struct Kernel {
+    /// The process of the host, if it is another one.
+    host: Option<u32>,
     /// The thread that fetches events, from the first session on.
     thread: Mutex<Option<FetchThread>>,
     /// Held while changing what is attached, so that the thread never waits for programs to load, and while taking a
@@ -45,6 +55,11 @@ struct Kernel {
 }
 
 impl Kernel {
+    /// Returns the provider for a host in another process.
+    pub(crate) fn of_host(process_id: u32) -> Kernel {
+        Kernel { host: Some(process_id), ..Kernel::default() }
+    }
+
     /// Sends a request to the thread and waits for the reply.
     fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, String> {
         let (reply, answer) = sync_channel(1);
@@ -53,7 +68,8 @@ impl Kernel {
             let thread = match &mut *thread {
                 Some(thread) => thread,
                 None => thread.insert(
-                    FetchThread::spawn().map_err(|error| format!("cannot start the thread: {error}"))?,
+                    FetchThread::spawn(self.host)
+                        .map_err(|error| format!("cannot start the thread: {error}"))?,
                 ),
             };
             thread.send(request(reply))?;
@@ -73,11 +89,7 @@ impl Kernel {
 
 impl SystemProvider for Kernel {
     fn providers(&self) -> Vec<(Guid, &'static str)> {
-        let of_flags =
-            system_providers::SystemProvider::ALL.iter().filter(|provider| provider.is_supported());
-        let of_flags = of_flags.map(|provider| (provider.guid, provider.name));
-        let by_manifest = KernelProvider::ALL.iter().map(|provider| (provider.guid, provider.name));
-        by_manifest.chain(of_flags).collect()
+        providers()
     }
 
     fn want(&self, session: u64, wants: SystemWants) -> Result<Vec<String>, Failure> {
@@ -115,23 +127,44 @@ impl SystemProvider for Kernel {
     }
 
     fn describe(&self, process_ids: &[u32], at_end: bool) -> Description {
-        let processes: Vec<_> = process_ids.iter().filter_map(|id| Described::look(*id)).collect();
-        Box::new(move |region: &SystemRegion| {
-            let (mut files, mut unread_bytes) = (ImageFiles::default(), 0);
-            for process in processes {
-                let now = region.clock().now();
-                let records = process.records(Ticks(now as i64), at_end, &mut files);
-                for record in records.records() {
-                    region.write(0, now, record);
-                    unread_bytes += size_of_val(record);
-                }
-                if unread_bytes > BURST_BYTES {
-                    // Let the session's thread drain its buffers.
-                    thread::sleep(BURST_PAUSE);
-                    unread_bytes = 0;
-                }
+        let processes = Descriptions::look(process_ids, at_end);
+        Box::new(move |region: &SystemRegion| processes.write(region))
+    }
+}
+
+/// What was seen of processes, for a session.
+pub(crate) struct Descriptions {
+    processes: Vec<Described>,
+    at_end: bool,
+}
+
+impl Descriptions {
+    /// Looks at processes, as far as they still exist.
+    pub(crate) fn look(process_ids: &[u32], at_end: bool) -> Descriptions {
+        Descriptions { processes: process_ids.iter().filter_map(|id| Described::look(*id)).collect(), at_end }
+    }
+
+    /// Bytes of what was seen, about.
+    pub(crate) fn len_bytes(&self) -> usize {
+        self.processes.iter().map(|process| process.maps.len() + size_of::<Described>()).sum()
+    }
+
+    /// Writes the processes and their images to a region.
+    pub(crate) fn write(&self, region: &SystemRegion) {
+        let (mut files, mut unread_bytes) = (ImageFiles::default(), 0);
+        for process in &self.processes {
+            let now = region.clock().now();
+            let records = process.records(Ticks(now as i64), self.at_end, &mut files);
+            for record in records.records() {
+                region.write(0, now, record);
+                unread_bytes += size_of_val(record);
             }
-        })
+            if unread_bytes > BURST_BYTES {
+                // Let the session's thread drain its buffers.
+                thread::sleep(BURST_PAUSE);
+                unread_bytes = 0;
+            }
+        }
     }
 }
 

@@ -47,11 +47,14 @@ pub(crate) enum State {
 pub(crate) type Reply<T> = SyncSender<T>;
 
 impl FetchThread {
-    pub(crate) fn spawn() -> io::Result<FetchThread> {
+    /// Starts the thread. `host` is the process of the host, if it is another one.
+    pub(crate) fn spawn(host: Option<u32>) -> io::Result<FetchThread> {
         let (requests, receiver) = channel();
         let bell = EventFd::new()?;
         let theirs = bell.try_clone()?;
-        thread::Builder::new().name("etw-kernel".to_owned()).spawn(move || fetch(&receiver, &theirs))?;
+        thread::Builder::new()
+            .name("etw-kernel".to_owned())
+            .spawn(move || fetch(&receiver, &theirs, host))?;
         Ok(FetchThread { requests, bell })
     }
 
@@ -64,18 +67,18 @@ impl FetchThread {
 }
 
 /// Fetches events until all handles are gone.
-fn fetch(requests: &Receiver<Request>, bell: &EventFd) {
+fn fetch(requests: &Receiver<Request>, bell: &EventFd, host: Option<u32>) {
     // The kernel keeps writing, however busy the machine is.
     etw_sys::prefer_this_thread();
     let mut feed = None;
     while let Ok(request) = requests.recv() {
-        obey(&mut feed, request, bell);
+        obey(&mut feed, request, bell, host);
         while let Some(feeding) = &mut feed {
             feeding.fetch();
             feeding.wait();
             loop {
                 match requests.try_recv() {
-                    Ok(request) => obey(&mut feed, request, bell),
+                    Ok(request) => obey(&mut feed, request, bell, host),
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => return,
                 }
@@ -85,7 +88,7 @@ fn fetch(requests: &Receiver<Request>, bell: &EventFd) {
 }
 
 /// Handles a request and replies. The hooks are detached with the last session.
-fn obey(feed: &mut Option<Feed>, request: Request, bell: &EventFd) {
+fn obey(feed: &mut Option<Feed>, request: Request, bell: &EventFd, host: Option<u32>) {
     match request {
         Request::Programs(reply) => {
             let _ = reply.send(feed.as_ref().map(Feed::programs));
@@ -93,7 +96,7 @@ fn obey(feed: &mut Option<Feed>, request: Request, bell: &EventFd) {
         Request::Want(session, wants, reply) => {
             let answer = match feed {
                 Some(feed) => feed.want(session, wants),
-                None => Feed::start(session, wants, bell).map(|(new, missing)| {
+                None => Feed::start(session, wants, bell, host).map(|(new, missing)| {
                     *feed = Some(new);
                     missing
                 }),

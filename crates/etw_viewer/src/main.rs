@@ -72,6 +72,10 @@ struct Args {
     /// Print the URL, but open no browser.
     #[arg(long)]
     no_browser: bool,
+    /// Keep the right to write elsewhere than to indexes, presets and temporary files, which is given up if there is no browser
+    /// to start, no live view and no symbol server.
+    #[arg(long)]
+    no_sandbox: bool,
     /// Offer the presets of a file: of `etw view`, or a `.wpaProfile` of Windows Performance Analyzer; may be repeated.
     #[arg(long, value_name = "FILE")]
     profile: Vec<PathBuf>,
@@ -164,11 +168,18 @@ fn run(mut args: Args) -> Result<()> {
         presets: args.presets_dir.or_else(presets_directory),
         profiles: args.profile,
     };
+    let opens_browser = !args.no_browser && has_desktop();
+    // A browser would have the same limits, sessions need rights, and files of symbols go anywhere.
+    if !opens_browser && !args.no_sandbox && !options.is_live && options.symbols.servers().is_empty() {
+        let places =
+            options.presets.iter().chain(&options.index.directory).chain(&options.files).chain(&options.base);
+        etw_app::sandbox::enter_serving(&places.cloned().collect::<Vec<_>>());
+    }
     let viewer = Viewer::start(options)?;
     let mut out = std::io::stdout();
     writeln!(out, "{}", viewer.url())?;
     out.flush()?;
-    let _file = match !args.no_browser && has_desktop() {
+    let _file = match opens_browser {
         true => open_browser(&viewer.url()).inspect_err(|error| output::warn(error)).ok(),
         false => None,
     };

@@ -254,7 +254,8 @@ pub mod provider {
 /// The system's own events, as those of the NT kernel logger.
 ///
 /// A host writes them to sessions if its [`HostOptions::system`](crate::session::HostOptions::system) is
-/// [`provider`](kernel::provider). [`Runtime`](crate::session::Runtime) sets that.
+/// [`provider`](kernel::provider). [`Runtime`](crate::session::Runtime) sets that; [`serve`](kernel::serve) runs a host of root
+/// in two processes, of which the one that clients reach has no rights.
 ///
 /// ```
 /// use openetw::kernel::EnableFlags;
@@ -269,7 +270,7 @@ pub mod kernel {
         EnableFlags, Flag, FlagError, Hook, Hooks, Selection, StackWalkError, StackWalks, Support,
     };
     #[cfg(target_os = "linux")]
-    pub use etw_system::provider;
+    pub use etw_system::{ServeError, provider, serve};
 }
 
 /// Recording profiles (`.wprp`), and the parts of them that this system can record.

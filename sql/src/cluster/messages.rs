@@ -69,3 +69,35 @@ pub(super) fn encode(message: &impl Serialize) -> Result<Vec<u8>> {
 pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     postcard::from_bytes(bytes).context("a message cannot be read; are all processes of one version?")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use etw_testkit::mutate;
+
+    /// Passes damaged versions of a message to its reader.
+    fn damage<T: Serialize + DeserializeOwned>(message: &T) {
+        mutate::each(&encode(message).unwrap(), 2000, |bytes| {
+            if let Ok(read) = decode::<T>(bytes) {
+                // No more than was sent.
+                assert!(encode(&read).unwrap().len() <= bytes.len() + 16);
+            }
+        });
+    }
+
+    #[test]
+    fn damaged_messages_are_refused_or_read() {
+        let text = |text: &str| text.to_owned();
+        damage(&Question {
+            version: text(VERSION),
+            traces: vec![(text("/traces/*.etl"), None), (text("/b.etl"), Some(text("b")))],
+            views: vec![(text("views.sql"), text("create view a as select 1"))],
+            sql: text("select count(*) from events"),
+            statement: 1,
+        });
+        damage(&End { damage: vec![(text("a.etl"), 7), (text("b.etl"), u64::MAX)] });
+        damage(&Joining { version: text(VERSION), url: text("https://machine:7412") });
+        damage(&Damage { path: PathBuf::from("/traces/a.etl"), count: 3 });
+        damage(&u64::MAX);
+    }
+}

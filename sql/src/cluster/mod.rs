@@ -17,7 +17,7 @@ mod security;
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
@@ -128,6 +128,11 @@ pub(crate) struct TraceArgs {
 }
 
 impl TraceArgs {
+    /// Returns the directory of indexes, if it is not that of the traces.
+    pub(crate) fn index_dir(&self) -> Option<&Path> {
+        self.index_dir.as_deref()
+    }
+
     /// Returns how traces are opened.
     ///
     /// # Errors

@@ -23,9 +23,10 @@ pub(crate) fn check() -> Result<()> {
     let metadata = output(&mut cargo(["metadata", "--format-version", "1", "--no-deps"]))?;
     let packages = packages::packages(&serde_json::from_str(&metadata)?)?;
     let mut breaches = packages::breaches(&packages);
-    let architecture = std::fs::read_to_string(root().join("ARCHITECTURE.md"))?;
+    let text = |name: &str| std::fs::read_to_string(root().join(name));
+    let (architecture, security) = (text("ARCHITECTURE.md")?, text("SECURITY.md")?);
     for package in packages.values() {
-        let sources = sources::check(package, &architecture)?;
+        let sources = sources::check(package, &architecture, &security)?;
         breaches.extend(sources.breaches);
         for root in sources.roots {
             if package.is_published && package.layer.is_some_and(|layer| layer <= LAST_OF_PROGRAMS) {

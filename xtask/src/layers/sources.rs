@@ -20,8 +20,9 @@ pub(super) struct Sources {
     pub(super) breaches: Vec<String>,
 }
 
-/// Checks a package's manifest and the files of its `src`; `architecture` is the text of `ARCHITECTURE.md`.
-pub(super) fn check(package: &Package, architecture: &str) -> Result<Sources> {
+/// Checks a package's manifest and the files of its `src`; `architecture` and `security` are the texts of `ARCHITECTURE.md` and
+/// `SECURITY.md`.
+pub(super) fn check(package: &Package, architecture: &str, security: &str) -> Result<Sources> {
     let source = package.directory.join("src");
     let roots = ["lib.rs", "main.rs"].map(|root| source.join(root)).into_iter();
     let mut sources = Sources { roots: roots.filter(|root| root.is_file()).collect(), breaches: Vec::new() };
@@ -32,7 +33,7 @@ pub(super) fn check(package: &Package, architecture: &str) -> Result<Sources> {
             .push(format!("{}: its manifest does not take over the workspace's lints", package.name));
     }
     let may_be_unsafe = UNSAFE_ALLOWED.contains(&package.name.as_str());
-    let mut lines = 0;
+    let (mut lines, mut unsafe_files, mut unsafe_places) = (0, 0, 0);
     for path in files(&source)? {
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         lines += text.lines().count();
@@ -41,6 +42,9 @@ pub(super) fn check(package: &Package, architecture: &str) -> Result<Sources> {
             sources.breaches.push(format!("{shown}: a folder has the same name: move it to `mod.rs` there"));
         }
         if may_be_unsafe {
+            let places = unsafe_places_of(&text);
+            unsafe_files += usize::from(places > 0);
+            unsafe_places += places;
             continue;
         }
         let forbids = forbids_unsafe(&text);
@@ -51,6 +55,12 @@ pub(super) fn check(package: &Package, architecture: &str) -> Result<Sources> {
             sources
                 .breaches
                 .push(format!("{}: only {UNSAFE_ALLOWED:?} may contain unsafe code", path.display()));
+        }
+    }
+    if may_be_unsafe {
+        let row = format!("| `{}` | {unsafe_places} | {unsafe_files} |", package.name);
+        if !security.lines().any(|line| line.starts_with(&row)) {
+            sources.breaches.push(format!("SECURITY.md does not say how much code is unsafe: `{row} …`"));
         }
     }
     if lines > LARGE_CRATE_LINES && !has_reason(architecture, &package.name) {
@@ -96,6 +106,13 @@ fn mentions_unsafe(text: &str) -> bool {
     text.lines().map(str::trim_start).any(|line| line.starts_with('#') && line.contains("unsafe_code"))
 }
 
+/// Counts blocks, functions, implementations and attributes with the word `unsafe`.
+fn unsafe_places_of(text: &str) -> usize {
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let is_end = |c: char| !c.is_alphanumeric() && c != '_';
+    code.flat_map(|line| line.split(is_end)).filter(|word| *word == "unsafe").count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +125,14 @@ mod tests {
             has_reason(text, "etw_schema") && !has_reason(text, "etw_schem") && !has_reason(text, "etw_etl")
         );
         assert!(!has_reason("`etw_etl` has them because \n", "etw_etl"));
+    }
+
+    #[test]
+    fn unsafe_places_are_counted() {
+        let check = |text: &str, expected: usize| assert_eq!(unsafe_places_of(text), expected, "{text}");
+        check("// unsafe\nunsafe impl Send for A {}\nlet a = unsafe { f() };\n", 2);
+        check("#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn f() {}\n", 2);
+        check("#![expect(unsafe_code)]\nlet not_unsafe = 1;\n", 0);
     }
 
     #[test]

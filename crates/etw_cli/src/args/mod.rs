@@ -50,6 +50,10 @@ use self::symbols::SymbolArgs;
 
 `etw COMMAND --help` shows the options and examples of a command.")]
 pub(crate) struct Cli {
+    /// Let commands that only read traces keep the rights that they do not need: to write elsewhere than to their outputs,
+    /// to start programs and to connect.
+    #[arg(long)]
+    pub(crate) no_sandbox: bool,
     /// The command to run.
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -242,6 +246,34 @@ Descriptions of events for those who read them are added with `etw schema add My
         /// Directory for the pages; created if missing.
         dir: PathBuf,
     },
+}
+
+impl Command {
+    /// Returns the places that the command writes to if it only reads traces, and needs no rights for anything else.
+    pub(crate) fn outputs(&self) -> Option<Vec<PathBuf>> {
+        let all = |paths: &[&[PathBuf]]| Some(paths.concat());
+        let beside = |index: &IndexArgs, files: &[PathBuf]| match (index.no_index, &index.index_dir) {
+            (true, _) => Vec::new(),
+            (false, Some(folder)) => vec![folder.join("index")],
+            (false, None) => files.to_vec(),
+        };
+        match self {
+            Command::Info(_) | Command::Tables(_) => Some(Vec::new()),
+            Command::Dump(args) if args.session.is_empty() => {
+                all(&[args.output.as_slice(), &beside(&args.index, &args.input.files)])
+            }
+            Command::Stats(args) => Some(beside(&args.index, &args.input.files)),
+            Command::Export(args) => all(&[std::slice::from_ref(&args.output), &args.input.files]),
+            Command::Report(args) => all(&[args.output.as_slice(), &beside(&args.index, &args.files)]),
+            Command::Compare(args) => Some(args.output.iter().cloned().collect()),
+            Command::Merge(args) => Some(vec![args.merge.output.clone()]),
+            Command::Relog(args) => Some(vec![args.merge.output.clone()]),
+            Command::Split(args) => {
+                Some(vec![args.output.clone().unwrap_or_else(|| PathBuf::from("./part"))])
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Arguments of a tool, passed on unparsed.

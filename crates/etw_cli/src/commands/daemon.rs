@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use etw_sys::signals::{Signal, watch};
-use openetw::session::{Access, Host, HostLimits, HostOptions};
+use openetw::session::{Access, HostLimits, HostOptions};
 
 use crate::args::session::DaemonArgs;
 use crate::commands::session::instance;
@@ -28,13 +28,11 @@ pub(crate) fn run(args: &DaemonArgs) -> Result<()> {
     let default = of_system(AUTOLOGGERS).filter(|_| !args.while_used);
     options.autologgers = args.autologgers.clone().or(default);
     options.limits = HostLimits { sessions: args.max_sessions, ..HostLimits::default() };
-    options.system = Some(openetw::kernel::provider());
     options.while_used = args.while_used;
     let stop = watch(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup])?;
-    let host = Host::bind(options, |line| etw_app::say!("etw daemon: {line}"))?;
     let socket = instance.socket();
-    say_ready(&socket);
-    host.run(&stop)?;
+    let report = |line: &str| etw_app::say!("etw daemon: {line}");
+    openetw::kernel::serve(options, &stop, report, || say_ready(&socket))?;
     etw_app::say!("etw daemon: ended");
     Ok(())
 }

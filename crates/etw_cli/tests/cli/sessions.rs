@@ -179,3 +179,67 @@ fn a_wrong_configuration_keeps_the_daemon_from_starting() {
     check("colour = 1", "boot.toml: line 1: unknown field `colour`");
     check("name = \"é\"\n\n[[provider]]\nspec = 1", "boot.toml: line 4: ");
 }
+
+/// The process of a daemon that clients reach, if the daemon has divided itself.
+fn serving_process(daemon: &Daemon) -> Option<u32> {
+    let id = daemon.child.id();
+    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    children.split_whitespace().next().map(|child| child.parse().unwrap())
+}
+
+#[test]
+fn what_clients_reach_of_a_daemon_has_no_rights() {
+    if etw_sys::credentials::effective_uid() != 0 {
+        etw_testkit::skip!("only a daemon with rights divides itself");
+        return;
+    }
+    let mut daemon = Daemon::start(&[]);
+    let serving = serving_process(&daemon).expect("a second process");
+    let status = std::fs::read_to_string(format!("/proc/{serving}/status")).unwrap();
+    let value = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim_start_matches(':').trim().to_owned()
+    };
+    for capabilities in ["CapInh", "CapPrm", "CapEff"] {
+        assert_eq!(value(capabilities), "0000000000000000", "{capabilities}");
+    }
+    assert_eq!((value("NoNewPrivs"), value("Seccomp")), ("1".to_owned(), "2".to_owned()));
+    // Files are made by the other process: with the default name, with another one, and in parts.
+    daemon.ok(&["session", "start", "S", "-o", "s.etl", "-p", "Cli.Test"]);
+    daemon.ok(&["session", "start", "T", "-o", "t.trace", "-p", "Cli.Test"]);
+    daemon.write(1);
+    daemon.ok(&["session", "stop", "S", "T"]);
+    assert_eq!((daemon.numbers("s.etl"), daemon.numbers("t.trace")), (vec![1], vec![1]));
+    std::fs::write(daemon.etw.path("notes.etl"), b"what somebody wrote").unwrap();
+    let (code, error) = daemon.fails(&["session", "start", "S", "-o", "notes.etl"]);
+    assert!(code == 1 && error.contains("it exists and is no trace"), "{error}");
+    assert_eq!(std::fs::read(daemon.etw.path("notes.etl")).unwrap(), b"what somebody wrote");
+    daemon.terminate();
+}
+
+#[test]
+fn both_processes_of_a_daemon_end_together() {
+    if etw_sys::credentials::effective_uid() != 0 {
+        etw_testkit::skip!("only a daemon with rights divides itself");
+        return;
+    }
+    let kill = |process: u32| {
+        assert!(Command::new("kill").args(["-KILL", &process.to_string()]).status().unwrap().success());
+    };
+    let mut daemon = Daemon::start(&[]);
+    kill(serving_process(&daemon).unwrap());
+    assert_eq!(daemon.child.wait().unwrap().code(), Some(1));
+    let mut daemon = Daemon::start(&[]);
+    let serving = serving_process(&daemon).unwrap();
+    kill(daemon.child.id());
+    daemon.child.wait().unwrap();
+    let ends = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    let is_there = || {
+        let status = std::fs::read_to_string(format!("/proc/{serving}/stat")).unwrap_or_default();
+        status.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
+    };
+    while is_there() {
+        assert!(std::time::Instant::now() < ends, "process {serving} goes on");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}

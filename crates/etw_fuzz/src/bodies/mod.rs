@@ -2,6 +2,7 @@
 
 #[cfg(target_os = "linux")]
 pub(crate) mod capi;
+pub(crate) mod configuration;
 pub(crate) mod consumer;
 pub(crate) mod decoder;
 pub(crate) mod export;

@@ -7,7 +7,7 @@ use std::sync::Once;
 use etw_analysis::{Analysis, StackNames, Window};
 use etw_consumer::{EventFilter, Trace};
 use etw_symbols::jit::{JitDump, PerfMap};
-use etw_symbols::{IlPlace, SymbolPath, Symbolizer, demangle, memory};
+use etw_symbols::{IlPlace, Module, SymbolPath, Symbolizer, demangle, memory};
 
 use crate::seeds::shapes_trace;
 
@@ -68,6 +68,20 @@ pub fn image_code(bytes: &[u8]) {
     for module in analysis.modules() {
         assert!(module.named_addresses <= module.addresses && module.addresses > 0);
     }
+}
+
+/// Names of addresses, build id and rules for stacks by an ELF file with DWARF.
+#[cfg(target_os = "linux")]
+pub fn elf_symbols(bytes: &[u8]) {
+    let Ok(mut file) = tempfile::NamedTempFile::new() else { return };
+    if std::io::Write::write_all(&mut file, bytes).is_err() {
+        return;
+    }
+    let offsets: Vec<u64> = offsets().into_iter().map(u64::from).chain([1 << 40, u64::MAX]).collect();
+    let _ = black_box(etw_kernel::images::build_id_of_file(file.path()));
+    black_box(etw_kernel::unwind::rules_of_file(bytes, &offsets));
+    let Some(path) = file.path().to_str() else { return };
+    let _ = black_box(Symbolizer::new().resolve(&Module { path, ..Module::default() }, &offsets));
 }
 
 /// A perf map.

@@ -99,3 +99,13 @@ pub fn logger() -> Vec<Seed> {
         ("records", words(1024, &[0xC013_FFFF, 1, 2, 0xC013_0050, u64::MAX, 0, 0xC014_0060])),
     ]
 }
+
+/// Seeds of `configuration`: an access list, and an autologger.
+pub fn configuration() -> Vec<Seed> {
+    let list = "file-group = \"adm\"\n\n[[allow]]\nuids = [1000, 1001]\ngids = [4]\nmay = [\"start\", \"enable\"]\n\
+                sessions = [\"shop-*\"]\nproviders = [\"Shop\", \"{9e814aad-3204-11d2-9a82-006008a86939}\"]\n";
+    let autologger = "name = \"Boot\"\nfile = \"/var/log/boot.etl\"\nmode = [\"circular\"]\n\
+                      maximum-file-size-mib = 64\nflush-timer-millis = 500\nclock = \"system\"\n\n[[provider]]\n\
+                      spec = \"Shop:Warning:1,2:0x10\"\nstacks = true\npids = [1]\nexecutables = [\"shop\"]\n";
+    vec![("access.toml", list.into()), ("autologger.toml", autologger.into())]
+}

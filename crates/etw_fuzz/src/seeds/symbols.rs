@@ -76,6 +76,21 @@ pub fn image_code() -> Vec<Seed> {
     records.map(|record| ("shapes.record", record)).collect()
 }
 
+/// Seeds of `elf_symbols`: a library with an inlined function, lines and unwind information.
+///
+/// It is made of this source by `gcc -g -O1 -shared -nostdlib -fPIC -Wl,-z,noseparate-code -Wl,--build-id=sha1`:
+///
+/// ```c
+/// struct shape { int sides; long size; };
+/// static inline long twice(long x) { return x * 2; }
+/// __attribute__((noinline)) static long area(const struct shape *s) { return s->sides == 4 ? s->size * s->size : twice(s->size); }
+/// long total(const struct shape *s, int n) { long sum = 0; for (int i = 0; i < n; i++) sum += area(&s[i]); return sum; }
+/// ```
+#[cfg(target_os = "linux")]
+pub fn elf_symbols() -> Vec<Seed> {
+    vec![("shapes.so", include_bytes!("shapes.so").to_vec())]
+}
+
 /// Seeds of `perf_map`: functions, one of which replaces another one, and other lines.
 pub fn perf_map() -> Vec<Seed> {
     let text = "7f0010002000 40 JS:~add /srv/app.js:3:13\n\

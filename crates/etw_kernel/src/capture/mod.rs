@@ -58,10 +58,10 @@ pub struct CaptureOptions {
     pub sample_interval: Duration,
     /// Kinds of events with stacks.
     pub stacks: StackKinds,
-    /// A process whose system calls, page faults and file operations are not captured, such as the reader of the rings,
-    /// whose work would otherwise cause more events. Its start and end, its context switches and its samples are
-    /// captured, since the activity of a processor would have gaps otherwise.
-    pub left_out_process: Option<u32>,
+    /// Processes whose system calls, page faults and file operations are not captured: the reader of the rings, and the one
+    /// that writes the events to files. Their work would otherwise cause more events. Their starts and ends, context switches
+    /// and samples are captured, since the activity of a processor would have gaps otherwise.
+    pub left_out_processes: [Option<u32>; 2],
 }
 
 impl Default for CaptureOptions {
@@ -71,7 +71,7 @@ impl Default for CaptureOptions {
             ring_bytes: 4 << 20,
             sample_interval: Duration::from_millis(1),
             stacks: StackKinds::SAMPLES,
-            left_out_process: None,
+            left_out_processes: [None; 2],
         }
     }
 }
@@ -109,6 +109,7 @@ impl Capture {
         let processors = nr_cpus().map_err(|(file, error)| refused(&format!("{file}: {error}")))?;
         let processors = u32::try_from(processors).unwrap_or(u32::MAX);
         let ring_bytes = options.ring_bytes.clamp(LEAST_RING_BYTES, 1 << 30).next_power_of_two();
+        let [left_out, left_out_host] = options.left_out_processes;
         let mut object = EbpfLoader::new()
             .btf(Some(&types))
             .verifier_log_level(VerifierLogLevel::DISABLE)
@@ -118,7 +119,8 @@ impl Capture {
             .override_global("ring_bytes", &ring_bytes, true)
             .override_global("has_registers", &u8::from(tells_registers()), true)
             .override_global("follows_stacks", &u8::from(follows_stacks()), true)
-            .override_global("left_out_pid", &options.left_out_process.unwrap_or(0), true)
+            .override_global("left_out_pid", &left_out.unwrap_or(0), true)
+            .override_global("left_out_host_pid", &left_out_host.unwrap_or(0), true)
             .load(PROGRAMS)
             .map_err(|error| refused(&with_causes(&error)))?;
         let rings =

@@ -32,7 +32,7 @@ use crate::classes::MAX_FRAMES;
 use crate::images::LoadedImage;
 use crate::records::{FileIdentity, Following, Registers, Stack};
 use crate::rules::{ImageTable, RuleTable};
-use sections::{Bytes, Sections};
+use sections::{Bytes, Context, Sections};
 use taught::{Place, Teacher};
 
 type Unwinder = UnwinderNative<Bytes, MayAllocateDuringUnwind>;
@@ -91,6 +91,20 @@ impl Unwinding {
 const KEPT_BYTES: usize = 256 << 20;
 /// Maximum number of processes with cached unwinders.
 const PROCESSES: usize = 1024;
+
+/// Returns how many pieces of code a program's file has rules for, around each of these link addresses; `None` if it has none
+/// that are safe to follow. For a file in memory whose maker nobody trusts.
+pub fn rules_of_file(file: &[u8], addresses: &[u64]) -> Option<usize> {
+    const AROUND: u64 = 256;
+    let sections = Sections::of(file)?.checked()?;
+    let (mut context, mut pieces) = (Context::default(), 0);
+    for address in addresses {
+        let around = address.saturating_sub(AROUND)..address.saturating_add(AROUND);
+        sections
+            .for_each_rule(*address, around, &mut context, |_, rule| pieces += usize::from(rule.is_some()));
+    }
+    Some(pieces)
+}
 
 impl StackUnwinder {
     /// Creates an unwinder that writes rules to this table ([`Capture::rules`](crate::capture::Capture::rules)).

@@ -62,7 +62,7 @@ impl Sections {
 
     /// Returns the sections if nothing in them loops forever. They get an index of our own, since the file's may be
     /// wrong.
-    fn checked(self) -> Option<Sections> {
+    pub(super) fn checked(self) -> Option<Sections> {
         let bases = self.bases();
         let index = match (&self.eh_frame, &self.debug_frame) {
             (Some((_, bytes)), _) => index_of_harmless(&EhFrame::new(bytes, LittleEndian), &bases),

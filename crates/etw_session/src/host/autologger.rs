@@ -72,6 +72,18 @@ fn yes() -> bool {
     true
 }
 
+impl Autologger {
+    /// Reads the text of a file; `stem` is the name of the session unless the file has another one. Returns `None` if it is
+    /// disabled.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason, with the position in the text, if it is invalid.
+    pub fn of_text(text: &str, stem: &str) -> Result<Option<Autologger>, String> {
+        parse(text, stem)
+    }
+}
+
 /// Reads the files `*.toml` of a directory in the order of their names. Disabled files are ignored; a missing directory
 /// has no files.
 ///

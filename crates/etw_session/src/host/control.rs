@@ -15,7 +15,7 @@ use crate::logger::{self, Logger, LoggerError};
 
 use super::access::{Right, is_privileged};
 use super::connection::{ClientRole, Connection};
-use super::files::writable;
+use super::files::writable_file;
 use super::listing::Listing;
 use super::properties::{check_path, complete, invalid};
 use super::run::Host;
@@ -62,7 +62,7 @@ impl Host {
         request: Request,
         files: Vec<OwnedFd>,
     ) -> Result<Answer, Failure> {
-        let file = files.into_iter().next().map(writable).transpose()?;
+        let file = files.into_iter().next().map(writable_file).transpose()?;
         match request {
             Request::Start { properties, lease } => {
                 let slot = self.start(peer, properties, lease.then_some(token), file)?;

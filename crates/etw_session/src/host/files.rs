@@ -43,7 +43,11 @@ impl Host {
 }
 
 /// Checks that its opener could write to a file, since the host reopens it with its own rights.
-pub(super) fn writable(file: OwnedFd) -> Result<OwnedFd, Failure> {
+///
+/// # Errors
+///
+/// Fails if it is not a regular file that was opened for writing, on a file system for files of users.
+pub fn writable_file(file: OwnedFd) -> Result<OwnedFd, Failure> {
     let refused = |text: &str| Err(invalid("file", format!("the file in the request {text}")));
     if !is_on_seen_disk(&file) {
         return refused("is on a file system that is not for files of users, or that the host does not see");
@@ -92,7 +96,7 @@ mod tests {
     fn settings_of_the_kernel_are_no_files() {
         let check = |path: &str| {
             let Ok(file) = std::fs::File::options().write(true).open(path) else { return false };
-            let text = writable(file.into()).unwrap_err().text;
+            let text = writable_file(file.into()).unwrap_err().text;
             assert!(text.contains("not for files of users"), "{path}: {text}");
             true
         };
@@ -114,10 +118,10 @@ mod tests {
         // Memory without a mount.
         let (_, memory) = etw_sys::SharedWords::create("test", 8).unwrap();
         assert!(!is_on_seen_disk(&memory));
-        assert!(writable(memory).unwrap_err().text.contains("does not see"));
+        assert!(writable_file(memory).unwrap_err().text.contains("does not see"));
         let null = std::fs::File::options().write(true).open("/dev/null").unwrap();
-        assert!(writable(null.into()).unwrap_err().text.contains("not for files of users"));
+        assert!(writable_file(null.into()).unwrap_err().text.contains("not for files of users"));
         let read_only = std::fs::File::open(tempfile::NamedTempFile::new().unwrap().path()).unwrap();
-        assert!(writable(read_only.into()).unwrap_err().text.contains("not a regular file"));
+        assert!(writable_file(read_only.into()).unwrap_err().text.contains("not a regular file"));
     }
 }

@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use etw_protocol::Instance;
+use etw_sys::rights::keeper;
 
 use super::sessions::Session;
 
@@ -36,20 +37,29 @@ impl Journal {
         text.lines().filter_map(parse).collect()
     }
 
-    /// Writes the running sessions. The file is replaced atomically, since a host may die at any instruction.
+    /// Writes the running sessions.
     pub(super) fn write<'a>(&self, sessions: impl Iterator<Item = &'a Session>) -> io::Result<()> {
         let lines: String = sessions.map(line).collect();
-        if lines.is_empty() {
+        let lines = (!lines.is_empty()).then_some(lines.as_bytes());
+        match keeper() {
+            Some(keeper) => keeper.keep_journal(lines),
+            None => self.replace(lines),
+        }
+    }
+
+    /// Replaces the contents; `None` removes the file. That is atomic, since a host may die at any instruction.
+    pub(super) fn replace(&self, contents: Option<&[u8]>) -> io::Result<()> {
+        let Some(contents) = contents else {
             return match fs::remove_file(&self.0) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
                 _ => Ok(()),
             };
-        }
+        };
         let new = self.0.with_extension("sessions.new");
         // Other users must not see what is recorded.
         let mut file =
             fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        file.write_all(lines.as_bytes())?;
+        file.write_all(contents)?;
         fs::rename(&new, &self.0)
     }
 

@@ -34,5 +34,6 @@ mod system;
 pub use access::{Access, Right};
 pub use autologger::{Autologger, AutologgerProvider, read_autologgers};
 pub use error::HostError;
+pub use files::writable_file;
 pub use options::{Description, HostLimits, HostOptions, SystemProvider, SystemWants};
-pub use run::{Host, HostThread};
+pub use run::{Host, HostThread, KeptInstance, TakenInstance};

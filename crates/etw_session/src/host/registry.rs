@@ -7,6 +7,7 @@ use std::path::Path;
 use etw_event::{Fields, Guid};
 use etw_protocol::limits::{MAX_COMMAND_LINE_BYTES, MAX_PATH_BYTES};
 use etw_protocol::{Enable, ProcessStatus};
+use etw_sys::credentials::process_link;
 
 /// A registration of a connection: the connection's token, and the number that the process assigned.
 pub(crate) type RegistrationKey = (u64, u32);
@@ -101,7 +102,7 @@ pub(crate) fn lets_pass(enable: &Enable, process: &ProcessStatus) -> bool {
 
 /// Properties of a process according to the system, but for its [`command_line`]; empty if not accessible.
 pub(crate) fn describe(pid: u32) -> ProcessStatus {
-    let image = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    let image = process_link(pid, "exe").unwrap_or_default();
     let image = printable(&image.to_string_lossy(), MAX_PATH_BYTES);
     // The name is in parentheses and may contain any character; the state and the parent follow it.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -17,6 +18,7 @@ use etw_protocol::{
 use etw_sys::EventFd;
 use etw_sys::credentials::{Identity, Peer, ProcessHandle, effective_gid, effective_uid};
 use etw_sys::poll::{Interest, Poller, Ready};
+use etw_sys::rights::keeper;
 use etw_sys::socket::Listener;
 use etw_sys::watch::FileLock;
 
@@ -24,10 +26,10 @@ use crate::logger::RegionId;
 
 use super::access::Access;
 use super::accounts::Accounts;
-use super::autologger::read_autologgers;
+use super::autologger::{Autologger, read_autologgers};
 use super::connection::{ClientRole, Connection, ProviderClient};
 use super::error::HostError;
-use super::journal::Journal;
+use super::journal::{CutOff, Journal};
 use super::options::{HostLimits, HostOptions, SystemProvider};
 use super::registry::{Registration, RegistrationKey, Registry, command_line, describe};
 use super::sessions::{Done, Outcome, Session};
@@ -87,6 +89,22 @@ pub struct Host {
     report: Box<dyn FnMut(&str) + Send>,
 }
 
+/// An instance that was taken over and is not served yet ([`HostOptions::take`]).
+pub struct TakenInstance {
+    options: HostOptions,
+    door: Door,
+    /// The sessions of the previous host, if it died.
+    cut_off: Vec<CutOff>,
+    autologgers: Vec<(PathBuf, Autologger)>,
+}
+
+/// What the keeper of a host's rights does in its directory.
+#[derive(Debug)]
+pub struct KeptInstance {
+    socket: PathBuf,
+    journal: Journal,
+}
+
 /// Where a host listens.
 struct Door {
     instance: Instance,
@@ -113,15 +131,21 @@ impl Host {
     /// [`HostError::AlreadyRunning`] if there is a host already; otherwise if the instance's directory is not safe, a
     /// configuration file is invalid, or the system refuses a resource.
     pub fn bind(options: HostOptions, report: impl FnMut(&str) + Send + 'static) -> Result<Host, HostError> {
-        let door = Door::open(options.instance, options.access.is_open())?;
-        let cut_off = door.journal.take();
+        Host::at(options.take()?, report)
+    }
+
+    /// Serves an instance that was taken over, and starts the autologgers; otherwise like [`Host::bind`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system refuses a resource.
+    pub fn at(taken: TakenInstance, report: impl FnMut(&str) + Send + 'static) -> Result<Host, HostError> {
+        let TakenInstance { options, door, cut_off, autologgers } = taken;
         let mut host = Host::new(Some(door), options.access, options.limits, Box::new(report))?;
         host.system = options.system;
         host.while_used = options.while_used;
         cut_off.iter().for_each(|session| host.report(&session.to_string()));
-        if let Some(directory) = options.autologgers {
-            host.start_autologgers(&directory)?;
-        }
+        host.start_autologgers(autologgers);
         Ok(host)
     }
 
@@ -238,7 +262,7 @@ impl Host {
             }
         }
         if let Some(door) = &self.door {
-            let _ = fs::remove_file(door.instance.socket());
+            door.leave();
         }
         Ok(())
     }
@@ -341,9 +365,9 @@ impl Host {
         let _ = self.poller.remove(session.logger.ended());
     }
 
-    fn start_autologgers(&mut self, directory: &std::path::Path) -> Result<(), HostError> {
+    fn start_autologgers(&mut self, autologgers: Vec<(PathBuf, Autologger)>) {
         let us = Peer { pid: std::process::id(), uid: effective_uid(), gid: effective_gid() };
-        for (path, autologger) in read_autologgers(directory)? {
+        for (path, autologger) in autologgers {
             let name = autologger.properties.logger_name.clone();
             let started = self.start(&us, autologger.properties, None, None).and_then(|slot| {
                 let mut enables = autologger.enables.into_iter();
@@ -355,7 +379,6 @@ impl Host {
                 Err(failure) => self.report(&format!("{}: {failure}", path.display())),
             }
         }
-        Ok(())
     }
 
     fn begin_stop(&mut self, stop: &EventFd) {
@@ -691,7 +714,57 @@ impl Host {
     }
 }
 
+impl HostOptions {
+    /// Takes over the instance: listens there, and reads the configuration of the autologgers. Everything after that needs
+    /// no rights but the system provider's and those for the files of sessions.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Host::bind`].
+    pub fn take(self) -> Result<TakenInstance, HostError> {
+        let door = Door::open(self.instance.clone(), self.access.is_open())?;
+        let autologgers = self.autologgers.as_deref().map(read_autologgers).transpose()?.unwrap_or_default();
+        let cut_off = door.journal.take();
+        Ok(TakenInstance { options: self, door, cut_off, autologgers })
+    }
+}
+
+impl TakenInstance {
+    /// Replaces the source of system events.
+    pub fn set_system(&mut self, system: Option<Arc<dyn SystemProvider>>) {
+        self.options.system = system;
+    }
+
+    /// Divides what was taken: for the process that serves it, and for the one that keeps the rights.
+    pub fn keeping(&self) -> KeptInstance {
+        KeptInstance { socket: self.options.instance.socket(), journal: Journal::of(&self.options.instance) }
+    }
+}
+
+impl KeptInstance {
+    /// Replaces the list of running sessions, which the next host reports; `None` removes it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if the file cannot be written.
+    pub fn keep_journal(&self, contents: Option<&[u8]>) -> io::Result<()> {
+        self.journal.replace(contents)
+    }
+
+    /// Removes the socket, when the host has ended regularly.
+    pub fn leave(&self) {
+        let _ = fs::remove_file(&self.socket);
+    }
+}
+
 impl Door {
+    /// Removes the socket; a host without rights leaves that to their keeper.
+    fn leave(&self) {
+        if keeper().is_none() {
+            let _ = fs::remove_file(self.instance.socket());
+        }
+    }
+
     fn open(instance: Instance, is_open: bool) -> Result<Door, HostError> {
         instance.create_directory()?;
         let lock = FileLock::try_new(&instance.lock())

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use etw_buffer::ring::{POSITION_WORDS, RingWriter};
-use etw_buffer::{Geometry, Region, RegionReader};
+use etw_buffer::{Geometry, RegionReader};
 use etw_etl::LogFileMode;
 use etw_event::Guid;
 use etw_protocol::UserStatus;
@@ -180,9 +180,7 @@ impl Logger {
             threads: None,
             late,
         })?;
-        let words =
-            SharedWords::map(&region.file).map_err(LoggerError::system("cannot map shared memory"))?;
-        Ok(SystemRegion::new(region.id, Region::attach(words)?, self.shared.clock, region.epoch, bells))
+        SystemRegion::new(region, self.shared.clock, bells)
     }
 
     fn make_region(

@@ -48,4 +48,4 @@ pub use handle::{ConsumerFiles, Logger, RegionFile, RegionOwner};
 pub use rights::Rights;
 pub use shared::{ConsumerId, RegionId};
 pub use statistics::{EndReason, LoggerState, Statistics};
-pub use system::SystemRegion;
+pub use system::{SystemRegion, SystemRegionParts};

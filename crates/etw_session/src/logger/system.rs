@@ -1,5 +1,6 @@
 //! System events, which this program itself writes to a session.
 
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -7,7 +8,7 @@ use etw_buffer::{Region, Reserve, Wanted};
 use etw_sys::clock::ClockSource;
 use etw_sys::{EventFd, SharedWords};
 
-use super::RegionId;
+use super::{LoggerError, RegionFile, RegionId};
 
 /// A session's region for system events.
 ///
@@ -16,12 +17,25 @@ use super::RegionId;
 #[derive(Debug)]
 pub struct SystemRegion {
     id: RegionId,
+    /// The memory's file, for another process.
+    file: OwnedFd,
     region: Region<SharedWords>,
     clock: ClockSource,
     epoch: u8,
     bells: SystemBells,
     /// Records written since the logger was last notified, as far as they may matter to it.
     written: Written,
+}
+
+/// What another process needs to write to a system region, besides its [files](SystemRegion::files).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SystemRegionParts {
+    /// Number of the region in its session.
+    pub id: u64,
+    /// The clock, as in [`ClockSource::from_code`].
+    pub clock: u8,
+    /// What the writer passes when it reserves.
+    pub epoch: u8,
 }
 
 /// The bells with which the logger and the writer of a system region wake each other.
@@ -41,13 +55,38 @@ struct Written {
 
 impl SystemRegion {
     pub(super) fn new(
-        id: RegionId,
-        region: Region<SharedWords>,
+        region: RegionFile,
         clock: ClockSource,
-        epoch: u8,
         bells: SystemBells,
-    ) -> SystemRegion {
-        SystemRegion { id, region, clock, epoch, bells, written: Written::default() }
+    ) -> Result<SystemRegion, LoggerError> {
+        let RegionFile { id, file, epoch } = region;
+        let words = SharedWords::map(&file).map_err(LoggerError::system("cannot map shared memory"))?;
+        let region = Region::attach(words)?;
+        Ok(SystemRegion { id, file, region, clock, epoch, bells, written: Written::default() })
+    }
+
+    /// Returns the region of another process, from what that process sent: its parts and its files.
+    ///
+    /// # Errors
+    ///
+    /// Fails if these are not of a region, or the memory cannot be mapped.
+    pub fn attach(parts: SystemRegionParts, files: [OwnedFd; 3]) -> Result<SystemRegion, LoggerError> {
+        let [file, logger, writer] = files;
+        let no_bell = LoggerError::system("cannot use an eventfd");
+        let bell = |file| EventFd::from_file(file).map_err(&no_bell);
+        let bells = SystemBells { logger: bell(logger)?, writer: bell(writer)? };
+        let clock = ClockSource::from_code(parts.clock).unwrap_or(ClockSource::Monotonic);
+        SystemRegion::new(RegionFile { id: RegionId(parts.id), file, epoch: parts.epoch }, clock, bells)
+    }
+
+    /// Returns what another process needs to write here in place of this one.
+    pub fn parts(&self) -> SystemRegionParts {
+        SystemRegionParts { id: self.id.0, clock: self.clock as u8, epoch: self.epoch }
+    }
+
+    /// Returns the files that belong to the [parts](SystemRegion::parts).
+    pub fn files(&self) -> [BorrowedFd<'_>; 3] {
+        [self.file.as_fd(), self.bells.logger.as_fd(), self.bells.writer.as_fd()]
     }
 
     /// Returns the bell that rings when the session waits for system events: the writer should then write them soon and

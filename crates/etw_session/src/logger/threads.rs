@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use etw_sys::credentials::process_link;
+
 /// Minimum interval between reading a process's threads.
 const LOOK: Duration = Duration::from_millis(20);
 /// Limit for reading threads, as a fraction of the logger's time: one in this many parts, whatever the process does.
@@ -24,9 +26,8 @@ pub(super) struct Threads {
 impl Threads {
     /// Returns the threads of a process; `None` if it is in this process's namespace, or not accessible.
     pub(super) fn of(process_id: u32) -> Option<Threads> {
-        let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/pid")).ok();
-        let theirs = namespace(&process_id.to_string())?;
-        if namespace("self")? == theirs {
+        let namespace = |process_id| process_link(process_id, "ns/pid").ok();
+        if namespace(std::process::id())? == namespace(process_id)? {
             return None;
         }
         let mut threads = Threads { process_id, outer: HashMap::new(), next_look: Instant::now() };

@@ -9,8 +9,11 @@ use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::path::PathBuf;
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::rights::{former_ids, keeper};
 
 /// `SO_PEERPIDFD` (`asm-generic/socket.h`), from Linux 6.5 on.
 const SO_PEERPIDFD: libc::c_int = 77;
@@ -121,14 +124,28 @@ impl AsFd for ProcessHandle {
     }
 }
 
-/// Returns the effective user id of this process.
+/// Returns the effective user id of this process, or the one that it had before it
+/// [gave up its rights](super::rights::give_up_rights).
 pub fn effective_uid() -> u32 {
-    rustix::process::geteuid().as_raw()
+    former_ids().map_or_else(|| rustix::process::geteuid().as_raw(), |(uid, _)| uid)
 }
 
-/// Returns the effective group id of this process.
+/// Returns the effective group id of this process, or the one that it had before it
+/// [gave up its rights](super::rights::give_up_rights).
 pub fn effective_gid() -> u32 {
-    rustix::process::getegid().as_raw()
+    former_ids().map_or_else(|| rustix::process::getegid().as_raw(), |(_, gid)| gid)
+}
+
+/// Returns where a link of a process in `/proc` leads to, such as `exe` or `ns/pid`.
+///
+/// # Errors
+///
+/// Returns the system's error if the process has ended, or this one may not look at it.
+pub fn process_link(process_id: u32, name: &str) -> io::Result<PathBuf> {
+    match keeper() {
+        Some(keeper) => keeper.process_link(process_id, name),
+        None => std::fs::read_link(format!("/proc/{process_id}/{name}")),
+    }
 }
 
 /// Returns whether this program got rights of its own when it was executed, by set-user-id, set-group-id or capabilities of

@@ -11,6 +11,7 @@ mod limits;
 mod mappings;
 mod of_thread;
 pub mod poll;
+pub mod rights;
 mod shared;
 pub mod signals;
 pub mod socket;

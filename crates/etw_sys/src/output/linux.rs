@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::OutputOptions;
 use crate::credentials::effective_uid;
+use crate::rights::{keeper, open_by};
 
 /// Links that are followed before a path is refused, as by the kernel (`path_resolution(7)`).
 const MAX_LINKS: usize = 40;
@@ -21,8 +22,15 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 const WRITABLE_BY_ALL: u32 = 0o002;
 const RIGHTS_OF_ALL: u32 = 0o007;
 
-/// Opens link by link, since a check of a path says nothing of what is there when it is opened.
 pub(super) fn open(options: OutputOptions, path: &Path) -> io::Result<File> {
+    match keeper() {
+        Some(keeper) => open_by(keeper, options.to_parts(), path),
+        None => open_here(options, path),
+    }
+}
+
+/// Opens link by link, since a check of a path says nothing of what is there when it is opened.
+fn open_here(options: OutputOptions, path: &Path) -> io::Result<File> {
     let mut flags = OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::CREATE;
     flags |= if options.keeps { OFlags::RDWR } else { OFlags::WRONLY };
     flags.set(OFlags::EXCL, options.is_new);
@@ -162,6 +170,16 @@ mod tests {
         assert_eq!(mode(&path), 0o644);
         OutputOptions::new().group(Some(crate::credentials::effective_gid())).open(&path).unwrap();
         assert_eq!(mode(&path), 0o640);
+    }
+
+    #[test]
+    fn options_have_parts() {
+        let options = OutputOptions::new().keep(true).nonblocking().group(Some(7));
+        assert_eq!(options.to_parts(), (0b101, Some(7)));
+        for options in [options, OutputOptions::new().create_new().public(), OutputOptions::new()] {
+            let (bits, group) = options.to_parts();
+            assert_eq!(OutputOptions::from_parts(bits, group), options);
+        }
     }
 
     #[test]

@@ -78,7 +78,20 @@ impl OutputOptions {
         OutputOptions { is_public: true, ..self }
     }
 
-    /// Opens the file.
+    /// Returns these options as bits and a group, for [`OutputOptions::from_parts`] in another process.
+    pub fn to_parts(self) -> (u8, Option<u32>) {
+        let OutputOptions { keeps, is_new, nonblocking, is_public, group } = self;
+        let bits = [keeps, is_new, nonblocking, is_public];
+        (bits.into_iter().rev().fold(0, |bits, bit| bits << 1 | u8::from(bit)), group)
+    }
+
+    /// Returns the options with these parts.
+    pub fn from_parts(bits: u8, group: Option<u32>) -> OutputOptions {
+        let [keeps, is_new, nonblocking, is_public] = [0, 1, 2, 3].map(|bit| bits >> bit & 1 != 0);
+        OutputOptions { keeps, is_new, nonblocking, is_public, group }
+    }
+
+    /// Opens the file; in a process that gave up its rights, the keeper of the rights does.
     ///
     /// # Errors
     ///

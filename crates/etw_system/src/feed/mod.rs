@@ -77,10 +77,11 @@ impl Feed {
         session: u64,
         wants: Wants,
         requests: &EventFd,
+        host: Option<u32>,
     ) -> Result<(Feed, Vec<String>), Failure> {
-        let left_out_process = Some(std::process::id());
+        let left_out_processes = [Some(std::process::id()), host];
         let options =
-            CaptureOptions { ring_bytes: RING_BYTES, left_out_process, ..CaptureOptions::default() };
+            CaptureOptions { ring_bytes: RING_BYTES, left_out_processes, ..CaptureOptions::default() };
         // Processes are always followed: their names belong to their ends.
         let capture = Capture::start(needed(), &options).map_err(failure)?;
         let no_poller = |error: io::Error| not_supported(format!("cannot create a poller: {error}"));

@@ -129,6 +129,14 @@ pub(crate) fn open(name: &str, text: &str) -> Result<Opened> {
     }
     .with_context(|| name.to_owned())?;
     name.clone_into(&mut opened.name);
+    let Opened { presets, missing, .. } = &mut opened;
+    presets.retain(|opened| match opened.preset.check() {
+        Ok(()) => true,
+        Err(error) => {
+            missing.push(Missing::new(&opened.preset.name, error.to_string()));
+            false
+        }
+    });
     Ok(opened)
 }
 
@@ -195,6 +203,19 @@ mod tests {
         check(&text.replace("Disk by file", ""), "name");
         check("<a/>", "no profile");
         check(&" ".repeat(MAX_LEN_BYTES + 1), "larger");
+    }
+
+    #[test]
+    fn damaged_files_are_refused_or_read() {
+        let preset = Preset { name: "A".to_owned(), table: "disk".to_owned(), ..Preset::default() };
+        for text in [wpa::tests::SAMPLE, &file_text(&[preset]).unwrap()] {
+            etw_testkit::mutate::each(text.as_bytes(), 2000, |bytes| {
+                let Ok(opened) = open("x", &String::from_utf8_lossy(bytes)) else { return };
+                for opened in &opened.presets {
+                    assert!(opened.preset.check().is_ok(), "{opened:?}");
+                }
+            });
+        }
     }
 
     #[test]

@@ -364,26 +364,29 @@ fn attribute(element: &BytesStart<'_>, wanted: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// A profile with a graph, a filter and a file that it refers to.
+    pub(crate) const SAMPLE: &str = "<WpaProfileContainer Version=\"2\"><Content><Sessions><Session Index=\"0\"><FileReferences>\
+        <FileReference FileName=\"a.stacktags\"/></FileReferences></Session></Sessions><Views>\
+        <View Title=\"CPU &amp; more\"><Graphs><Graph Guid=\"b855361e-7be0-4bc8-a754-3e8507715ca5\">\
+        <Preset Name=\"One\" LeftFrozenColumnCount=\"0\" KeyColumnCount=\"5\" RightFrozenColumnCount=\"8\" \
+        GraphColumnCount=\"10\" InitialFilterQuery=\"[Process Name]:=&quot;a.exe&quot;\" \
+        InitialFilterShouldKeep=\"false\"><Columns>\
+        <Column Name=\"Process\" IsVisible=\"true\" SortOrder=\"Ascending\" SortPriority=\"4\"/>\
+        <Column Name=\"Module\" IsVisible=\"false\"/>\
+        <Column Name=\"Function\" IsVisible=\"true\"/>\
+        <Column Name=\"Stack\" IsVisible=\"true\"><StackOptionsParameter/></Column>\
+        <Column Name=\"Count\" AggregationMode=\"Sum\" IsVisible=\"true\"/>\
+        <Column Name=\"Priority\" IsVisible=\"true\"/>\
+        <Column Name=\"Weight (in view)\" AggregationMode=\"Sum\" IsVisible=\"true\"/>\
+        <Column Name=\"% Weight\" AggregationMode=\"Sum\" SortOrder=\"Descending\" SortPriority=\"0\" IsVisible=\"true\"/>\
+        </Columns></Preset></Graph></Graphs></View></Views></Content></WpaProfileContainer>";
 
     #[test]
     fn columns_lie_left_and_right_of_the_golden_bar() {
-        let text = "<WpaProfileContainer Version=\"2\"><Content><Sessions><Session Index=\"0\"><FileReferences>\
-            <FileReference FileName=\"a.stacktags\"/></FileReferences></Session></Sessions><Views>\
-            <View Title=\"CPU &amp; more\"><Graphs><Graph Guid=\"b855361e-7be0-4bc8-a754-3e8507715ca5\">\
-            <Preset Name=\"One\" LeftFrozenColumnCount=\"0\" KeyColumnCount=\"5\" RightFrozenColumnCount=\"8\" \
-            GraphColumnCount=\"10\" InitialFilterQuery=\"[Process Name]:=&quot;a.exe&quot;\" \
-            InitialFilterShouldKeep=\"false\"><Columns>\
-            <Column Name=\"Process\" IsVisible=\"true\" SortOrder=\"Ascending\" SortPriority=\"4\"/>\
-            <Column Name=\"Module\" IsVisible=\"false\"/>\
-            <Column Name=\"Function\" IsVisible=\"true\"/>\
-            <Column Name=\"Stack\" IsVisible=\"true\"><StackOptionsParameter/></Column>\
-            <Column Name=\"Count\" AggregationMode=\"Sum\" IsVisible=\"true\"/>\
-            <Column Name=\"Priority\" IsVisible=\"true\"/>\
-            <Column Name=\"Weight (in view)\" AggregationMode=\"Sum\" IsVisible=\"true\"/>\
-            <Column Name=\"% Weight\" AggregationMode=\"Sum\" SortOrder=\"Descending\" SortPriority=\"0\" IsVisible=\"true\"/>\
-            </Columns></Preset></Graph></Graphs></View></Views></Content></WpaProfileContainer>";
+        let text = SAMPLE;
         let opened = read(text).unwrap();
         let [one] = &opened.presets[..] else { panic!("{opened:?}") };
         assert_eq!((one.view.as_str(), one.preset.name.as_str()), ("CPU & more", "One"));

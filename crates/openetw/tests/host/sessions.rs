@@ -76,7 +76,7 @@ fn refusals_name_what_is_wrong() {
     assert_eq!(same_file.to_string(), format!("session 'A' writes to {file} already"));
     assert_eq!(controller.stop("None").unwrap_err().to_string(), "session 'None' not found");
     assert_eq!(kind(controller.increment_file("A")), Some(ErrorKind::NotSupported));
-    assert_eq!(kind(controller.dump("A", host.dir.path())), Some(ErrorKind::NotSupported));
+    assert_eq!(kind(controller.dump("A", host.path("d.etl").as_ref())), Some(ErrorKind::NotSupported));
     let fewer = SessionUpdate { maximum_buffers: Some(1), ..SessionUpdate::default() };
     assert_eq!(kind(controller.update("A", fewer)), Some(ErrorKind::InvalidParameter));
     let more = SessionUpdate {
