@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use openetw::session::{
-    Access, Controller, EnableBuilder, Filter, Host, HostOptions, Instance, LogFileMode, SessionBuilder,
+    Access, Controller, EnableBuilder, Filter, HostOptions, Instance, LogFileMode, SessionBuilder,
 };
 
 use shell::process::{HOUR, Process};
@@ -76,8 +76,7 @@ impl HostChild {
         let mut options = HostOptions::new(Instance::at(&self.directory));
         options.access = Access::from_list(&list).map_err(anyhow::Error::msg)?;
         let stop = etw_sys::signals::watch(&[etw_sys::signals::Signal::Terminate])?;
-        Host::bind(options, |line| eprintln!("host: {line}"))?.run(&stop)?;
-        Ok(())
+        Ok(openetw::kernel::serve(options, &stop, |line| eprintln!("host: {line}"), || {})?)
     }
 }
 
@@ -220,9 +219,9 @@ impl Found {
             };
             budget = sessions.iter().map(|session| bytes(&session.properties)).sum();
         }
-        let status = fs::read_to_string(format!("/proc/{host}/status"))?;
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib: u64 = resident.and_then(|text| text.split_whitespace().next()?.parse().ok()).unwrap_or(0);
+        let children = fs::read_to_string(format!("/proc/{host}/task/{host}/children"))?;
+        let children = children.split_whitespace().filter_map(|child| child.parse().ok());
+        let kib: u64 = children.chain([host]).map(resident_kib).sum();
         let beyond = (kib * 1024).saturating_sub(budget) >> 20;
         if beyond > self.memory_mib && beyond > MEMORY_MIB {
             eprintln!("{beyond} MiB beyond the budgets, during {attacks:?}");
@@ -240,6 +239,13 @@ impl Found {
         sorted.sort_unstable();
         sorted.get(sorted.len() * 99 / 100).copied().unwrap_or_default()
     }
+}
+
+/// Returns the memory of a process in KiB; 0 if it has ended.
+fn resident_kib(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    resident.and_then(|text| text.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
 fn connect(place: &Path) -> Result<Controller> {
