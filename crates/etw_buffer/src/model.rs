@@ -7,7 +7,8 @@ use std::ops::Deref;
 use loom::sync::Arc;
 use loom::thread;
 
-use crate::sync::AtomicU64;
+use crate::geometry::{BUFFER_HEADER, END, End, FREE, LOST, OWNER, State};
+use crate::sync::{AtomicU64, Ordering};
 use crate::*;
 
 #[derive(Clone)]
@@ -149,4 +150,77 @@ fn losses_before_the_close_are_counted_and_later_ones_are_not() {
         let count = results.iter().filter(|result| **result == Err(Refused::Lost)).count();
         assert_eq!((lost, reader.lost()), (count as u64, 0));
     });
+}
+
+/// What a hostile writer stores while the logger reads: the word, and its value.
+fn hostile_stores(geometry: &Geometry) -> [Vec<(usize, u64)>; 4] {
+    let buffer = |buffer: usize| geometry.buffer_start(buffer);
+    let end = |next| End::new(BUFFER_HEADER + usize::from(LEN_BYTES) / 8, Some(next)).0;
+    [
+        // Buffers that follow each other for ever.
+        vec![(buffer(0) + END, end(1)), (buffer(1) + END, end(0)), (buffer(0) + END, end(0))],
+        // Sizes that reach beyond the buffer, and a record within another one.
+        vec![
+            (buffer(0) + BUFFER_HEADER, EVENT | 0xFFFF << 32),
+            (buffer(0) + BUFFER_HEADER, EVENT & 0xFFFF_FFFF),
+            (buffer(0) + BUFFER_HEADER + 1, EVENT),
+        ],
+        // Another current buffer, none, and a session that is over.
+        vec![
+            (geometry.processor(0), State::open(1, 7, 1).0),
+            (geometry.processor(0), State::empty(1, 0).0),
+            (geometry.processor(0), 0),
+        ],
+        // Free buffers that are in use, an owner that is none, and losses that nobody had.
+        vec![(FREE, u64::MAX), (buffer(0) + OWNER, u64::MAX), (geometry.processor(0) + LOST, u64::MAX >> 1)],
+    ]
+}
+
+/// Whatever a process stores while its region is read: what is taken consists of whole records that fit into its buffers,
+/// reading ends, and once the region is closed and the process has ended, nothing follows.
+#[test]
+fn a_hostile_writer_is_read_in_whole_records_and_to_an_end() {
+    const BUFFERS: u16 = 2;
+    for case in 0..4 {
+        model(move || {
+            let (region, mut reader) = region(BUFFERS, 1);
+            let geometry = reader.geometry();
+            let hostile = {
+                let region = region.clone();
+                thread::spawn(move || {
+                    let _ = write(&region, 1);
+                    for (word, value) in &hostile_stores(&geometry)[case] {
+                        region.words()[*word].store(*value, Ordering::Relaxed);
+                    }
+                    let _ = write(&region, 2);
+                })
+            };
+            let most_words = geometry.buffer_words() * usize::from(BUFFERS);
+            let pass = |reader: &mut RegionReader<Words>| {
+                let mut out = Vec::new();
+                reader.begin_pass();
+                reader.read(0, u64::MAX, u64::MAX, usize::MAX, &mut out);
+                // One buffer more than there are may be left in a pass: the one that was current.
+                assert!(out.len() <= most_words + geometry.buffer_words(), "more than the region has");
+                let mut rest = &out[..];
+                while let [first, ..] = rest {
+                    let len_words = ((first >> 32 & 0xFFFF) as usize).div_ceil(8);
+                    assert!((4..=geometry.buffer_words()).contains(&len_words), "{first:#x}");
+                    rest = rest.get(len_words..).expect("a record that is not whole");
+                }
+            };
+            pass(&mut reader);
+            reader.retire(0);
+            reader.close();
+            hostile.join().unwrap();
+            reader.process_ended();
+            for _ in 0..2 * BUFFERS + 2 {
+                pass(&mut reader);
+            }
+            let mut out = Vec::new();
+            reader.begin_pass();
+            reader.read(0, u64::MAX, u64::MAX, usize::MAX, &mut out);
+            assert!(out.is_empty() && reader.lost() < u64::MAX, "a closed region is read to an end");
+        });
+    }
 }

@@ -114,3 +114,35 @@ fn a_waiting_writer_is_always_woken() {
         assert_eq!(writer.used_bytes(), Ok(0));
     });
 }
+
+/// A consumer may store anything into the memory that it shares: the ring is abandoned or written on, and never beyond its end.
+#[test]
+fn a_hostile_consumer_spoils_its_own_ring_only() {
+    for position in [1, 54, u64::MAX, 1 << 32] {
+        loom::model(move || {
+            let (data, positions) = (words(MIN_DATA_WORDS), words(POSITION_WORDS));
+            let mut writer = RingWriter::format(data.clone(), positions.clone()).unwrap();
+            let hostile = {
+                let (data, positions) = (data.clone(), positions.clone());
+                thread::spawn(move || {
+                    (0..POSITION_WORDS).for_each(|at| positions[at].store(position, Relaxed));
+                    data[0].store(position, Relaxed);
+                })
+            };
+            let mut written = 0;
+            for number in 1..=3 {
+                match writer.try_push(&[&entry(number)]) {
+                    Ok(Push::Done) => written += 1,
+                    Ok(_) => {}
+                    // Positions that no reader has.
+                    Err(_) => break,
+                }
+                writer.publish();
+                let used = writer.used_bytes();
+                assert!(used.is_err() || used.unwrap() <= writer.capacity_bytes());
+            }
+            hostile.join().unwrap();
+            assert!(written <= 3);
+        });
+    }
+}
