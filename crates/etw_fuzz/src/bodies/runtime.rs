@@ -3,7 +3,8 @@
 use std::hint::black_box;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
 
 use etw_buffer::{Geometry, Region, RegionReader, Reserve};
 use etw_consumer::Trace;
@@ -56,23 +57,54 @@ fn message<M: Message + PartialEq + std::fmt::Debug>(packet: &[u8]) {
     }
 }
 
-/// Runs steps of honest and hostile writers, and of the reader.
+/// Runs steps of honest and hostile writers, and of the reader: one after the other, and with a hostile writer that runs at the
+/// same time.
 pub fn region(bytes: &[u8]) {
+    steps_of_region(bytes, false);
+    steps_of_region(bytes, true);
+}
+
+fn steps_of_region(bytes: &[u8], at_once: bool) {
     let words: Arc<[AtomicU64]> = (0..GEOMETRY.len_words()).map(|_| AtomicU64::new(0)).collect();
     let formatted = RegionReader::format(words.clone(), GEOMETRY, 1, EPOCH, PROCESS, START, HORIZON);
     let (Ok(mut reader), Ok(writer)) = (formatted, Region::attach(words.clone())) else { return };
     reader.grant(3);
+    let parts = |step: &[u8]| {
+        let what = step.first().copied().unwrap_or(0);
+        (what, usize::from(step.u16_at(1).unwrap_or(0)), step.u64_at(3).unwrap_or(0))
+    };
+    let is_over = AtomicBool::new(!at_once);
+    thread::scope(|scope| {
+        if at_once {
+            scope.spawn(|| {
+                while !is_over.load(Relaxed) {
+                    for (what, at, value) in bytes.chunks(STEP).take(2000).map(parts) {
+                        let most = if what % 2 == 0 { words.len() } else { 128 };
+                        words[at % most].store(value, Relaxed);
+                    }
+                }
+            });
+        }
+        read_and_write(bytes.chunks(STEP).take(2000).map(parts), &words, &writer, &mut reader);
+        is_over.store(true, Relaxed);
+    });
+}
+
+fn read_and_write(
+    steps: impl Iterator<Item = (u8, usize, u64)>,
+    words: &[AtomicU64],
+    writer: &Region<Arc<[AtomicU64]>>,
+    reader: &mut RegionReader<Arc<[AtomicU64]>>,
+) {
     let mut now = START;
     let mut last = [START; 2];
-    for step in bytes.chunks(STEP).take(2000) {
-        let what = step.first().copied().unwrap_or(0);
-        let (at, value) = (usize::from(step.u16_at(1).unwrap_or(0)), step.u64_at(3).unwrap_or(0));
+    for (what, at, value) in steps {
         let processor = at % 2;
         now += 10;
         match what % 16 {
             0..=3 => words[at % words.len()].store(value, Relaxed),
             4 => words[at % 128].store(value, Relaxed),
-            5..=8 => honest(&writer, at as u32, value, now),
+            5..=8 => honest(writer, at as u32, value, now),
             9 => drop(writer.reserve(EPOCH, at as u32 % 2, value as u16, || now)),
             10 => reader.skip_pending(processor),
             11 => reader.retire(processor),
@@ -82,13 +114,13 @@ pub fn region(bytes: &[u8]) {
             }
             13 if what == 13 => reader.close(),
             14 if what == 14 => reader.process_ended(),
-            _ => take(&mut reader, processor, now, &mut last[processor]),
+            _ => take(reader, processor, now, &mut last[processor]),
         }
         assert!(reader.granted() <= usize::from(GEOMETRY.buffers));
     }
     reader.close();
     reader.process_ended();
-    (0..2).for_each(|processor| take(&mut reader, processor, now, &mut last[processor]));
+    (0..2).for_each(|processor| take(reader, processor, now, &mut last[processor]));
 }
 
 /// Returns a record like those of providers, with a size from `value` and a possibly wrong first word.
