@@ -38,6 +38,8 @@ pub const MAX_HEADER_BYTES: usize = 16 * 1024;
 pub const MAX_PIDS_LISTED: usize = 1024;
 /// Users that a session's status lists.
 pub const MAX_USERS_LISTED: usize = 256;
+/// Processes with refused records that are listed for a user.
+pub const MAX_REFUSED_LISTED: usize = 8;
 /// Range of a session's buffer size in KiB (ETW on Windows 8 and later: 4 to 16384).
 pub const BUFFER_SIZE_KIB: std::ops::RangeInclusive<u32> = 4..=16 * 1024;
 /// Hook ids in a session's stack tracing (ETW: 256).

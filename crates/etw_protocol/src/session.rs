@@ -7,8 +7,8 @@ use etw_event::{FileTime, Guid, Keyword, Level};
 
 use crate::codec::{at_most, text};
 use crate::limits::{
-    MAX_COMMAND_LINE_BYTES, MAX_MISSING, MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_PIDS_LISTED, MAX_SLOTS,
-    MAX_STACK_TRACING, MAX_USERS_LISTED,
+    MAX_COMMAND_LINE_BYTES, MAX_MISSING, MAX_NAME_BYTES, MAX_PATH_BYTES, MAX_PIDS_LISTED, MAX_REFUSED_LISTED,
+    MAX_SLOTS, MAX_STACK_TRACING, MAX_USERS_LISTED,
 };
 use crate::{Enable, EnableProperties, ProtocolError, wire};
 
@@ -137,7 +137,7 @@ pub struct SessionStatus {
 }
 
 /// What the processes of one user have in a session, and what became of their events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserStatus {
     /// The user id.
     pub uid: u32,
@@ -152,6 +152,8 @@ pub struct UserStatus {
     /// Records that they may not write: of providers that they have not registered or the session has not enabled, or with
     /// headers of the kernel.
     pub events_refused: u64,
+    /// The processes with the most refused records, and their number.
+    pub refused_by_process: Vec<(u32, u64)>,
     /// Regions that they did not get, because the user has as many as one may have.
     pub regions_refused: u64,
 }
@@ -284,6 +286,9 @@ impl SessionStatus {
         text("a session's last error", &self.last_error, MAX_PATH_BYTES)?;
         at_most("things that a session lacks", self.system_missing.len(), MAX_MISSING)?;
         at_most("users of a session", self.users.len(), MAX_USERS_LISTED)?;
+        for user in &self.users {
+            at_most("processes of a user", user.refused_by_process.len(), MAX_REFUSED_LISTED)?;
+        }
         self.system_missing.iter().try_for_each(|line| text("what a session lacks", line, MAX_NAME_BYTES))
     }
 }

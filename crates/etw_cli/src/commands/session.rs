@@ -352,6 +352,9 @@ fn put_status(
             user.events_lost,
             user.events_refused,
         )?;
+        for (process, refused) in &user.refused_by_process {
+            writeln!(out, "      process {process}: {refused} refused")?;
+        }
     }
     for enabled in enables.unwrap_or_default() {
         let e = &enabled.enable;
@@ -442,6 +445,9 @@ fn users_to_json(status: &SessionStatus) -> Value {
             "EventsWritten": user.events_written,
             "EventsLost": user.events_lost,
             "EventsRefused": user.events_refused,
+            "RefusedByProcess": user.refused_by_process.iter().map(|(process, refused)| {
+                json!({ "ProcessID": process, "EventsRefused": refused })
+            }).collect::<Vec<_>>(),
         })
     };
     status.users.iter().map(user).collect()

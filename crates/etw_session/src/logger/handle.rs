@@ -144,7 +144,7 @@ impl Logger {
         let (place, buffers) = self
             .shared
             .users
-            .place(identity.uid, is_bound, self.shared.geometry)
+            .place(identity.uid, process_id, is_bound, self.shared.geometry)
             .ok_or(LoggerError::Regions { uid: identity.uid })?;
         let checker = Checker::new(rights, self.shared.enabled.clone(), identity);
         let threads = Threads::of(process_id);
@@ -170,8 +170,8 @@ impl Logger {
             |bell: &EventFd| bell.try_clone().map_err(LoggerError::system("cannot create an eventfd"));
         let (doorbell, late) = (Some(Arc::new(other(&bells.logger)?)), Some(other(&bells.writer)?));
         let uid = effective_uid();
-        let (place, buffers) =
-            self.shared.users.place(uid, false, self.shared.geometry).ok_or(LoggerError::Regions { uid })?;
+        let place = self.shared.users.place(uid, std::process::id(), false, self.shared.geometry);
+        let (place, buffers) = place.ok_or(LoggerError::Regions { uid })?;
         let region = self.make_region(None, buffers, |reader| NewRegion {
             reader,
             doorbell,

@@ -82,7 +82,7 @@ impl RegionEntry {
         let user = &self.place.user;
         add(&user.written, taken.records);
         if taken.refused > 0 {
-            add(&user.refused, taken.refused);
+            self.place.refuse(taken.refused);
         }
     }
 

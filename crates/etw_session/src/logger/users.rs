@@ -6,11 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use etw_buffer::Geometry;
 use etw_protocol::UserStatus;
+use etw_protocol::limits::MAX_REFUSED_LISTED;
 
 /// Regions that the processes of one user may have in a session, with those that are read to their end.
 const MAX_REGIONS: u32 = 256;
 /// Users that a session remembers; more are forgotten once they have no region.
 const MAX_USERS: usize = 256;
+/// Processes of a user whose refused records are remembered.
+const MAX_REFUSED: usize = 64;
 
 /// A user with regions in a session.
 #[derive(Debug)]
@@ -24,7 +27,9 @@ pub(super) struct User {
     pub(super) granted: AtomicU32,
     pub(super) written: AtomicU64,
     pub(super) lost: AtomicU64,
-    pub(super) refused: AtomicU64,
+    refused: AtomicU64,
+    /// The same by process, of as many as are remembered.
+    refused_by_process: Mutex<BTreeMap<u32, u64>>,
     regions_refused: AtomicU64,
 }
 
@@ -36,16 +41,23 @@ pub(super) struct Users(Mutex<BTreeMap<u32, Arc<User>>>);
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) user: Arc<User>,
+    process_id: u32,
     buffers: u32,
 }
 
 impl Users {
-    /// Returns a place for a region and the number of buffers that its memory may have; `None` if the user has no more
+    /// Returns a place for a region of a process and the number of buffers that its memory may have; `None` if the user has no more
     /// regions.
     ///
     /// The memory of all regions of a bound user together has a quarter of the session's buffers. Each new region has a
     /// quarter of what is left of that, and at least what a process needs that writes on all processors.
-    pub(super) fn place(&self, uid: u32, is_bound: bool, of_session: Geometry) -> Option<(Place, u16)> {
+    pub(super) fn place(
+        &self,
+        uid: u32,
+        process_id: u32,
+        is_bound: bool,
+        of_session: Geometry,
+    ) -> Option<(Place, u16)> {
         let user = {
             let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if users.len() >= MAX_USERS {
@@ -54,7 +66,7 @@ impl Users {
             users.entry(uid).or_insert_with(|| Arc::new(User::new(uid, is_bound))).clone()
         };
         if !is_bound {
-            return Some((Place::new(user, of_session.buffers), of_session.buffers));
+            return Some((Place::new(user, process_id, of_session.buffers), of_session.buffers));
         }
         if user.regions.load(Relaxed) >= MAX_REGIONS {
             user.regions_refused.fetch_add(1, Relaxed);
@@ -63,7 +75,7 @@ impl Users {
         let least = (u32::from(of_session.processors) + 2).max(4);
         let left = (u32::from(of_session.buffers) / 4).saturating_sub(user.buffers.load(Relaxed));
         let buffers = (left / 4).max(least).min(of_session.buffers.into()) as u16;
-        Some((Place::new(user, buffers), buffers))
+        Some((Place::new(user, process_id, buffers), buffers))
     }
 
     /// Returns what each user has.
@@ -85,6 +97,7 @@ impl User {
             written: total(),
             lost: total(),
             refused: total(),
+            refused_by_process: Mutex::default(),
             regions_refused: total(),
         }
     }
@@ -97,7 +110,22 @@ impl User {
         self.is_bound
     }
 
+    fn refuse(&self, process_id: u32, records: u64) {
+        self.refused.fetch_add(records, Relaxed);
+        let mut processes = self.refused_by_process.lock().unwrap_or_else(PoisonError::into_inner);
+        if processes.len() >= MAX_REFUSED && !processes.contains_key(&process_id) {
+            // Those with the most are of interest.
+            let least = processes.iter().min_by_key(|(_, count)| **count).map(|(process, _)| *process);
+            least.and_then(|process| processes.remove(&process));
+        }
+        *processes.entry(process_id).or_default() += records;
+    }
+
     fn statistics(&self) -> UserStatus {
+        let processes = self.refused_by_process.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut refused_by_process: Vec<(u32, u64)> = processes.into_iter().collect();
+        refused_by_process.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        refused_by_process.truncate(MAX_REFUSED_LISTED);
         UserStatus {
             uid: self.uid,
             regions: self.regions.load(Relaxed),
@@ -105,16 +133,24 @@ impl User {
             events_written: self.written.load(Relaxed),
             events_lost: self.lost.load(Relaxed),
             events_refused: self.refused.load(Relaxed),
+            refused_by_process,
             regions_refused: self.regions_refused.load(Relaxed),
         }
     }
 }
 
 impl Place {
-    fn new(user: Arc<User>, buffers: u16) -> Place {
+    fn new(user: Arc<User>, process_id: u32, buffers: u16) -> Place {
         user.regions.fetch_add(1, Relaxed);
         user.buffers.fetch_add(buffers.into(), Relaxed);
-        Place { user, buffers: buffers.into() }
+        Place { user, process_id, buffers: buffers.into() }
+    }
+}
+
+impl Place {
+    /// Counts records that the process may not write.
+    pub(super) fn refuse(&self, records: u64) {
+        self.user.refuse(self.process_id, records);
     }
 }
 
@@ -134,28 +170,44 @@ mod tests {
     #[test]
     fn the_memory_of_a_users_regions_is_bounded() {
         let users = Users::default();
-        let places: Vec<(Place, u16)> = std::iter::from_fn(|| users.place(1000, true, SESSION)).collect();
+        let places: Vec<(Place, u16)> = std::iter::from_fn(|| users.place(1000, 1, true, SESSION)).collect();
         let sizes: Vec<u16> = places.iter().map(|(_, buffers)| *buffers).collect();
         assert_eq!((sizes.len(), sizes[0], sizes[1], sizes[255]), (256, 128, 96, 4));
         assert!(sizes.iter().map(|size| u32::from(*size)).sum::<u32>() < 512 + 4 * 256);
         assert_eq!(users.list()[0].regions_refused, 1);
-        let (_other, buffers) = users.place(1001, true, SESSION).unwrap();
+        let (_other, buffers) = users.place(1001, 2, true, SESSION).unwrap();
         assert_eq!(buffers, 128, "another user has its own share");
-        let (_root, buffers) = users.place(0, false, SESSION).unwrap();
+        let (_root, buffers) = users.place(0, 3, false, SESSION).unwrap();
         assert_eq!(buffers, 2048);
         drop(places);
-        let (_again, buffers) = users.place(1000, true, SESSION).unwrap();
+        let (_again, buffers) = users.place(1000, 1, true, SESSION).unwrap();
         assert_eq!(buffers, 128);
         let small = Geometry { buffers: 2, ..SESSION };
-        assert_eq!(users.place(1002, true, small).unwrap().1, 2);
+        assert_eq!(users.place(1002, 4, true, small).unwrap().1, 2);
+    }
+
+    #[test]
+    fn those_with_the_most_refused_records_are_remembered() {
+        let users = Users::default();
+        let refuse = |process_id: u32, records: u64| {
+            users.place(1000, process_id, true, SESSION).unwrap().0.refuse(records);
+        };
+        refuse(7, 1000);
+        (100..1100).for_each(|process_id| refuse(process_id, 1));
+        refuse(7, 1000);
+        refuse(8, 500);
+        let user = users.list().remove(0);
+        assert_eq!(user.events_refused, 3500);
+        assert_eq!((user.refused_by_process[0], user.refused_by_process[1]), ((7, 2000), (8, 500)));
+        assert_eq!(user.refused_by_process.len(), MAX_REFUSED_LISTED);
     }
 
     #[test]
     fn users_without_regions_are_forgotten_when_there_are_many() {
         let users = Users::default();
-        let _one = users.place(0, false, SESSION);
+        let _one = users.place(0, 3, false, SESSION);
         for uid in 1..1000 {
-            users.place(uid, true, SESSION).unwrap();
+            users.place(uid, 5, true, SESSION).unwrap();
         }
         assert!(users.list().len() <= MAX_USERS && users.list()[0].uid == 0);
     }

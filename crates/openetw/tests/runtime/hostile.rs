@@ -259,6 +259,7 @@ fn records_that_a_process_may_not_write_are_refused_and_counted() {
     assert_eq!(status.events_refused, records.len() as u64 - allowed);
     let user = status.users.iter().find(|user| user.uid == etw_sys::credentials::effective_uid()).unwrap();
     assert_eq!((user.events_written, user.events_refused), (allowed, status.events_refused));
+    assert_eq!(user.refused_by_process, [(std::process::id(), status.events_refused)]);
     let mut trace = Trace::open_file(host.path("s.etl")).unwrap();
     let mut found = 0;
     trace
