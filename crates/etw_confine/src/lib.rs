@@ -29,7 +29,10 @@ use landlock::{
     path_beneath_rules,
 };
 use rustix::thread::set_no_new_privs;
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch,
+};
 
 /// The newest version of Landlock that is known here; older kernels do what they can.
 const LANDLOCK: ABI = ABI::V6;
@@ -148,8 +151,13 @@ fn confine_files(confinement: &Confinement<'_>) -> io::Result<bool> {
 /// version of it must not end a recording.
 fn refuse_calls(calls: Vec<libc::c_long>) -> io::Result<()> {
     let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else { return Ok(()) };
-    // No conditions: each of these calls is refused.
-    let rules: BTreeMap<i64, _> = calls.into_iter().map(|call| (call, Vec::new())).collect();
+    // Without conditions, each of these calls is refused.
+    let mut rules: BTreeMap<i64, _> = calls.into_iter().map(|call| (call, Vec::new())).collect();
+    // Limits of other processes; 0 is this one.
+    let is_other = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0);
+    let of_others =
+        is_other.and_then(|is_other| SeccompRule::new(vec![is_other])).map_err(io::Error::other)?;
+    rules.insert(libc::SYS_prlimit64, vec![of_others]);
     let refuse = SeccompAction::Errno(libc::EPERM as u32);
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).map_err(io::Error::other)?;
     let program = BpfProgram::try_from(filter).map_err(io::Error::other)?;
@@ -159,6 +167,7 @@ fn refuse_calls(calls: Vec<libc::c_long>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::Resource;
     use std::fs::{self, File};
     use std::process::Command;
     use std::thread;
@@ -205,6 +214,11 @@ mod tests {
             assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
             let own = rustix::process::getuid();
             assert_eq!(rustix::thread::set_thread_uid(own).unwrap_err(), rustix::io::Errno::PERM);
+            let limit = rustix::process::getrlimit(Resource::Core);
+            rustix::process::setrlimit(Resource::Core, limit).unwrap();
+            let parent = rustix::process::getppid();
+            let refused = rustix::process::prlimit(parent, Resource::Core, limit).unwrap_err();
+            assert_eq!(refused, rustix::io::Errno::PERM);
         });
     }
 }

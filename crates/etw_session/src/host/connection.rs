@@ -27,6 +27,7 @@ pub(crate) struct Connection {
     pub(crate) is_ending: bool,
     /// The interest registered with the poller.
     pub(crate) interest: Interest,
+    is_in_transit: bool,
 }
 
 /// The kind of client, with its state.
@@ -82,6 +83,7 @@ impl Connection {
             queued_bytes: 0,
             is_ending: false,
             interest: Interest::Read,
+            is_in_transit: false,
         }
     }
 
@@ -110,6 +112,7 @@ impl Connection {
 
     /// Sends queued packets while the client reads.
     pub(crate) fn flush(&mut self) -> Result<(), QueueEnd> {
+        self.is_in_transit = false;
         while let Some((packet, files)) = self.queue.front() {
             let borrowed: Vec<BorrowedFd<'_>> = files.iter().map(OwnedFd::as_fd).collect();
             match self.channel.connection().send(packet, &borrowed) {
@@ -117,8 +120,11 @@ impl Connection {
                     self.queued_bytes -= cost(packet, files);
                     self.queue.pop_front();
                 }
-                // Too many files of this user are in transit (`ETOOMANYREFS`): the client must read some first.
-                Err(error) if must_wait(&error) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.raw_os_error() == Some(TOO_MANY_REFERENCES) => {
+                    self.is_in_transit = true;
+                    return Ok(());
+                }
                 Err(_) => return Err(QueueEnd::Gone),
             }
         }
@@ -160,10 +166,22 @@ impl Connection {
         let listens = !self.is_ending && !waits;
         match (self.queue.is_empty(), listens) {
             (true, true) => Interest::Read,
+            (false, true) if self.is_in_transit => Interest::ReadWrite,
             // A client that does not read its replies is not read either.
             (false, _) => Interest::Write,
             (true, false) => Interest::End,
         }
+    }
+
+    /// Whether packets are taken from the client now.
+    pub(crate) fn listens(&self) -> bool {
+        matches!(self.wanted_interest(), Interest::Read | Interest::ReadWrite)
+    }
+
+    /// Whether the next packet waits because too many files of the host's user are in transit. They may be files that clients
+    /// of that user have sent and the host has not read.
+    pub(crate) fn is_in_transit(&self) -> bool {
+        self.is_in_transit
     }
 
     /// Returns the bytes that wait for the client to read them.
@@ -182,10 +200,9 @@ impl AsFd for Connection {
     }
 }
 
-fn must_wait(error: &io::Error) -> bool {
-    // ETOOMANYREFS, `asm-generic/errno.h`.
-    error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(109)
-}
+/// `ETOOMANYREFS` (`asm-generic/errno.h`): files that were sent and not yet received count for the sender's user, up to its limit
+/// of open files (`unix(7)`).
+const TOO_MANY_REFERENCES: i32 = 109;
 
 /// Returns the cost of a waiting packet in bytes, with a share for its files.
 fn cost(packet: &[u8], files: &[OwnedFd]) -> usize {

@@ -50,7 +50,7 @@ const PACKETS_A_TURN: usize = 64;
 const A_CLIENT: Duration = Duration::from_millis(1);
 /// Connections that are accepted before others have their turn.
 const ACCEPTS_A_TURN: usize = 64;
-/// Disconnected processes that are still alive, whose regions may have uncommitted events.
+/// Disconnected processes that are still alive, whose regions may have uncommitted events, and such regions of each.
 const MAX_DEPARTING: usize = 1024;
 /// File descriptors that are reserved for the host itself: files of sessions, memory, and the like.
 const RESERVED_HANDLES: u64 = 512;
@@ -70,8 +70,10 @@ pub struct Host {
     next_token: u64,
     pub(super) sessions: Vec<Option<Session>>,
     pub(super) next_serial: u64,
-    /// Disconnected processes, with their regions as serial numbers of sessions and regions.
-    departing: HashMap<u64, (ProcessHandle, Vec<(u64, RegionId)>)>,
+    /// Disconnected processes, by the tokens of their first connections.
+    departing: HashMap<u64, Departing>,
+    /// How many of them are waited for.
+    max_departing: usize,
     buffer: PacketBuffer,
     done_sender: Sender<Done>,
     done_receiver: Receiver<Done>,
@@ -87,6 +89,14 @@ pub struct Host {
     /// Closed temporarily when the process has no file descriptors left, so that a client can be turned away.
     spare: Option<EventFd>,
     report: Box<dyn FnMut(&str) + Send>,
+}
+
+/// A disconnected process, which may still be in the middle of writing.
+struct Departing {
+    process: ProcessHandle,
+    process_id: u32,
+    /// Its regions, as serial numbers of sessions and regions.
+    regions: Vec<(u64, RegionId)>,
 }
 
 /// An instance that was taken over and is not served yet ([`HostOptions::take`]).
@@ -183,6 +193,7 @@ impl Host {
             sessions: (0..limits.sessions).map(|_| None).collect(),
             next_serial: 0,
             departing: HashMap::new(),
+            max_departing: MAX_DEPARTING.min(limits.connections / 4),
             buffer: PacketBuffer::default(),
             done_sender,
             done_receiver,
@@ -441,7 +452,7 @@ impl Host {
             self.serve(token, ready);
             self.accounts.spend(&peer, begun);
         }
-        has_time
+        has_time && !self.connections.get(&token).is_some_and(Connection::is_in_transit)
     }
 
     /// Reads and writes what a client is ready for.
@@ -468,7 +479,7 @@ impl Host {
             }
         }
         // A client that has gone while its input is not watched.
-        let listens = self.connections.get(&token).map(Connection::wanted_interest) == Some(Interest::Read);
+        let listens = self.connections.get(&token).is_some_and(Connection::listens);
         if ready.ended && !listens {
             self.gone.insert(token);
         }
@@ -480,7 +491,7 @@ impl Host {
             return Ok(false);
         }
         let connection = self.connections.get_mut(&token).ok_or(())?;
-        if connection.wanted_interest() != Interest::Read {
+        if !connection.listens() {
             return Ok(false);
         }
         let buffer = &mut self.buffer;
@@ -669,7 +680,16 @@ impl Host {
     /// unless it has ended.
     fn depart(&mut self, token: u64, provider: ProviderClient) {
         let mut regions = Vec::new();
-        let waits = provider.process.is_some() && self.departing.len() < MAX_DEPARTING;
+        let process_id = provider.description.pid;
+        // All connections of a process share a handle.
+        let mut known = self.departing.iter().filter(|_| process_id != 0);
+        let known = known.find(|(_, known)| known.process_id == process_id);
+        let has_room = match known {
+            Some((_, known)) => known.regions.len() < MAX_DEPARTING,
+            None => self.departing.len() < self.max_departing,
+        };
+        let known = known.map(|(token, _)| *token);
+        let waits = provider.process.is_some() && has_room;
         for slot in provider.regions.keys() {
             let Some(Some(session)) = self.sessions.get_mut(usize::from(*slot)) else { continue };
             let Some(id) = session.regions.remove(&token) else { continue };
@@ -679,11 +699,17 @@ impl Host {
             }
             regions.push((session.serial, id));
         }
-        if let Some(process) = provider.process {
-            if waits && !regions.is_empty() {
+        let Some(process) = provider.process else { return };
+        match known.and_then(|token| self.departing.get_mut(&token)) {
+            Some(known) if waits => {
+                known.regions.extend(regions);
+                let _ = self.poller.remove(&process);
+            }
+            None if waits && !regions.is_empty() => {
                 // Reported at once if it has ended already.
-                self.departing.insert(token, (process, regions));
-            } else {
+                self.departing.insert(token, Departing { process, process_id, regions });
+            }
+            _ => {
                 let _ = self.poller.remove(&process);
             }
         }
@@ -691,7 +717,7 @@ impl Host {
 
     /// Handles the end of a connection's process, whoever may still hold the connection.
     fn process_ended(&mut self, token: u64) {
-        if let Some((process, regions)) = self.departing.remove(&token) {
+        if let Some(Departing { process, regions, .. }) = self.departing.remove(&token) {
             let _ = self.poller.remove(&process);
             for (serial, id) in regions {
                 let mut sessions = self.sessions.iter().flatten();

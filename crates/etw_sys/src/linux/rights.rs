@@ -88,7 +88,10 @@ pub fn has_rights() -> bool {
     !of_thread.is_empty() || rustix::process::geteuid().is_root()
 }
 
-/// Gives up all rights for good, in favour of `keeper`, and becomes `user` (ids of a user and a group) if there is one.
+/// Gives up all rights but one for good, in favour of `keeper`, and becomes `user` (ids of a user and a group) if there is one.
+///
+/// It keeps `CAP_SYS_RESOURCE` if it has it: without that, file descriptors that it has sent and clients have not received count
+/// against its limit, so that clients that do not read would keep it from sending any to others (`unix(7)`).
 ///
 /// Files and the scheduling priority that the process has, it keeps. From then on this process's user in the sense of
 /// [`credentials`](super::credentials) is still the former one, and output files are opened by the keeper. Other processes of
@@ -102,6 +105,8 @@ pub fn give_up_rights(user: Option<(u32, u32)>, keeper: Box<dyn Keeper>) -> io::
     require_one_thread()?;
     let former = (super::credentials::effective_uid(), super::credentials::effective_gid());
     let (parent, end) = (getppid(), parent_process_death_signal()?);
+    let kept = capabilities(None)?.permitted & CapabilitySet::SYS_RESOURCE;
+    rustix::thread::set_keep_capabilities(true)?;
     // Threads that keep up with others raise their priority later (`getrlimit(2)`: 40 is the highest).
     const HIGHEST: Option<u64> = Some(40);
     let _ = setrlimit(Resource::Nice, Rlimit { current: HIGHEST, maximum: HIGHEST });
@@ -112,7 +117,8 @@ pub fn give_up_rights(user: Option<(u32, u32)>, keeper: Box<dyn Keeper>) -> io::
         rustix::thread::set_thread_res_uid(uid, uid, uid)?;
     }
     let none = CapabilitySet::empty();
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable: none })?;
+    rustix::thread::set_keep_capabilities(false)?;
     // Changing the user closed the process's own files in /proc to it.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     if let (Some(_), Some(parent)) = (end, parent) {
