@@ -8,6 +8,7 @@ use gimli::{DwarfSections, EndianSlice, RunTimeEndian};
 use crate::demangle;
 use crate::elf::Elf;
 use crate::frame::Frame;
+use crate::guard::guarded;
 
 /// The bytes of a file's DWARF sections.
 pub(crate) struct Sections<'d> {
@@ -27,7 +28,7 @@ impl<'d> Sections<'d> {
     pub(crate) fn context(&self) -> Option<Context<'_>> {
         let borrow = |section| EndianSlice::new(Cow::as_ref(section), self.endian);
         let dwarf = self.own.borrow_with_sup(self.shared.as_ref(), borrow);
-        addr2line::Context::from_dwarf(dwarf).ok().map(|context| Context { context })
+        guarded(|| addr2line::Context::from_dwarf(dwarf)).ok().map(|context| Context { context })
     }
 }
 
@@ -45,8 +46,12 @@ pub(crate) struct Context<'s> {
 
 impl Context<'_> {
     /// Returns the functions at an address: inlined functions first, each followed by the function that it is inlined
-    /// into. Empty if DWARF describes no function there.
+    /// into. Empty if DWARF describes no function there, or is damaged.
     pub(crate) fn find(&self, address: u64) -> Vec<Frame> {
+        guarded(|| Ok::<_, Infallible>(self.find_checked(address))).unwrap_or_default()
+    }
+
+    fn find_checked(&self, address: u64) -> Vec<Frame> {
         let mut found = Vec::new();
         let Ok(mut frames) = self.context.find_frames(address).skip_all_loads() else { return found };
         while let Ok(Some(frame)) = frames.next() {

@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Calls a library that reads a file.
 ///
-/// The libraries for PDB and CAB files and for decorated names check most of what they read, but they also have
-/// assertions, and do arithmetic with numbers of the file. Nothing outlives a failed call.
+/// The libraries for PDB and CAB files, DWARF and decorated names check most of what they read, but they also have
+/// assertions, and do arithmetic with numbers of the file. Nothing outlives a failed call but what DWARF's index had before.
 ///
 /// # Errors
 ///

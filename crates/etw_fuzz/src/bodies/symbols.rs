@@ -16,7 +16,7 @@ fn offsets() -> Vec<u32> {
     (0..0x3000).step_by(13).chain([u32::MAX - 1, u32::MAX]).collect()
 }
 
-/// Lets panics in the libraries for PDB and CAB files pass, which `etw_symbols` catches: libFuzzer's hook ends the
+/// Lets panics in the libraries for PDB and CAB files and DWARF pass, which `etw_symbols` catches: libFuzzer's hook ends the
 /// process before that. Panics elsewhere end it as ever.
 fn tolerate_libraries() {
     static ONCE: Once = Once::new();
@@ -24,7 +24,8 @@ fn tolerate_libraries() {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             let is_in = |library: &str| info.location().is_some_and(|at| at.file().contains(library));
-            if !["/cab-", "/lzxd-", "/pdb2-", "/msvc-demangler-"].into_iter().any(is_in) {
+            let guarded = ["/addr2line-", "/cab-", "/lzxd-", "/pdb2-", "/msvc-demangler-"];
+            if !guarded.into_iter().any(is_in) {
                 before(info);
             }
         }));
@@ -73,6 +74,7 @@ pub fn image_code(bytes: &[u8]) {
 /// Names of addresses, build id and rules for stacks by an ELF file with DWARF.
 #[cfg(target_os = "linux")]
 pub fn elf_symbols(bytes: &[u8]) {
+    tolerate_libraries();
     let Ok(mut file) = tempfile::NamedTempFile::new() else { return };
     if std::io::Write::write_all(&mut file, bytes).is_err() {
         return;
