@@ -171,7 +171,7 @@ fn hostile_stores(geometry: &Geometry) -> [Vec<(usize, u64)>; 4] {
             (geometry.processor(0), State::empty(1, 0).0),
             (geometry.processor(0), 0),
         ],
-        // Free buffers that are in use, an owner that is none, and losses that nobody had.
+        // Free buffers that are in use, an invalid owner, and losses that did not happen.
         vec![(FREE, u64::MAX), (buffer(0) + OWNER, u64::MAX), (geometry.processor(0) + LOST, u64::MAX >> 1)],
     ]
 }

@@ -56,7 +56,7 @@ pub(crate) struct Kernel {
 
 impl Kernel {
     /// Returns the provider for a host in another process.
-    pub(crate) fn of_host(process_id: u32) -> Kernel {
+    pub(crate) fn for_host(process_id: u32) -> Kernel {
         Kernel { host: Some(process_id), ..Kernel::default() }
     }
 

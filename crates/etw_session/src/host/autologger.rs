@@ -79,7 +79,7 @@ impl Autologger {
     /// # Errors
     ///
     /// Returns the reason, with the position in the text, if it is invalid.
-    pub fn of_text(text: &str, stem: &str) -> Result<Option<Autologger>, String> {
+    pub fn from_text(text: &str, stem: &str) -> Result<Option<Autologger>, String> {
         parse(text, stem)
     }
 }

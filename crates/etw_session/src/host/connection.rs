@@ -27,6 +27,7 @@ pub(crate) struct Connection {
     pub(crate) is_ending: bool,
     /// The interest registered with the poller.
     pub(crate) interest: Interest,
+    /// See [`Connection::is_in_transit`].
     is_in_transit: bool,
 }
 

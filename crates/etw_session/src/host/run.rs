@@ -443,7 +443,7 @@ impl Host {
     }
 
     /// Serves a client unless its user's clients have had their time; it stays ready, so that its turn comes. Returns whether
-    /// it was served.
+    /// it was served, and is not ready only because files are in transit.
     fn serve_in_turn(&mut self, token: u64, ready: Ready) -> bool {
         let Some(peer) = self.connections.get(&token).map(|connection| connection.peer) else { return true };
         let has_time = self.accounts.has_time(&peer);

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use etw_buffer::{Region, Reserve, Wanted};
 use etw_sys::clock::ClockSource;
 use etw_sys::{EventFd, SharedWords};
+use serde::{Deserialize, Serialize};
 
 use super::{LoggerError, RegionFile, RegionId};
 
@@ -28,7 +29,7 @@ pub struct SystemRegion {
 }
 
 /// What another process needs to write to a system region, besides its [files](SystemRegion::files).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SystemRegionParts {
     /// Number of the region in its session.
     pub id: u64,

@@ -72,7 +72,7 @@ impl Asking {
 
 impl Looked {
     fn describe(&self, region: &SystemRegion) {
-        let request = Request::Describe { number: self.number, region: region.parts().into() };
+        let request = Request::Describe { number: self.number, region: region.parts() };
         // Without the keeper, these processes have no names.
         let _ = self.asking.0.descriptions.done(&request, &region.files());
     }
@@ -151,7 +151,7 @@ impl SystemProvider for Asking {
     }
 
     fn begin(&self, session: u64, region: SystemRegion) {
-        let request = Request::Begin { session, region: region.parts().into() };
+        let request = Request::Begin { session, region: region.parts() };
         // Without the keeper nothing is written, as without its thread.
         let _ = self.0.system.done(&request, &region.files());
     }

@@ -15,11 +15,11 @@ use etw_etl::EtlFile;
 use etw_event::{Guid, Keyword, Level};
 use etw_protocol::{Channel, PacketBuffer};
 use etw_session::host::{KeptInstance, SystemProvider, writable_file};
-use etw_session::logger::SystemRegion;
+use etw_session::logger::{SystemRegion, SystemRegionParts};
 use etw_sys::output::OutputOptions;
 
 use super::Lanes;
-use super::messages::{PlainRegion, Reply, Request};
+use super::messages::{Reply, Request};
 use crate::provider::{Descriptions, Kernel};
 
 /// The links of a process that a host needs.
@@ -53,7 +53,7 @@ pub(super) fn keep<'scope, 'env, R: FnOnce() + Send + 'env>(
 ) -> io::Result<()> {
     let Lanes { files, system, looks, descriptions } = lanes;
     let keeping = Arc::new(Keeping {
-        kernel: Kernel::of_host(host),
+        kernel: Kernel::for_host(host),
         kept,
         ready: Mutex::new(Some(ready)),
         looked: Mutex::default(),
@@ -87,16 +87,16 @@ impl<R: FnOnce() + Send> Keeping<'_, R> {
                 let options = OutputOptions::from_parts(options, group);
                 match open(Path::new(&OsString::from_vec(path)), options, files.into_iter().next()) {
                     Ok(file) => return (Reply::Opened, Some(file)),
-                    Err(error) => Reply::of_error(&error),
+                    Err(error) => Reply::from_error(&error),
                 }
             }
             Request::Link { process_id, name } => match link(process_id, &name) {
                 Ok(path) => Reply::Link(path.as_os_str().as_bytes().to_vec()),
-                Err(error) => Reply::of_error(&error),
+                Err(error) => Reply::from_error(&error),
             },
             Request::Journal(contents) => match self.kept.keep_journal(contents.as_deref()) {
                 Ok(()) => Reply::Done,
-                Err(error) => Reply::of_error(&error),
+                Err(error) => Reply::from_error(&error),
             },
             Request::Ready => {
                 if let Some(ready) = self.ready.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -157,17 +157,17 @@ impl<R: FnOnce() + Send> Keeping<'_, R> {
     }
 }
 
-fn with_region(region: PlainRegion, files: Vec<OwnedFd>, then: impl FnOnce(SystemRegion)) -> Reply {
+fn with_region(region: SystemRegionParts, files: Vec<OwnedFd>, then: impl FnOnce(SystemRegion)) -> Reply {
     let files: Result<[OwnedFd; 3], _> = files.try_into();
     let Ok(files) = files else {
-        return Reply::of_error(&io::Error::new(io::ErrorKind::InvalidInput, "a region without its files"));
+        return Reply::from_error(&io::Error::new(io::ErrorKind::InvalidInput, "a region without its files"));
     };
-    match SystemRegion::attach(region.into(), files) {
+    match SystemRegion::attach(region, files) {
         Ok(region) => {
             then(region);
             Reply::Done
         }
-        Err(error) => Reply::of_error(&io::Error::other(error.to_string())),
+        Err(error) => Reply::from_error(&io::Error::other(error.to_string())),
     }
 }
 
@@ -264,7 +264,7 @@ mod tests {
     fn a_host_reads_no_other_links_of_processes() {
         let this = std::process::id();
         assert_eq!(link(this, "exe").unwrap(), std::env::current_exe().unwrap());
-        assert!(link(this, "ns/pid").is_ok());
+        assert_eq!(link(this, "ns/pid").unwrap(), std::fs::read_link("/proc/self/ns/pid").unwrap());
         for name in ["cwd", "root", "fd/0", "../1/exe", "exe/../cwd", ""] {
             assert_eq!(link(this, name).unwrap_err().kind(), io::ErrorKind::PermissionDenied, "{name}");
         }

@@ -34,7 +34,7 @@ pub(super) enum Request {
     },
     Begin {
         session: u64,
-        region: PlainRegion,
+        region: SystemRegionParts,
     },
     CaptureState {
         session: u64,
@@ -52,7 +52,7 @@ pub(super) enum Request {
     },
     Describe {
         number: u64,
-        region: PlainRegion,
+        region: SystemRegionParts,
     },
     Forget {
         number: u64,
@@ -88,14 +88,6 @@ pub(super) struct PlainWants {
     names: bool,
 }
 
-/// [`SystemRegionParts`] in a message, whose files are sent along.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct PlainRegion {
-    id: u64,
-    clock: u8,
-    epoch: u8,
-}
-
 impl Message for Request {
     const KIND: &'static str = "request to the keeper of rights";
 
@@ -128,23 +120,9 @@ impl From<PlainWants> for SystemWants {
     }
 }
 
-impl From<SystemRegionParts> for PlainRegion {
-    fn from(parts: SystemRegionParts) -> PlainRegion {
-        let SystemRegionParts { id, clock, epoch } = parts;
-        PlainRegion { id, clock, epoch }
-    }
-}
-
-impl From<PlainRegion> for SystemRegionParts {
-    fn from(region: PlainRegion) -> SystemRegionParts {
-        let PlainRegion { id, clock, epoch } = region;
-        SystemRegionParts { id, clock, epoch }
-    }
-}
-
 impl Reply {
     /// The reply for an error.
-    pub(super) fn of_error(error: &io::Error) -> Reply {
+    pub(super) fn from_error(error: &io::Error) -> Reply {
         match error.raw_os_error() {
             Some(code) => Reply::Failed { code, text: None },
             None => Reply::Failed { code: code_of(error.kind()), text: Some(error.to_string()) },
@@ -187,7 +165,7 @@ mod tests {
 
     #[test]
     fn damaged_requests_are_refused_or_read() {
-        let region = || PlainRegion { id: 1, clock: 0, epoch: 3 };
+        let region = || SystemRegionParts { id: 1, clock: 0, epoch: 3 };
         let requests = [
             Request::Open { path: b"/var/log/a.etl".to_vec(), options: 5, group: Some(4) },
             Request::Link { process_id: 4711, name: "exe".to_owned() },
@@ -208,7 +186,7 @@ mod tests {
     fn errors_keep_their_kind_and_text() {
         let check = |error: io::Error| {
             let (kind, text) = (error.kind(), error.to_string());
-            let packet = etw_protocol::encode(&Reply::of_error(&error)).unwrap();
+            let packet = etw_protocol::encode(&Reply::from_error(&error)).unwrap();
             let error = etw_protocol::decode::<Reply>(&packet).unwrap().into_error();
             assert_eq!((error.kind(), error.to_string()), (kind, text));
         };

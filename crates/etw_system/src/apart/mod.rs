@@ -90,9 +90,14 @@ fn serve_without_rights(
     report: impl Fn(&str) + Clone + Send + 'static,
 ) -> Result<(), ServeError> {
     let asking = Asking::new(asking);
-    give_up_rights(user_ids(USER), Box::new(asking.clone()))?;
+    give_up_rights(user_ids(USER), Box::new(asking.clone())).map_err(|error| {
+        io::Error::new(error.kind(), format!("the process for clients cannot give up its rights: {error}"))
+    })?;
     let limits = Confinement { readable: &NEEDED_FILES.map(Path::new), ..Confinement::default() };
-    confine(&limits)?;
+    // A kernel without seccomp refuses; a daemon without this barrier is better than none.
+    if let Err(error) = confine(&limits) {
+        report(&format!("the process for clients has no limits for files and system calls: {error}"));
+    }
     taken.set_system(Some(Arc::new(asking.clone())));
     let host = Host::at(taken, report)?;
     asking.say_ready()?;
