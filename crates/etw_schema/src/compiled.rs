@@ -8,7 +8,7 @@ use etw_event::{PointerSize, Record};
 use crate::layout::{Layout, Located};
 use crate::message::Message;
 use crate::properties::{Properties, PropertyIndex};
-use crate::{EventSchema, ProviderInfo, Value};
+use crate::{EventSchema, Inference, ProviderInfo, Value, strings};
 
 /// A schema with its layout.
 ///
@@ -51,24 +51,75 @@ pub struct CompiledSchema {
     pub(crate) skip: u32,
     /// One key per top-level property, to reject most names without comparing strings.
     keys: Box<[u64]>,
+    others: Others,
     /// The message text, parsed on first use.
     message: OnceLock<Option<Message>>,
     this: Weak<CompiledSchema>,
 }
 
+/// Other layouts that a payload may have.
+#[derive(Debug)]
+struct Others {
+    layouts: Box<[Arc<CompiledSchema>]>,
+    /// Whether the schema itself holds for every payload that ends where its properties end.
+    is_certain: bool,
+}
+
 impl CompiledSchema {
     /// Compiles a schema.
     pub fn new(schema: Arc<EventSchema>) -> Arc<CompiledSchema> {
-        CompiledSchema::with_skip(schema, 0)
+        CompiledSchema::with_others(schema, &[], true)
     }
 
     /// Compiles a schema whose properties start after the first `skip` bytes of the payload.
     pub(crate) fn with_skip(schema: Arc<EventSchema>, skip: u32) -> Arc<CompiledSchema> {
+        CompiledSchema::compile(schema, skip, Others { layouts: Box::new([]), is_certain: true })
+    }
+
+    /// Compiles a schema with other layouts of its event, the likeliest first. [`CompiledSchema::locate`] takes one of
+    /// them for a payload that only they fit. If the schema is not certain, it says so where several of them fit.
+    pub(crate) fn with_others(
+        schema: Arc<EventSchema>,
+        others: &[Arc<EventSchema>],
+        is_certain: bool,
+    ) -> Arc<CompiledSchema> {
+        let mut distinct: Vec<&EventSchema> = vec![&schema];
+        let mut layouts = Vec::new();
+        let none = || Others { layouts: Box::new([]), is_certain: true };
+        let mut add = |schema: Arc<EventSchema>| layouts.push(CompiledSchema::compile(schema, 0, none()));
+        for other in others {
+            let is_known = |known: &&EventSchema| {
+                known.top_level == other.top_level && known.properties == other.properties
+            };
+            if !distinct.iter().any(is_known) {
+                distinct.push(other);
+            }
+        }
+        for layout in &distinct {
+            let variants = strings::variants(layout);
+            if !std::ptr::eq(*layout, &*schema) && variants.is_empty() {
+                add(Arc::new((*layout).clone()));
+            }
+            variants.into_iter().for_each(|variant| add(Arc::new(variant)));
+        }
+        let others = Others { layouts: layouts.into(), is_certain };
+        CompiledSchema::compile(schema, 0, others)
+    }
+
+    fn compile(schema: Arc<EventSchema>, skip: u32, others: Others) -> Arc<CompiledSchema> {
         let layout = Layout::new(&schema);
         let top_level = schema.properties.iter().take(schema.top_level.into());
         let keys = top_level.map(|property| name_key(&property.name)).collect();
         let message = OnceLock::new();
-        Arc::new_cyclic(|this| CompiledSchema { schema, layout, skip, keys, message, this: this.clone() })
+        Arc::new_cyclic(|this| CompiledSchema {
+            schema,
+            layout,
+            skip,
+            keys,
+            others,
+            message,
+            this: this.clone(),
+        })
     }
 
     /// Returns this compiled schema to keep. Properties borrow it without the count of references, which saves a step
@@ -76,6 +127,12 @@ impl CompiledSchema {
     pub fn shared(&self) -> Arc<CompiledSchema> {
         // It is in no `Arc` any more if a program took it out.
         self.this.upgrade().unwrap_or_else(|| CompiledSchema::with_skip(self.schema.clone(), self.skip))
+    }
+
+    /// Returns whether a source states the schema completely: nothing of it is inferred, and it is not only one of
+    /// several that the event may have.
+    pub fn is_stated(&self) -> bool {
+        self.schema.inferred.is_none() && self.others.is_certain
     }
 
     /// Returns the provider's names.
@@ -86,17 +143,71 @@ impl CompiledSchema {
 
     /// Locates the properties of a record with this schema. Does not allocate once `located` has grown large enough.
     ///
+    /// If the payload does not end where they end, but where those of another layout of the event do, the result is of
+    /// that one: [`Properties::compiled`] has it.
+    ///
     /// [`Properties::error`] reports a damaged payload; the properties before the damage are available.
     #[inline]
     pub fn locate<'a>(&'a self, record: &Record<'a>, located: &'a mut Located) -> Properties<'a> {
         let payload = record.payload().get(self.skip as usize..).unwrap_or_default();
-        let pointer = record.pointer_size();
         located.clock = record.origin().clock;
+        self.locate_alone(record, payload, located);
+        let mut compiled = self;
+        if !self.others.layouts.is_empty() {
+            let is_exact = located.error().is_none() && located.consumed_bytes() == payload.len();
+            if !is_exact || located.inferred.is_some() || !self.others.is_certain {
+                compiled = self.choose(record, payload, located);
+            }
+        }
+        Properties { compiled, payload, located }
+    }
+
+    /// Locates the properties of this layout.
+    #[inline]
+    fn locate_alone(&self, record: &Record<'_>, payload: &[u8], located: &mut Located) {
+        let pointer = record.pointer_size();
         self.layout.locate(payload, pointer, located);
         if self.layout.depends_on_pointer_size() && record.has_class_guid_in_header() {
             self.retry(payload, pointer, located);
         }
-        Properties { compiled: self, payload, located }
+    }
+
+    /// Locates the properties of the layout that fits best, the likeliest of these.
+    #[cold]
+    fn choose<'a>(
+        &'a self,
+        record: &Record<'_>,
+        payload: &[u8],
+        located: &mut Located,
+    ) -> &'a CompiledSchema {
+        let mut best = self.fits(payload, located).then_some(self);
+        for other in &self.others.layouts {
+            other.locate_alone(record, payload, located);
+            // Bytes up to the end, and almost any bytes as text, end where every payload ends.
+            let is_proof = other.fits(payload, located)
+                && !other.layout.extends_to_end(located.pointer_size())
+                && !other.has_control_characters(payload, located);
+            match best {
+                None if is_proof => best = Some(other),
+                Some(chosen) if is_proof => {
+                    chosen.locate_alone(record, payload, located);
+                    located.inferred = Some(Inference::Releases);
+                    return chosen;
+                }
+                _ => {}
+            }
+        }
+        let chosen = best.unwrap_or(self);
+        chosen.locate_alone(record, payload, located);
+        chosen
+    }
+
+    /// Returns whether the payload ends where the located properties end, with no string or terminator missing.
+    fn fits(&self, payload: &[u8], located: &Located) -> bool {
+        located.error().is_none()
+            && located.consumed_bytes() == payload.len()
+            && located.inferred.is_none()
+            && !self.layout.ends_unterminated(located)
     }
 
     /// Locates a classic user-mode event, whose payload may have the other pointer size if a 32-bit program relogged it

@@ -16,6 +16,7 @@
 //!
 //! An EventSource writes its manifest when a session enables it and again when the session ends. A trace may
 //! therefore contain the same manifest several times, from several processes, and after the events it describes.
+//! Processes with different versions of a program send different manifests of one provider.
 //!
 //! ```
 //! use etw_event::Guid;
@@ -30,7 +31,7 @@
 //! ```
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, hash_map};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use etw_event::{Fields, Guid, Record};
@@ -50,23 +51,32 @@ pub struct EventSourceManifests {
     gathering: HashMap<(Guid, u32), Gathering>,
     /// The keys of incomplete manifests, by the number of their first chunks.
     by_age: BTreeMap<u64, (Guid, u32)>,
-    /// Hashes of the manifests already read, each over provider and text.
-    seen: HashSet<u64>,
+    /// Numbers of the manifests already read, by a hash over provider and text.
+    seen: HashMap<u64, u32>,
     incomplete: Vec<IncompleteManifest>,
     bytes: usize,
     /// Counts chunks, to find the oldest manifest.
     begun: u64,
 }
 
-/// A complete manifest, parsed.
+/// A complete manifest.
 #[derive(Debug)]
 pub struct EventSourceManifest {
-    /// The provider; `None` if the text does not describe the provider that wrote it.
-    pub provider: Option<Provider>,
     /// GUID of the provider that wrote it.
     pub guid: Guid,
     /// The process that wrote it.
     pub process: u32,
+    /// The number of its text, from 0: equal texts have one number.
+    pub number: u32,
+    /// What it says; `None` if the same text was complete before.
+    pub text: Option<ManifestText>,
+}
+
+/// What a manifest says.
+#[derive(Debug)]
+pub struct ManifestText {
+    /// The provider; `None` if the text does not describe the provider that wrote it.
+    pub provider: Option<Provider>,
     /// The parts of the text that could not be read.
     pub problems: Vec<Problem>,
 }
@@ -112,7 +122,7 @@ impl EventSourceManifests {
         EventSourceManifests::default()
     }
 
-    /// Adds a record. Returns the manifest if the record completes one that was not read before.
+    /// Adds a record. Returns the manifest if the record completes one.
     pub fn add(&mut self, record: &Record<'_>) -> Option<EventSourceManifest> {
         if record.descriptor().id != MANIFEST_EVENT_ID {
             return None;
@@ -153,7 +163,16 @@ impl EventSourceManifests {
         })?;
         let mut hasher = DefaultHasher::new();
         (guid, &text).hash(&mut hasher);
-        self.seen.insert(hasher.finish()).then(|| read(guid, process, &text))
+        let next = u32::try_from(self.seen.len()).unwrap_or(u32::MAX);
+        match self.seen.entry(hasher.finish()) {
+            hash_map::Entry::Occupied(known) => {
+                Some(EventSourceManifest { guid, process, number: *known.get(), text: None })
+            }
+            hash_map::Entry::Vacant(place) => {
+                place.insert(next);
+                Some(EventSourceManifest { guid, process, number: next, text: Some(read(guid, &text)) })
+            }
+        }
     }
 
     /// Returns the manifests that are still incomplete or were discarded, oldest first.
@@ -202,10 +221,10 @@ fn envelope(payload: &[u8]) -> Option<(u16, u16, &[u8])> {
     (number < of).then_some((of, number, payload.get(ENVELOPE_LEN..)?))
 }
 
-fn read(guid: Guid, process: u32, text: &[u8]) -> EventSourceManifest {
+fn read(guid: Guid, text: &[u8]) -> ManifestText {
     let manifest = manifest::read_as(text, "EventSource manifest in the trace", Decoding::EventSource);
     let provider = manifest.providers.into_iter().find(|provider| provider.info.guid == guid);
-    EventSourceManifest { provider, guid, process, problems: manifest.problems }
+    ManifestText { provider, problems: manifest.problems }
 }
 
 #[cfg(test)]
@@ -235,7 +254,7 @@ mod tests {
     }
 
     fn id(manifest: Option<EventSourceManifest>) -> u16 {
-        manifest.unwrap().provider.unwrap().events[0].descriptor.id
+        manifest.unwrap().text.unwrap().provider.unwrap().events[0].descriptor.id
     }
 
     #[test]
@@ -247,9 +266,8 @@ mod tests {
         assert!(manifests.add_chunk(GUID, 1, &chunks[0]).is_none());
         assert!(manifests.add_chunk(GUID, 2, &chunks[1]).is_none(), "of another process");
         assert_eq!(id(manifests.add_chunk(GUID, 1, &chunks[1])), 7);
-        for chunk in &chunks {
-            assert!(manifests.add_chunk(GUID, 1, chunk).is_none(), "known already");
-        }
+        let again: Vec<_> = chunks.iter().filter_map(|chunk| manifests.add_chunk(GUID, 1, chunk)).collect();
+        assert!(matches!(*again, [EventSourceManifest { number: 0, text: None, .. }]), "known already");
         assert_eq!(manifests.bytes, OVERHEAD * 2 + chunks[1].len() - ENVELOPE_LEN);
         let rest = manifests.finish();
         assert_eq!(rest, [IncompleteManifest { guid: GUID, process: 2, chunks: 1, of: 3 }]);
@@ -278,7 +296,7 @@ mod tests {
         // A chunk that describes another provider.
         let mut manifests = EventSourceManifests::new();
         let wrong = manifests.add_chunk(Guid::ZERO, 1, &chunks(&text(1), 1)[0]).unwrap();
-        assert!(wrong.provider.is_none());
+        assert!(wrong.text.unwrap().provider.is_none());
     }
 
     #[test]

@@ -42,6 +42,7 @@ mod socket_address;
 mod source;
 mod source_text;
 pub mod store;
+mod strings;
 mod tables;
 pub mod text;
 pub mod tracelogging;
@@ -69,6 +70,6 @@ pub use provider_spec::{
     IdSet, KeywordSpec, ProviderKey, ProviderSpec, ProviderSpecError, level_by_name, parse_number,
 };
 pub use resolver::{Observed, Resolver};
-pub use source::{Found, Providers, SchemaSource};
+pub use source::{Found, OtherLayouts, Providers, SchemaSource};
 pub use undecoded::Undecoded;
 pub use value::{FromValue, Value};

@@ -227,7 +227,7 @@ pub struct EventSchema {
 /// Properties that the source does not state completely.
 ///
 /// They are used only for a payload that ends exactly where they end. Of other payloads, the properties before them are
-/// decoded and the rest is not.
+/// decoded and the rest is not. [`Properties::inferred`](crate::Properties::inferred) says it of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Inferred {
     /// Index of the first such top-level property.
@@ -236,7 +236,7 @@ pub struct Inferred {
     pub what: Inference,
 }
 
-/// What of a schema was inferred.
+/// What of a schema, or of one event's decoding, was inferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Inference {
@@ -249,6 +249,17 @@ pub enum Inference {
     /// Everything: the schema is that of another version of the event.
     #[error("only version {0} of this event is known")]
     Version(u8),
+    /// The encoding of strings, of which the source says only that they are strings. They are taken for null-terminated
+    /// ones.
+    #[error("the source does not say how its strings are encoded")]
+    Text,
+    /// Which of several layouts holds: the trace's release of Windows is not known to have one of them, and the payload
+    /// ends where each of them ends.
+    #[error("layouts of several releases fit, and the one of this release is not known")]
+    Releases,
+    /// Strings at the end, which the payload does not have. They are taken for empty ones.
+    #[error("strings that are missing at the end are taken for empty ones: {0}")]
+    LeftOut(u16),
 }
 
 impl EventSchema {
@@ -299,6 +310,19 @@ impl Property {
             count: Count::One,
             tags: 0,
         }
+    }
+}
+
+impl Property {
+    /// Returns whether the property is an array of characters, which is one text.
+    pub fn is_text_array(&self) -> bool {
+        let PropertyType::Value { in_type, out_type, .. } = self.kind else { return false };
+        let is_character = match in_type {
+            InType::UNICODE_CHAR | InType::ANSI_CHAR => true,
+            InType::INT8 | InType::UINT8 | InType::INT16 | InType::UINT16 => out_type == OutType::STRING,
+            _ => false,
+        };
+        is_character && self.count != Count::One
     }
 }
 
@@ -489,6 +513,9 @@ types! {
         /// Bytes of a length that the source does not state, or a struct whose members it does not state. Neither this
         /// property nor those after it can be located.
         UNKNOWN_EXTENT = 0x8004, "Unknown";
+        /// A string of which the source states neither the encoding nor where it ends (CIM `string` without qualifiers).
+        /// [`CompiledSchema::locate`](crate::CompiledSchema::locate) tries null-terminated strings.
+        UNKNOWN_STRING = 0x8005, "UnknownString";
     }
 }
 

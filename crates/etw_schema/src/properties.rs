@@ -4,9 +4,9 @@ use std::iter::Zip;
 use std::ops::Range;
 use std::{fmt, slice};
 
-use crate::layout::{FRAME_START, Format, Frame, LocateErrorKind, LocatedSlots, Place, Shape};
+use crate::layout::{FRAME_START, Format, Frame, LocateErrorKind, LocatedSlots, Place, Read, Shape};
 use crate::value::{FromValue, Value};
-use crate::{CompiledSchema, EventSchema, LocateError, Property, PropertyType, ValueMap, text};
+use crate::{CompiledSchema, EventSchema, Inference, LocateError, Property, PropertyType, ValueMap, text};
 
 /// The located properties of one event, returned by [`CompiledSchema::locate`]. Cheap to copy.
 ///
@@ -124,11 +124,27 @@ impl<'a> Properties<'a> {
         self.len() == 0
     }
 
-    /// Returns why some properties could not be located, or `None` if all were. Also returns `None` if only the last is
-    /// missing, is a null-terminated string, and the payload ends exactly before it.
+    /// Returns why some properties could not be located, or `None` if all were. Null-terminated strings at the end may be
+    /// missing: [`Properties::inferred`] says so.
     pub fn error(&self) -> Option<PayloadError<'a>> {
         let schema = self.schema();
         self.located.error().map(|error| PayloadError { schema, error: *error })
+    }
+
+    /// Returns what is not certain about properties that were located: the source does not state it, or several layouts
+    /// are possible. The values may be others.
+    #[inline]
+    pub fn inferred(&self) -> Option<Inference> {
+        if self.located.error().is_some() {
+            return None;
+        }
+        self.located.inferred.or_else(|| self.schema().inferred.map(|inferred| inferred.what))
+    }
+
+    /// Returns whether the payload is decoded completely: no byte is left, and no property is missing.
+    #[inline]
+    pub fn is_complete(&self) -> bool {
+        self.located.error().is_none() && self.rest().is_empty()
     }
 
     /// Appends the event's message with its inserts. Returns whether the schema has a message.
@@ -264,9 +280,19 @@ impl<'a> PropertyValue<'a> {
         self.property
     }
 
-    /// Returns the value.
+    /// Returns the value. An array of characters is the text up to its first NUL.
     #[inline(always)]
     pub fn value(&self) -> Value<'a> {
+        self.read(true)
+    }
+
+    /// Returns the value as it is stored: an array of characters is an array.
+    pub fn stored_value(&self) -> Value<'a> {
+        self.read(false)
+    }
+
+    #[inline(always)]
+    fn read(&self, characters_are_text: bool) -> Value<'a> {
         let Instance { properties, slots, .. } = self.instance;
         let (start, end) = match self.place.shape {
             Shape::Fixed => {
@@ -279,7 +305,7 @@ impl<'a> PropertyValue<'a> {
             }
             _ => {
                 let Properties { compiled, payload, located } = properties;
-                let parts = (self.property, self.place);
+                let parts = (self.property, self.place, characters_are_text);
                 return PropertyValue::compound(
                     parts,
                     compiled,
@@ -307,9 +333,9 @@ impl<'a> PropertyValue<'a> {
                 let slot = properties.located.slot(slots.saturating_add(self.place.offset));
                 slot.start..slot.end
             }
-            _ => return for_each_plain_in(self.value(), each),
+            _ => return for_each_plain_in(self.stored_value(), each),
         };
-        each(bytes.start as usize..bytes.end as usize, self.value());
+        each(bytes.start as usize..bytes.end as usize, self.stored_value());
     }
 
     /// Returns the value of an array or struct. Takes the parts as arguments, so that the caller need not spill them to
@@ -317,7 +343,7 @@ impl<'a> PropertyValue<'a> {
     #[cold]
     #[inline(never)]
     fn compound(
-        (property, place): (&'a Property, &'a Place),
+        (property, place, characters_are_text): (&'a Property, &'a Place, bool),
         compiled: &'a CompiledSchema,
         payload: &'a [u8],
         located: &'a LocatedSlots,
@@ -328,7 +354,9 @@ impl<'a> PropertyValue<'a> {
         let instance = Instance { properties, start, slots };
         let slot = || properties.located.slot(slots + place.offset);
         let array = |start: u32, count: u32, child: u32| {
-            Value::Array(Array { properties, place, property, start, count, child })
+            let array = Array { properties, place, property, start, count, child };
+            let text = if characters_are_text { array.text() } else { None };
+            text.unwrap_or(Value::Array(array))
         };
         let nested = |start: u32, slots: u32| {
             let instance = Instance { properties, start, slots };
@@ -637,6 +665,21 @@ impl<'a> Array<'a> {
     pub fn iter(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
         let array = *self;
         (0..array.len()).map_while(move |index| array.get(index))
+    }
+
+    /// Returns the characters up to the first NUL, if the elements are characters.
+    fn text(&self) -> Option<Value<'a>> {
+        let bytes = match self.place.read {
+            Read::Char8 | Read::Char16 => self.as_bytes()?,
+            _ => return None,
+        };
+        let wide = self.place.read == Read::Char16;
+        let end = match wide {
+            true => bytes.as_chunks::<2>().0.iter().position(|unit| *unit == [0, 0]).map(|end| 2 * end),
+            false => bytes.iter().position(|byte| *byte == 0),
+        };
+        let bytes = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or(bytes);
+        Some(if wide { Value::Utf16(bytes) } else { Value::Ansi(bytes) })
     }
 
     /// Returns the bytes of all elements, if each has a fixed size.

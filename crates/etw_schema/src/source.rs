@@ -25,6 +25,21 @@ pub trait SchemaSource: Send + Sync {
     fn event_of_build(&self, _guid: &Guid, _id: u16, _version: u8, _build: u32) -> Found {
         Found::NoProvider
     }
+
+    /// Returns the other layouts of an event that this source, or another one, found for a build, for sources that know
+    /// several releases. They are tried if a payload does not end where the event's properties end.
+    fn other_layouts(&self, _event: &EventSchema, _build: u32) -> OtherLayouts {
+        OtherLayouts { layouts: Vec::new(), is_certain: true }
+    }
+}
+
+/// The result of [`SchemaSource::other_layouts`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct OtherLayouts {
+    /// The layouts, nearest to the build first.
+    pub layouts: Vec<Arc<EventSchema>>,
+    /// Whether the build is known to have the event as it was found, or this source did not find it.
+    pub is_certain: bool,
 }
 
 /// The result of [`SchemaSource::event_of_build`].
@@ -67,17 +82,6 @@ impl Providers {
                 place.insert(Joined::new(provider));
             }
         }
-    }
-
-    /// Returns the manifest event with this id and version, without a search through all events of the provider.
-    pub(crate) fn event(&self, guid: &Guid, id: u16, version: u8) -> Option<&Arc<EventSchema>> {
-        let joined = self.by_guid.get(guid)?;
-        joined.provider.events.get(*joined.places.get(&(id, version, 0))?)
-    }
-
-    /// Returns whether any version of a manifest event is known.
-    pub(crate) fn has_id(&self, guid: &Guid, id: u16) -> bool {
-        (0..=u8::MAX).any(|version| self.event(guid, id, version).is_some())
     }
 
     /// Returns the providers in unspecified order.
@@ -125,6 +129,20 @@ impl Joined {
             places.entry(key_of(event)).or_insert(place);
         }
         Joined { provider: Arc::new(provider), places }
+    }
+
+    /// Returns the manifest event with this id and version, without a search through all events.
+    pub(crate) fn event(&self, id: u16, version: u8) -> Option<&Arc<EventSchema>> {
+        self.provider.events.get(*self.places.get(&(id, version, 0))?)
+    }
+
+    /// Returns whether any version of a manifest event is known.
+    pub(crate) fn has_id(&self, id: u16) -> bool {
+        (0..=u8::MAX).any(|version| self.event(id, version).is_some())
+    }
+
+    pub(crate) fn provider(&self) -> &Arc<Provider> {
+        &self.provider
     }
 
     /// Merges a newer description. Its names and events replace the older ones. Each event keeps the names of the

@@ -30,7 +30,7 @@ pub enum Undecoded {
         id: u16,
         /// Its version.
         version: u8,
-        /// Whether other versions of the id are known. They are never used instead.
+        /// Whether other versions of the id are known.
         other_versions: bool,
     },
     /// No source knows the class of a classic event.

@@ -27,7 +27,7 @@ mod words;
 use std::sync::{Arc, LazyLock};
 
 use etw_event::Guid;
-use etw_schema::{EventSchema, Found, Provider, SchemaSource};
+use etw_schema::{EventSchema, Found, OtherLayouts, Provider, SchemaSource};
 
 pub use block::{Block, EventLayout};
 pub use pack::{Listed, Pack, PackError, write};
@@ -93,6 +93,13 @@ impl SchemaSource for WindowsSchemas {
         match self.0.block(guid) {
             Ok(Some(block)) if !block.is_class() => block.event(id, version, build),
             _ => Found::NoProvider,
+        }
+    }
+
+    fn other_layouts(&self, event: &EventSchema, build: u32) -> OtherLayouts {
+        match self.0.block(&event.provider.guid) {
+            Ok(Some(block)) => block.other_layouts(event, build),
+            _ => OtherLayouts { layouts: Vec::new(), is_certain: true },
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Releases of Windows, and sets of them.
 
+use std::ops::RangeInclusive;
+
 /// A release of Windows whose schemas are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
@@ -42,6 +44,16 @@ pub(crate) fn build_of(releases: &[Release], text: &str) -> Option<u32> {
 /// Returns the number of the release with this build, or of the last one before it, else of the first.
 pub(crate) fn nearest(builds: impl Iterator<Item = u32>, build: u32) -> usize {
     builds.take_while(|known| *known <= build).count().saturating_sub(1)
+}
+
+/// Builds of one set of system files: later releases only enable what earlier ones have. Source: Microsoft's pages on
+/// feature updates by an enablement package.
+const SAME_FILES: [(u32, u32); 3] = [(18_362, 18_363), (19_041, 19_045), (22_621, 22_631)];
+
+/// Returns the builds, the first and the last, whose layouts are those of a build.
+pub(crate) fn same_layouts(build: u32) -> RangeInclusive<u32> {
+    let family = SAME_FILES.iter().find(|(first, last)| (*first..=*last).contains(&build));
+    family.map_or(build..=build, |(first, last)| *first..=*last)
 }
 
 impl Releases {
@@ -98,6 +110,13 @@ mod tests {
         check("10 23H9", None);
         let nearest = |build| nearest(releases.iter().map(|release| release.build), build);
         assert_eq!([7_600, 10_240, 19_045, 26_100, 99_999].map(nearest), [0, 0, 1, 2, 2]);
+    }
+
+    #[test]
+    fn releases_by_enablement_packages_have_the_same_layouts() {
+        assert!(same_layouts(19_045).contains(&19_043));
+        assert!(!same_layouts(19_045).contains(&22_000));
+        assert_eq!(same_layouts(9_600), 9_600..=9_600);
     }
 
     #[test]

@@ -268,7 +268,10 @@ fn is_same(a: &EventSchema, b: &EventSchema) -> bool {
     let (a, b) = (a.properties.get(..top(a)), b.properties.get(..top(b)));
     let (Some(a), Some(b)) = (a, b) else { return false };
     let kind = |property: &Property| match property.kind {
-        PropertyType::Value { in_type: InType::UNKNOWN_EXTENT | InType::BINARY_TO_END, .. } => None,
+        PropertyType::Value {
+            in_type: InType::UNKNOWN_EXTENT | InType::UNKNOWN_STRING | InType::BINARY_TO_END,
+            ..
+        } => None,
         PropertyType::Value { in_type, .. } => Some(in_type),
         PropertyType::Struct { .. } => None,
     };

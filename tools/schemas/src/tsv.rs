@@ -111,7 +111,8 @@ fn classic_type(written: &str) -> Option<InType> {
         "SInt64" => InType::INT64,
         "Char16" => InType::UNICODE_CHAR,
         "Boolean" => InType::BOOLEAN,
-        "String" | "Object" => InType::UNKNOWN_EXTENT,
+        "String" => InType::UNKNOWN_STRING,
+        "Object" => InType::UNKNOWN_EXTENT,
         _ => return None,
     })
 }

@@ -10,10 +10,10 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
     ETW_BUFFER_CONTEXT, ETW_BUFFER_CONTEXT_0, EVENT_DESCRIPTOR, EVENT_HEADER, EVENT_HEADER_0,
     EVENT_HEADER_0_0, EVENT_HEADER_EXTENDED_DATA_ITEM, EVENT_HEADER_EXTENDED_DATA_ITEM_0,
     EVENT_HEADER_FLAG_32_BIT_HEADER, EVENT_HEADER_FLAG_64_BIT_HEADER, EVENT_HEADER_FLAG_CLASSIC_HEADER,
-    EVENT_HEADER_FLAG_NO_CPUTIME, EVENT_HEADER_FLAG_PROCESSOR_INDEX, EVENT_HEADER_FLAG_TRACE_MESSAGE,
-    EVENT_RECORD, EVENT_TRACE, EVENT_TRACE_0, EVENT_TRACE_HEADER, EVENT_TRACE_HEADER_0,
-    EVENT_TRACE_HEADER_0_0, EVENT_TRACE_HEADER_1, EVENT_TRACE_HEADER_1_0, EVENT_TRACE_HEADER_2,
-    EVENT_TRACE_HEADER_3, EVENT_TRACE_HEADER_3_0,
+    EVENT_HEADER_FLAG_NO_CPUTIME, EVENT_HEADER_FLAG_PRIVATE_SESSION, EVENT_HEADER_FLAG_PROCESSOR_INDEX,
+    EVENT_HEADER_FLAG_TRACE_MESSAGE, EVENT_RECORD, EVENT_TRACE, EVENT_TRACE_0, EVENT_TRACE_HEADER,
+    EVENT_TRACE_HEADER_0, EVENT_TRACE_HEADER_0_0, EVENT_TRACE_HEADER_1, EVENT_TRACE_HEADER_1_0,
+    EVENT_TRACE_HEADER_2, EVENT_TRACE_HEADER_3, EVENT_TRACE_HEADER_3_0,
 };
 
 use crate::guest::ids_of;
@@ -39,7 +39,7 @@ pub(crate) fn event_record(
     }
     let payload = record.payload();
     let bytes = record.as_bytes();
-    let (kernel, user) = record.cpu_times().unwrap_or_default();
+    let (kernel, user) = times(record);
     let (process, thread) = ids(record);
     EVENT_RECORD {
         EventHeader: EVENT_HEADER {
@@ -67,7 +67,7 @@ pub(crate) fn event_record(
 /// Returns a record as callbacks without `PROCESS_TRACE_MODE_EVENT_RECORD` get it.
 pub(super) fn event_trace(record: &Record<'_>, is_raw: bool) -> EVENT_TRACE {
     let EventDescriptor { opcode, level, version, .. } = record.descriptor();
-    let (kernel, user) = record.cpu_times().unwrap_or_default();
+    let (kernel, user) = times(record);
     let instance = record.instance();
     let payload = record.payload();
     let (process, thread) = ids(record);
@@ -108,6 +108,12 @@ fn buffer_context(record: &Record<'_>) -> ETW_BUFFER_CONTEXT {
     }
 }
 
+/// Returns kernel and user time, or the halves of the processor time, which shares their place.
+fn times(record: &Record<'_>) -> (u32, u32) {
+    let halves = |time: u64| (time as u32, (time >> 32) as u32);
+    record.cpu_times().or_else(|| record.processor_time().map(halves)).unwrap_or_default()
+}
+
 fn flags(record: &Record<'_>) -> u16 {
     let kind = record.kind();
     let stored = match kind {
@@ -119,7 +125,11 @@ fn flags(record: &Record<'_>) -> u16 {
         PointerSize::Four => EVENT_HEADER_FLAG_32_BIT_HEADER,
         PointerSize::Eight => EVENT_HEADER_FLAG_64_BIT_HEADER,
     };
-    let times = if record.cpu_times().is_none() { EVENT_HEADER_FLAG_NO_CPUTIME } else { 0 };
+    let times = match (record.cpu_times(), record.processor_time()) {
+        (Some(_), _) => 0,
+        (None, None) => EVENT_HEADER_FLAG_NO_CPUTIME,
+        (None, Some(_)) => EVENT_HEADER_FLAG_NO_CPUTIME | EVENT_HEADER_FLAG_PRIVATE_SESSION,
+    };
     (stored | pointer | times | EVENT_HEADER_FLAG_PROCESSOR_INDEX) as u16
 }
 

@@ -128,7 +128,8 @@ pub(super) fn event_info(
             }
             Count::ToEnd => {
                 flags |= 0x20;
-                let value = properties.and_then(|all| all.find(&property.name)).map(|found| found.value());
+                let value =
+                    properties.and_then(|all| all.find(&property.name)).map(|found| found.stored_value());
                 match value {
                     Some(Value::Array(array)) => u16::try_from(array.len()).unwrap_or(u16::MAX),
                     _ => 0,

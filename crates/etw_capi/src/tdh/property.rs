@@ -172,7 +172,7 @@ fn find(event: &Event<'_>, steps: &[(String, Option<usize>)], width: Width) -> R
     let mut found = properties.find(name).ok_or(ERROR_NOT_FOUND)?;
     let mut index = *index;
     for (name, next) in rest {
-        let members = match (found.value(), index) {
+        let members = match (found.stored_value(), index) {
             (Value::Struct(members), _) => members,
             (Value::Array(array), index) => match array.get(index.unwrap_or(0)) {
                 Some(Value::Struct(members)) => members,
@@ -189,11 +189,11 @@ fn find(event: &Event<'_>, steps: &[(String, Option<usize>)], width: Width) -> R
     let payload = properties.payload();
     let (mut bytes, mut position) = (Vec::new(), 0);
     // An index into an array of structures without a member means the whole structure.
-    let is_of_structs = matches!((found.value(), index), (Value::Array(array), Some(at)) if matches!(array.get(at), Some(Value::Struct(_))));
+    let is_of_structs = matches!((found.stored_value(), index), (Value::Array(array), Some(at)) if matches!(array.get(at), Some(Value::Struct(_))));
     if is_of_structs {
         return Err(ERROR_INVALID_PARAMETER);
     }
-    let is_array = matches!(found.value(), Value::Array(_));
+    let is_array = matches!(found.stored_value(), Value::Array(_));
     found.for_each_plain(&mut |range, value| {
         if !is_array || index.is_none_or(|index| index == position) {
             append(&mut bytes, payload.get(range).unwrap_or_default(), &value, width);
@@ -209,7 +209,7 @@ fn find(event: &Event<'_>, steps: &[(String, Option<usize>)], width: Width) -> R
 /// Returns the value of `NAME.Count`, the property that TDH has before an array with a number of elements.
 fn number_of_elements<'a>(name: &str, find: impl Fn(&str) -> Option<PropertyValue<'a>>) -> Option<Vec<u8>> {
     let found = find(name.strip_suffix(".Count")?)?;
-    match (found.property().count, found.value()) {
+    match (found.property().count, found.stored_value()) {
         (Count::Prefixed, Value::Array(array)) => Some((array.len() as u16).to_le_bytes().to_vec()),
         _ => None,
     }

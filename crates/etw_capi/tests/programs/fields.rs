@@ -20,7 +20,7 @@ Counted level=3 keyword=0 opcode=0 of-function=0
   unicode=uni
   time=1970-01-01T00:00:00.0000000Z
   binary=0x010203
-  units=[x, y]
+  units=xy
   error=0x80070005 (E_ACCESSDENIED)
   custom=0x010203
   tagged=0x0102

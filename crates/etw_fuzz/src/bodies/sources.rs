@@ -45,8 +45,8 @@ pub fn event_source(mut bytes: &[u8]) {
     let mut manifests = EventSourceManifests::new();
     while let Some((len, rest)) = bytes.split_first_chunk::<2>() {
         let (payload, rest) = rest.split_at(usize::from(u16::from_le_bytes(*len)).min(rest.len()));
-        if let Some(manifest) = manifests.add_chunk(Guid::ZERO, 1, payload) {
-            check(manifest.provider.as_slice(), len_bytes);
+        if let Some(text) = manifests.add_chunk(Guid::ZERO, 1, payload).and_then(|manifest| manifest.text) {
+            check(text.provider.as_slice(), len_bytes);
         }
         bytes = rest;
     }

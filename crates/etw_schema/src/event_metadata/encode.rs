@@ -6,10 +6,11 @@ use etw_event::{EventDescriptor, Guid};
 
 use super::HEADER;
 use crate::manifest::winmeta;
-use crate::{Count, EventSchema, Length, MapKind, OpcodeName, PropertyType, ValueMap};
+use crate::{Count, EventSchema, InType, Length, MapKind, OpcodeName, PropertyType, ValueMap};
 
 /// Encodes a schema as the payload of an EventInfo event (class EventMetadata, opcode 0x20): a `TRACE_EVENT_INFO`.
-/// Returns `None` for arrays that the format cannot express; manifests have no such arrays.
+/// Returns `None` for arrays that the format cannot express, which manifests do not have, and for properties whose extent
+/// is not known.
 pub fn encode_event(schema: &EventSchema) -> Option<Vec<u8>> {
     let mut blob = Blob { bytes: vec![0; HEADER + 24 * schema.properties.len()] };
     let descriptor = schema.descriptor;
@@ -41,6 +42,9 @@ pub fn encode_event(schema: &EventSchema) -> Option<Vec<u8>> {
                 flags |= 0x01;
                 blob.put(entry + 8, &first.to_le_bytes());
                 blob.put(entry + 10, &members.to_le_bytes());
+            }
+            PropertyType::Value { in_type: InType::UNKNOWN_EXTENT | InType::UNKNOWN_STRING, .. } => {
+                return None;
             }
             PropertyType::Value { in_type, out_type, map } => {
                 blob.put(entry + 8, &in_type.0.to_le_bytes());

@@ -47,6 +47,9 @@ pub enum EventMetadataError {
 /// Limit in bytes of the event metadata kept for one trace.
 pub const MAX_METADATA_BYTES: usize = 24 << 20;
 
+/// Limit of the different blobs kept for one event; the latest are.
+const MAX_LAYOUTS: usize = 16;
+
 /// Bytes of a `TRACE_EVENT_INFO` before its properties.
 const HEADER: usize = 0x70;
 
@@ -60,7 +63,8 @@ pub struct EventMetadata {
 #[derive(Debug, Clone, Default)]
 struct OfProvider {
     name: Arc<str>,
-    events: HashMap<Key, Arc<[u8]>>,
+    /// The blobs of each event, the latest last. Traces of several machines may be merged to one.
+    events: HashMap<Key, Vec<Arc<[u8]>>>,
     maps: HashMap<Arc<str>, Arc<ValueMap>>,
 }
 
@@ -97,7 +101,8 @@ impl EventMetadata {
             Key { id: descriptor.id, version: descriptor.version, opcode: None }
         };
         let provider = self.providers.entry(guid).or_default();
-        if provider.events.get(&key).is_some_and(|known| **known == *blob) {
+        let known = provider.events.get(&key).map_or(&[][..], Vec::as_slice);
+        if known.iter().any(|known| **known == *blob) {
             return Ok(None);
         }
         if self.bytes + blob.len() > MAX_METADATA_BYTES {
@@ -109,7 +114,11 @@ impl EventMetadata {
         {
             provider.name = name;
         }
-        provider.events.insert(key, blob.into());
+        let blobs = provider.events.entry(key).or_default();
+        if blobs.len() >= MAX_LAYOUTS {
+            blobs.remove(0);
+        }
+        blobs.push(blob.into());
         Ok(Some(guid))
     }
 
@@ -140,23 +149,39 @@ impl EventMetadata {
         self.providers.get(provider).map(|provider| &provider.name)
     }
 
-    /// Returns the schema of a manifest event, with the maps added so far.
+    /// Returns the schema of a manifest event, with the maps added so far; the latest if there are several.
     pub fn event(&self, provider: &Guid, id: u16, version: u8) -> Option<EventSchema> {
-        let of = self.providers.get(provider)?;
-        let blob = of.events.get(&Key { id, version, opcode: None })?;
-        parse_event(blob, &of.maps).ok()
+        self.blobs(provider, &Key { id, version, opcode: None }).next()
+    }
+
+    /// Returns the schemas of a manifest event, the latest first.
+    pub(crate) fn layouts(&self, provider: &Guid, id: u16, version: u8) -> Vec<Arc<EventSchema>> {
+        self.blobs(provider, &Key { id, version, opcode: None }).map(Arc::new).collect()
+    }
+
+    /// Returns the schemas of a classic event, the latest first.
+    pub(crate) fn classic_layouts(&self, class: &Guid, opcode: u8, version: u8) -> Vec<Arc<EventSchema>> {
+        self.blobs(class, &Key { id: 0, version, opcode: Some(opcode) }).map(Arc::new).collect()
+    }
+
+    fn blobs(&self, guid: &Guid, key: &Key) -> impl Iterator<Item = EventSchema> {
+        let of = self.providers.get(guid);
+        let blobs = of.and_then(|of| of.events.get(key)).map_or(&[][..], Vec::as_slice);
+        blobs
+            .iter()
+            .rev()
+            .zip(of.into_iter().cycle())
+            .filter_map(|(blob, of)| parse_event(blob, &of.maps).ok())
     }
 
     /// Returns the schema of a classic event.
     pub fn classic_event(&self, class: &Guid, opcode: u8, version: u8) -> Option<EventSchema> {
-        let of = self.providers.get(class)?;
-        let blob = of.events.get(&Key { id: 0, version, opcode: Some(opcode) })?;
-        parse_event(blob, &of.maps).ok()
+        self.blobs(class, &Key { id: 0, version, opcode: Some(opcode) }).next()
     }
 
     /// Returns the number of events with metadata.
     pub fn len(&self) -> usize {
-        self.providers.values().map(|provider| provider.events.len()).sum()
+        self.providers.values().flat_map(|provider| provider.events.values()).map(Vec::len).sum()
     }
 
     /// Returns whether no event has metadata.

@@ -6,7 +6,7 @@ use super::{
     Elements, FRAME_START, Format, Frame, LayoutDefect, MAX_DEPTH, MAX_EMPTY_VALUES, Op, Part, Place, Plan,
     Read, Shape, Stated, Step, fixed_size, read_and_format,
 };
-use crate::{Count, EventSchema, InType, Length, OutType, Property, PropertyType};
+use crate::{Count, Decoding, EventSchema, InType, Length, OutType, Property, PropertyType};
 
 /// Limit of the size of fixed parts, far above that of any payload.
 const MAX_FIXED_BYTES: u32 = 1 << 28;
@@ -19,7 +19,10 @@ pub(super) fn compile(schema: &EventSchema, pointer: PointerSize) -> Plan {
         let stated = compile_first(schema, inferred.from.min(top_level), pointer);
         plan.stated = Some(Box::new(Stated { plan: stated, inferred }));
     } else if let Some(top) = plan.frames.first_mut() {
-        make_last_string_optional(top);
+        make_last_strings_optional(top);
+        // Later versions of the classic thread events append one without increasing the event version (Observed: the
+        // name in Thread v3, ShutdownPerfDiagLogger.etl): events of earlier ones do not have it.
+        plan.completes_strings = schema.decoding != Decoding::BuiltIn || schema.provider.class_of.is_none();
     }
     plan
 }
@@ -43,7 +46,7 @@ fn compile_first(schema: &EventSchema, top_level: u16, pointer: PointerSize) -> 
     if let (Ok(top), Some(slot)) = (top, frames.first_mut()) {
         *slot = top;
     }
-    Plan { frames, registers: register_count, depends_on_pointer, stated: None }
+    Plan { frames, registers: register_count, depends_on_pointer, completes_strings: false, stated: None }
 }
 
 /// Assigns a register to each property that is the length or count of another. Also returns the number of registers. If
@@ -66,15 +69,24 @@ fn registers(schema: &EventSchema) -> (Vec<Option<u16>>, u16) {
     (registers, next)
 }
 
-/// Makes a null-terminated string optional if it is the last property. Later versions of the classic thread events
-/// append one without increasing the event version (Observed: the name in Thread v3, ShutdownPerfDiagLogger.etl).
-fn make_last_string_optional(top: &mut Frame) {
-    if top.tail == 0
-        && let Some(Step { member, op: Op::Value { part: Part::Utf16 | Part::Ansi, optional }, .. }) =
-            top.steps.last_mut()
-        && usize::from(*member) + 1 == top.places.len()
-    {
+/// Makes the null-terminated strings at the end optional: writers leave them out if they are empty.
+fn make_last_strings_optional(top: &mut Frame) {
+    if top.tail != 0 {
+        return;
+    }
+    let mut members = top.places.len();
+    for step in top.steps.iter_mut().rev() {
+        let Step { at, member, op: Op::Value { part: Part::Utf16 | Part::Ansi, optional }, .. } = step else {
+            return;
+        };
+        if usize::from(*member) + 1 != members {
+            return;
+        }
         *optional = true;
+        members -= 1;
+        if *at != 0 {
+            return;
+        }
     }
 }
 
@@ -182,7 +194,7 @@ impl Compiler<'_> {
             PropertyType::Value { in_type, out_type, .. } => (in_type, out_type),
         };
         let unknown = match in_type {
-            InType::UNKNOWN_EXTENT => LayoutDefect::UnknownExtent,
+            InType::UNKNOWN_EXTENT | InType::UNKNOWN_STRING => LayoutDefect::UnknownExtent,
             _ => LayoutDefect::UnknownInType(in_type.0),
         };
         let (read, format) = read_and_format(in_type, out_type).ok_or(unknown)?;

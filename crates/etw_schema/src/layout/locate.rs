@@ -27,6 +27,8 @@ pub struct Located {
     pub(crate) clock: Clock,
     used: u32,
     error: Option<LocateError>,
+    /// What was inferred for this event alone.
+    pub(crate) inferred: Option<Inference>,
 }
 
 /// A part of varying size. All positions are offsets in the payload.
@@ -76,6 +78,13 @@ pub enum LocateErrorKind {
     /// The property is inferred, and the payload does not end where the properties end.
     #[error("not certain: {0}, and the payload does not end where the properties would")]
     Inferred(Inference),
+}
+
+impl LocateErrorKind {
+    /// Returns whether the payload ends before a property that the schema has.
+    pub fn is_cut(&self) -> bool {
+        matches!(self, LocateErrorKind::Short { .. } | LocateErrorKind::TooMany(_))
+    }
 }
 
 impl Located {
@@ -134,6 +143,7 @@ pub(super) fn locate(plan: &Plan, payload: &[u8], pointer: PointerSize, located:
         && fixed as usize == payload.len()
     {
         located.error = None;
+        located.inferred = None;
         located.members = top.places.len() as u16;
         located.end = fixed;
         return;
@@ -163,6 +173,7 @@ fn locate_all(plan: &Plan, payload: &[u8], located: &mut Located) {
     let top = plan.top();
     located.used = 0;
     located.error = None;
+    located.inferred = None;
     located.members = top.places.len() as u16;
     if let Some(fixed) = top.fixed
         && fixed as usize <= payload.len()
@@ -178,7 +189,7 @@ fn locate_all(plan: &Plan, payload: &[u8], located: &mut Located) {
     let mut run = Run { plan, payload, pointer: located.pointer.bytes(), located };
     match run.frame(top, 0, slots) {
         Ok(end) => located.end = end as u32,
-        Err(stop) => located.fail(top, stop),
+        Err(stop) => located.fail(plan, stop),
     }
 }
 
@@ -193,15 +204,27 @@ struct Stop {
 
 impl Located {
     #[cold]
-    fn fail(&mut self, top: &Frame, stop: Stop) {
+    fn fail(&mut self, plan: &Plan, stop: Stop) {
+        let top = plan.top();
         self.members = stop.member;
         self.end = stop.member_start as u32;
+        let is_absent = matches!(stop.error.kind, LocateErrorKind::Short { available: 0, .. });
         let optional = top
             .steps
             .iter()
             .any(|step| step.member == stop.member && matches!(step.op, Op::Value { optional: true, .. }));
-        let absent = matches!(stop.error.kind, LocateErrorKind::Short { available: 0, .. });
-        self.error = if optional && absent { None } else { Some(stop.error) };
+        if !is_absent || !optional {
+            self.error = Some(stop.error);
+        } else if plan.completes_strings {
+            let (empty, all) = (self.end, top.places.len() as u16);
+            for step in top.steps.iter().filter(|step| step.member >= stop.member) {
+                if let Some(slot) = self.slots.get_mut(usize::from(step.slot)) {
+                    *slot = Slot { start: empty, end: empty, next: empty, ..Slot::default() };
+                }
+            }
+            self.inferred = Some(Inference::LeftOut(all - stop.member));
+            self.members = all;
+        }
     }
 }
 

@@ -98,6 +98,30 @@ impl Layout {
         self.plan(pointer).top().fixed
     }
 
+    /// Returns whether the last part of the properties extends to the end of any payload.
+    pub(crate) fn extends_to_end(&self, pointer: PointerSize) -> bool {
+        self.plan(pointer).frames.iter().flat_map(|frame| &frame.steps).any(|step| match step.op {
+            Op::Value { part, .. } => matches!(part, Part::Rest { .. }),
+            Op::Elements { count, .. } | Op::Structs { count, .. } => count == Elements::ToEnd,
+            Op::VaryingElements { part, count } => {
+                matches!(part, Part::Rest { .. }) || count == Elements::ToEnd
+            }
+            _ => false,
+        })
+    }
+
+    /// Returns whether the last property is a string that the payload ends without its terminator.
+    pub(crate) fn ends_unterminated(&self, located: &Located) -> bool {
+        let top = self.plan(located.pointer_size()).top();
+        let Some(Step { slot, op: Op::Value { part, .. }, .. }) = top.steps.last() else { return false };
+        let slot = located.slot(u32::from(*slot));
+        match part {
+            Part::Utf16 => slot.next < slot.end + 2,
+            Part::Ansi => slot.next < slot.end + 1,
+            _ => false,
+        }
+    }
+
     #[inline]
     pub(crate) fn plan(&self, pointer: PointerSize) -> &Plan {
         match (self.plans.as_slice(), pointer) {
@@ -123,6 +147,8 @@ pub(crate) struct Plan {
     /// Number of lengths and counts kept while locating.
     pub(crate) registers: u16,
     pub(crate) depends_on_pointer: bool,
+    /// Whether strings at the end that a payload lacks are taken for empty ones. Otherwise the event has no such property.
+    pub(crate) completes_strings: bool,
     /// What is used for payloads that do not end where the properties end, if some of them are inferred.
     pub(crate) stated: Option<Box<Stated>>,
 }
@@ -135,7 +161,13 @@ pub(crate) struct Stated {
     pub(crate) inferred: Inferred,
 }
 
-static EMPTY_PLAN: Plan = Plan { frames: Vec::new(), registers: 0, depends_on_pointer: false, stated: None };
+static EMPTY_PLAN: Plan = Plan {
+    frames: Vec::new(),
+    registers: 0,
+    depends_on_pointer: false,
+    completes_strings: false,
+    stated: None,
+};
 static EMPTY_FRAME: Frame = Frame {
     first: 0,
     places: Vec::new(),

@@ -28,6 +28,9 @@ fn show(compiled: &CompiledSchema, payload: &[u8], pointer: PointerSize) -> Stri
     if let Some(error) = event.error() {
         parts.push(format!("!{error}"));
     }
+    if let Some(inferred) = located.inferred {
+        parts.push(format!("~{inferred}"));
+    }
     if !event.rest().is_empty() {
         parts.push(format!("+{}", event.rest().len()));
     }
@@ -332,8 +335,12 @@ fn payloads_that_do_not_fit() {
         b"x\0\x01\0\0\0\x02",
         "s=x b=1 !property 'c' at payload offset 6: needs 4 bytes, the payload has 1 left +1",
     );
-    // The last string may be missing; an earlier one may not.
-    check(vec![byte("a"), string("s")], 2, &[1], "a=1");
+    // Strings at the end may be missing; an earlier one may not.
+    let missing = "strings that are missing at the end are taken for empty ones";
+    check(vec![byte("a"), string("s")], 2, &[1], &format!("a=1 s= ~{missing}: 1"));
+    let strings = || vec![byte("a"), string("s"), string("t")];
+    check(strings(), 3, &[1], &format!("a=1 s= t= ~{missing}: 2"));
+    check(strings(), 3, &[1, b'x', 0], &format!("a=1 s=x t= ~{missing}: 1"));
     check(
         vec![byte("a"), string("s"), byte("b")],
         3,

@@ -21,6 +21,8 @@ pub(crate) struct Key<'a> {
     /// Id and version, opcode and version, hook id and version, or message number. If traces of several Windows builds
     /// are read together, the upper half is the build.
     pub(crate) number: u64,
+    /// Which of the schemas that traces contain holds; 0 if they contain none of the provider, or only one.
+    pub(crate) scope: u64,
     /// The complete event metadata of TraceLogging; empty for other events.
     pub(crate) blob: &'a [u8],
     /// The provider's traits, for TraceLogging.
@@ -75,6 +77,7 @@ struct Entry {
     kind: KeyKind,
     guid: Guid,
     number: u64,
+    scope: u64,
     blob: Box<[u8]>,
     traits: Box<[u8]>,
     outcome: Outcome,
@@ -137,6 +140,7 @@ impl Cache {
             kind: key.kind,
             guid: key.guid,
             number: key.number,
+            scope: key.scope,
             blob: key.blob.into(),
             traits: key.traits.into(),
             outcome,
@@ -175,14 +179,15 @@ impl Entry {
     fn is(&self, key: &Key<'_>) -> bool {
         self.kind == key.kind
             && self.number == key.number
+            && self.scope == key.scope
             && self.guid == key.guid
             && same(&self.blob, key.blob)
             && same(&self.traits, key.traits)
     }
 
     fn key(&self) -> Key<'_> {
-        let Entry { kind, guid, number, blob, traits, .. } = self;
-        Key { kind: *kind, guid: *guid, number: *number, blob, traits }
+        let Entry { kind, guid, number, scope, blob, traits, .. } = self;
+        Key { kind: *kind, guid: *guid, number: *number, scope: *scope, blob, traits }
     }
 }
 
@@ -204,7 +209,7 @@ fn glance(key: &Key<'_>) -> usize {
     if let (first @ Some(_), last) = (key.blob.first_chunk(), key.blob.last_chunk()) {
         sum ^= word(first).rotate_left(17) ^ word(last).rotate_left(43) ^ key.blob.len() as u64;
     }
-    sum ^= key.number << 8 | key.kind as u64;
+    sum ^= (key.number ^ key.scope) << 8 | key.kind as u64;
     (sum.wrapping_mul(FACTOR) >> 48) as usize
 }
 
@@ -226,7 +231,7 @@ impl Seeds {
         let Seeds([first, second, _]) = self;
         let guid = key.guid.to_u128();
         let hash = mix(guid as u64 ^ first, (guid >> 64) as u64 ^ second);
-        let hash = mix(hash ^ key.number, second ^ key.kind as u64);
+        let hash = mix(hash ^ key.number, second ^ key.kind as u64 ^ key.scope << 8);
         if key.blob.is_empty() { hash } else { self.bytes(self.bytes(hash, key.blob), key.traits) }
     }
 
@@ -306,7 +311,7 @@ mod tests {
         const B: u64 = 0xD6E8_FEB8_6659_FD93;
         let known = Seeds([A, B, 1]);
         let guid = |high: u64, low: u64| Guid::from_u128(u128::from(high) << 64 | u128::from(low));
-        let plain = |guid| Key { kind: KeyKind::Manifest, guid, number: 7, blob: &[], traits: &[] };
+        let plain = |guid| Key { kind: KeyKind::Manifest, guid, number: 7, scope: 0, blob: &[], traits: &[] };
         let keys: Vec<Key<'_>> = (0..1000).map(|high| plain(guid(high, A))).collect();
         check(&known, &keys, 1);
         let blobs: Vec<[u8; 32]> = (0..1000_u128)
@@ -318,7 +323,7 @@ mod tests {
             .collect();
         let self_describing = |blob, traits| {
             let (kind, guid) = (KeyKind::TraceLogging, guid(1, 2));
-            Key { kind, guid, number: 0, blob, traits }
+            Key { kind, guid, number: 0, scope: 0, blob, traits }
         };
         let keys: Vec<Key<'_>> = blobs.iter().map(|blob| self_describing(blob, &[])).collect();
         check(&known, &keys, 1);
@@ -334,6 +339,7 @@ mod tests {
             kind,
             guid: Guid::from_u128(guid),
             number,
+            scope: 0,
             blob: &[],
             traits: &[],
         };

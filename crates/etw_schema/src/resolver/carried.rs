@@ -1,12 +1,18 @@
 //! Schemas carried by a trace: event metadata of merged files, and EventSource manifests.
 
-use etw_event::{Guid, Record, classes};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use etw_event::{Guid, Record, Ticks, classes};
 
 use super::Resolver;
+use crate::ProviderInfo;
 use crate::event_metadata::{EventMetadata, EventMetadataError};
-use crate::event_source::{IncompleteManifest, MANIFEST_EVENT_ID, is_manifest_chunk};
+use crate::event_source::{
+    EventSourceManifest, EventSourceManifests, IncompleteManifest, MANIFEST_EVENT_ID, is_manifest_chunk,
+};
 use crate::manifest::{Problem, ProblemKind};
-use crate::{Provider, Providers};
+use crate::source::Joined;
 
 /// Limit of the properties described by the EventSource manifests of a trace. Events share templates, so a hostile
 /// trace could require a hundred times its own size; real traces have some ten thousand.
@@ -33,37 +39,75 @@ pub enum Observed {
     },
 }
 
+/// The schemas in the traces of one machine.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Carried {
+    pub(super) metadata: EventMetadata,
+    gathered: EventSourceManifests,
+    manifests: HashMap<Guid, Manifests>,
+}
+
+/// The EventSource manifests of one provider.
+#[derive(Debug, Clone, Default)]
+struct Manifests {
+    /// The different ones in the order of arrival, with the numbers of their texts.
+    distinct: Vec<(u32, Arc<Joined>)>,
+    /// The places in that list of those that a process sent, by process and time.
+    sent: BTreeMap<(u32, Ticks), usize>,
+}
+
+/// Limit of the number of remembered arrivals of a provider's manifests: some from each of the processes of a day.
+const MAX_SENT: usize = 1 << 16;
+
+impl Carried {
+    /// Returns the names of a provider.
+    pub(super) fn info(&self, guid: &Guid) -> Option<&Arc<ProviderInfo>> {
+        self.manifests.get(guid)?.distinct.last().map(|(_, manifest)| &manifest.provider().info)
+    }
+
+    /// Returns the manifests of a provider, first the one that holds for the record's process at its time, then the
+    /// latest.
+    pub(super) fn manifests(&self, record: &Record<'_>, guid: &Guid) -> impl Iterator<Item = &Joined> {
+        let known = self.manifests.get(guid);
+        let own = known.and_then(|known| known.of(record));
+        let distinct = known.map_or(&[][..], |known| &*known.distinct);
+        let others = (0..distinct.len()).rev().filter(move |place| Some(*place) != own);
+        own.into_iter().chain(others).filter_map(|place| distinct.get(place)).map(|(_, manifest)| &**manifest)
+    }
+
+    /// Returns the number of the manifest that holds for a record's process; 0 if none does.
+    pub(super) fn manifest_number(&self, record: &Record<'_>, guid: &Guid) -> u64 {
+        let own = self.manifests.get(guid).and_then(|known| known.of(record));
+        own.map_or(0, |place| 1 + place as u64)
+    }
+}
+
+impl Manifests {
+    /// Returns the place of the manifest that the record's process sent last before it, or first after it.
+    fn of(&self, record: &Record<'_>) -> Option<usize> {
+        let (process, time) = (record.process_id()?, record.raw_time());
+        let last = Ticks(i64::MAX);
+        let before = self.sent.range((process, Ticks(i64::MIN))..=(process, time)).next_back();
+        let after = || self.sent.range((process, time)..=(process, last)).next();
+        before.or_else(after).map(|(_, place)| *place)
+    }
+
+    /// Adds that a process sent the manifest at a place. Returns whether that changes what holds.
+    fn send(&mut self, record: &Record<'_>, place: usize) -> bool {
+        let is_new = self.sent.len() < MAX_SENT && self.of(record) != Some(place);
+        if is_new {
+            self.sent.insert((record.process_id().unwrap_or(0), record.raw_time()), place);
+        }
+        is_new
+    }
+}
+
 impl Resolver {
-    /// Adds a provider described by the trace itself (EventSource manifests).
-    pub fn add_trace_provider(&mut self, provider: Provider) {
-        let guid = provider.info.guid;
-        self.trace.add(provider);
+    fn carries(&mut self, machine: usize, guid: Guid) {
+        self.carried_guids.insert(guid);
+        let differ = |carried: &Carried| carried.manifests.get(&guid).is_some_and(|it| it.distinct.len() > 1);
+        self.is_scoped |= self.carried.len() > 1 || self.carried.get(machine).is_some_and(differ);
         self.forget(&guid);
-    }
-
-    /// Adds the payload of an EventInfo event (class EventMetadata, opcode 0x20): a `TRACE_EVENT_INFO`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the blob is truncated, or the trace's event metadata exceeds its limit.
-    pub fn add_event_metadata(&mut self, blob: &[u8]) -> Result<(), EventMetadataError> {
-        if let Some(guid) = self.metadata.add_event(blob)? {
-            self.forget(&guid);
-        }
-        Ok(())
-    }
-
-    /// Adds the payload of an EventMapInfo event (class EventMetadata, opcode 0x21): a GUID, then an
-    /// `EVENT_MAP_INFO`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the blob is truncated, or the trace's event metadata exceeds its limit.
-    pub fn add_event_map(&mut self, payload: &[u8]) -> Result<(), EventMetadataError> {
-        if let Some(guid) = self.metadata.add_map(payload)? {
-            self.forget(&guid);
-        }
-        Ok(())
     }
 
     /// Adds the schema information in a record: event metadata of a merged trace, or chunks of EventSource manifests.
@@ -71,7 +115,7 @@ impl Resolver {
     ///
     /// # Errors
     ///
-    /// Fails under the same conditions as [`Resolver::add_event_metadata`].
+    /// Fails if a blob of event metadata is truncated, or the trace's event metadata exceeds its limit.
     #[inline]
     pub fn observe(&mut self, record: &Record<'_>) -> Result<Observed, EventMetadataError> {
         if record.has_class_guid_in_header() {
@@ -86,10 +130,15 @@ impl Resolver {
 
     #[cold]
     fn observe_metadata(&mut self, record: &Record<'_>) -> Result<Observed, EventMetadataError> {
-        match record.descriptor().opcode.0 {
-            0x20 => self.add_event_metadata(record.payload())?,
-            0x21 => self.add_event_map(record.payload())?,
+        let machine = self.machine_of(record);
+        let Some(carried) = self.carried.get_mut(machine) else { return Ok(Observed::Nothing) };
+        let added = match record.descriptor().opcode.0 {
+            0x20 => carried.metadata.add_event(record.payload())?,
+            0x21 => carried.metadata.add_map(record.payload())?,
             _ => return Ok(Observed::Nothing),
+        };
+        if let Some(guid) = added {
+            self.carries(machine, guid);
         }
         Ok(Observed::EventMetadata)
     }
@@ -99,32 +148,39 @@ impl Resolver {
         if !is_manifest_chunk(record) {
             return Observed::Nothing;
         }
-        let Some(mut manifest) = self.manifests.add(record) else { return Observed::ManifestChunk };
-        if let Some(provider) = manifest.provider {
+        let machine = self.machine_of(record);
+        let Some(carried) = self.carried.get_mut(machine) else { return Observed::ManifestChunk };
+        let Some(manifest) = carried.gathered.add(record) else { return Observed::ManifestChunk };
+        let EventSourceManifest { guid, process, number, text } = manifest;
+        let is_new = text.is_some();
+        let (provider, mut problems) = text.map_or((None, Vec::new()), |text| (text.provider, text.problems));
+        if let Some(provider) = provider {
             let properties: usize = provider.events.iter().map(|event| 8 + event.properties.len()).sum();
-            self.trace_properties = self.trace_properties.saturating_add(properties);
-            if self.trace_properties <= MAX_TRACE_PROPERTIES {
-                self.add_trace_provider(provider);
+            self.carried_properties = self.carried_properties.saturating_add(8 + properties);
+            if self.carried_properties <= MAX_TRACE_PROPERTIES {
+                let manifests = carried.manifests.entry(guid).or_default();
+                manifests.distinct.push((number, Arc::new(Joined::new(provider))));
             } else {
                 let kind = ProblemKind::TooMany("events in the manifests of this trace; this one is ignored");
-                manifest.problems.push(Problem { line: 1, column: 1, kind });
+                problems.push(Problem { line: 1, column: 1, kind });
             }
         }
-        Observed::Manifest { provider: manifest.guid, process: manifest.process, problems: manifest.problems }
+        if let Some(manifests) = carried.manifests.get_mut(&guid)
+            && let Some(place) = manifests.distinct.iter().position(|(known, _)| *known == number)
+        {
+            let is_sent = manifests.send(record, place);
+            if is_new || is_sent {
+                self.carries(machine, guid);
+            }
+        }
+        match is_new {
+            true => Observed::Manifest { provider: guid, process, problems },
+            false => Observed::ManifestChunk,
+        }
     }
 
     /// Returns the EventSource manifests with missing chunks.
     pub fn incomplete_manifests(&self) -> Vec<IncompleteManifest> {
-        self.manifests.clone().finish()
-    }
-
-    /// Returns the event metadata of the trace.
-    pub fn event_metadata(&self) -> &EventMetadata {
-        &self.metadata
-    }
-
-    /// Returns the providers described by the trace itself.
-    pub fn trace_providers(&self) -> &Providers {
-        &self.trace
+        self.carried.iter().flat_map(|carried| carried.gathered.clone().finish()).collect()
     }
 }

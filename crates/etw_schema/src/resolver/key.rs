@@ -18,7 +18,7 @@ pub(super) fn partition_info_version(record: &Record<'_>) -> u8 {
 /// Returns the key of a record's schema.
 #[inline]
 pub(super) fn key_of<'a>(record: &Record<'a>) -> Key<'a> {
-    let key = |kind, guid, number| Key { kind, guid, number, blob: &[], traits: &[] };
+    let key = |kind, guid, number| Key { kind, guid, number, scope: 0, blob: &[], traits: &[] };
     let kind = record.kind();
     if kind.has_hook_id() {
         let bytes = record.as_bytes();
@@ -43,7 +43,7 @@ pub(super) fn key_of<'a>(record: &Record<'a>) -> Key<'a> {
                 }
             }
             if !blob.is_empty() {
-                return Key { kind: KeyKind::TraceLogging, guid, number: 0, blob, traits };
+                return Key { kind: KeyKind::TraceLogging, guid, number: 0, scope: 0, blob, traits };
             }
         }
         return special_key(record, guid, &descriptor).unwrap_or_else(|| {
@@ -63,7 +63,7 @@ pub(super) fn key_of<'a>(record: &Record<'a>) -> Key<'a> {
 /// Returns the key for the rarer forms of an `EVENT_HEADER`.
 #[inline]
 fn special_key<'a>(record: &Record<'a>, guid: Guid, descriptor: &EventDescriptor) -> Option<Key<'a>> {
-    let key = |kind, blob| Some(Key { kind, guid, number: 0, blob, traits: &[] });
+    let key = |kind, blob| Some(Key { kind, guid, number: 0, scope: 0, blob, traits: &[] });
     if record.is_string_only() {
         return key(KeyKind::StringOnly, &[]);
     }

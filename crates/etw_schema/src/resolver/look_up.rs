@@ -13,6 +13,19 @@ use crate::{
     CompiledSchema, Decoding, EventSchema, Found, InType, OutType, Property, Provider, ProviderInfo,
 };
 
+/// What the names of the .NET runtimes' providers start with. A new version of one of their events appends fields to the
+/// one before. Source: the comments of the runtime's manifest, ClrEtwAll.man.
+const DOTNET_RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+
+/// Returns the latest known version of an event before the wanted one, whose fields are the first ones of that.
+fn with_prefix(providers: &[Arc<Provider>], id: u16, version: u8) -> Option<EventSchema> {
+    let known = providers.iter().flat_map(|provider| &provider.events);
+    let earlier = known.filter(|event| event.descriptor.id == id && event.descriptor.version < version);
+    let mut schema = EventSchema::clone(earlier.max_by_key(|event| event.descriptor.version)?);
+    schema.descriptor.version = version;
+    Some(schema)
+}
+
 impl Resolver {
     /// Finds the schema of a record that is not in the cache.
     pub(super) fn look_up(&mut self, key: &Key<'_>, record: &Record<'_>) -> Outcome {
@@ -34,7 +47,7 @@ impl Resolver {
 
     fn trace_logging(&mut self, key: &Key<'_>, record: &Record<'_>, skip: usize) -> Outcome {
         let traits = ProviderTraits::parse(key.traits).ok();
-        let known = self.provider_info(&key.guid);
+        let known = self.info_for(record, &key.guid);
         let name = match (&traits, &known) {
             (Some(traits), _) => String::from_utf8_lossy(traits.name),
             (None, Some(known)) => (&*known.name).into(),
@@ -53,7 +66,7 @@ impl Resolver {
     /// Returns the schema of an event whose payload is one string.
     fn one_string(&mut self, record: &Record<'_>, name: &str, out_type: OutType) -> Arc<CompiledSchema> {
         let guid = record.provider_id();
-        let provider = self.provider_info(&guid).unwrap_or_else(|| {
+        let provider = self.info_for(record, &guid).unwrap_or_else(|| {
             let name = ProviderTraits::name_of(record).unwrap_or_else(|| guid.to_string());
             Arc::new(ProviderInfo::new(guid, &name, Decoding::BuiltIn, "the record's header"))
         });
@@ -70,27 +83,33 @@ impl Resolver {
         let decode = ProviderTraits::of(record).and_then(|traits| traits.decode);
         let mut other_in_source = None;
         for guid in [Some(guid), decode].into_iter().flatten() {
-            if let Some(schema) = self.metadata.event(&guid, id, version) {
-                return Ok(CompiledSchema::new(Arc::new(schema)));
+            let carried = self.carried_by(record);
+            let layouts = carried.metadata.layouts(&guid, id, version);
+            if let Some(found) = self.with_other_layouts(&layouts, build) {
+                return Ok(found);
             }
-            if let Some(schema) = self.trace.event(&guid, id, version) {
-                return Ok(CompiledSchema::new(schema.clone()));
-            }
-            for provider in self.known(&guid, build).iter() {
-                let found = provider
-                    .events
-                    .iter()
-                    .find(|event| event.descriptor.id == id && event.descriptor.version == version);
-                if let Some(schema) = found {
-                    return Ok(CompiledSchema::new(schema.clone()));
+            let is_it =
+                |event: &&Arc<EventSchema>| event.descriptor.id == id && event.descriptor.version == version;
+            let mut layouts: Vec<Arc<EventSchema>> = Vec::new();
+            layouts.extend(
+                carried.manifests(record, &guid).filter_map(|manifest| manifest.event(id, version)).cloned(),
+            );
+            let known = self.known(&guid, build);
+            layouts.extend(known.iter().filter_map(|provider| provider.events.iter().find(is_it)).cloned());
+            if layouts.is_empty() {
+                for source in &self.built_in {
+                    match source.event_of_build(&guid, id, version, build) {
+                        Found::Event(schema) => {
+                            layouts.push(schema);
+                            break;
+                        }
+                        Found::NoEvent { other_versions } => other_in_source = Some(other_versions),
+                        Found::NoProvider => {}
+                    }
                 }
             }
-            for source in &self.built_in {
-                match source.event_of_build(&guid, id, version, build) {
-                    Found::Event(schema) => return Ok(CompiledSchema::new(schema)),
-                    Found::NoEvent { other_versions } => other_in_source = Some(other_versions),
-                    Found::NoProvider => {}
-                }
+            if let Some(found) = self.with_other_layouts(&layouts, build) {
+                return Ok(found);
             }
         }
         // EVENT_HEADER_PROPERTY_LEGACY_EVENTLOG: the event is described by MOF.
@@ -102,22 +121,41 @@ impl Resolver {
         if is_manifest_chunk(record) {
             return Ok(self.manifest_chunk(record));
         }
-        let providers = self.providers(&guid, build);
+        let providers = self.providers(record, &guid);
+        let carried = self.carried_by(record);
         let mut names =
-            providers.iter().map(|provider| &provider.info.name).chain(self.metadata.provider_name(&guid));
+            providers.iter().map(|provider| &provider.info.name).chain(carried.metadata.provider_name(&guid));
         let name = names.next().cloned().or_else(|| ProviderTraits::name_of(record).map(Arc::from));
         let knows_events =
             other_in_source.is_some() || providers.iter().any(|provider| !provider.events.is_empty());
         let name = match name {
-            Some(name) if knows_events || self.metadata.provider_name(&guid).is_some() => name,
+            Some(name) if knows_events || carried.metadata.provider_name(&guid).is_some() => name,
             name => return Err(Undecoded::UnknownProvider { provider: guid, name }),
         };
+        if name.starts_with(DOTNET_RUNTIME)
+            && let Some(schema) = with_prefix(&providers, id, version)
+        {
+            return Ok(CompiledSchema::new(Arc::new(schema)));
+        }
         let has_id = |provider: &Arc<Provider>| provider.events.iter().any(|event| event.descriptor.id == id);
         let other_versions = other_in_source == Some(true)
-            || self.trace.has_id(&guid, id)
-            || self.known(&guid, build).iter().any(has_id)
-            || self.metadata.has_id(&guid, id);
+            || carried.manifests(record, &guid).any(|manifest| manifest.has_id(id))
+            || carried.metadata.has_id(&guid, id)
+            || self.known(&guid, build).iter().any(has_id);
         Err(Undecoded::UnknownEvent { provider: guid, name, id, version, other_versions })
+    }
+
+    /// Compiles the first of several layouts of one event, with the rest of them, and those of other releases, as others.
+    fn with_other_layouts(&self, layouts: &[Arc<EventSchema>], build: u32) -> Option<Arc<CompiledSchema>> {
+        let (first, rest) = layouts.split_first()?;
+        let mut others = rest.to_vec();
+        let mut is_certain = true;
+        for source in &self.built_in {
+            let found = source.other_layouts(first, build);
+            others.extend(found.layouts);
+            is_certain &= found.is_certain;
+        }
+        Some(CompiledSchema::with_others(first.clone(), &others, is_certain))
     }
 
     /// Returns the schema of a chunk of an EventSource manifest, which is itself an event.
@@ -136,7 +174,7 @@ impl Resolver {
             ]
         });
         let guid = record.provider_id();
-        let provider = self.provider_info(&guid).unwrap_or_else(|| {
+        let provider = self.info_for(record, &guid).unwrap_or_else(|| {
             let name = ProviderTraits::name_of(record).unwrap_or_else(|| guid.to_string());
             Arc::new(ProviderInfo::new(guid, &name, Decoding::BuiltIn, "EventSource"))
         });
@@ -161,10 +199,12 @@ impl Resolver {
         {
             return Err(Undecoded::UnknownHook { hook, version });
         }
-        if let Some(schema) = self.metadata.classic_event(&class, opcode, version) {
-            return Ok(CompiledSchema::new(Arc::new(schema)));
+        let build = self.build_of(record);
+        let layouts = self.carried_by(record).metadata.classic_layouts(&class, opcode, version);
+        if let Some(found) = self.with_other_layouts(&layouts, build) {
+            return Ok(found);
         }
-        let providers = self.providers(&class, self.build_of(record));
+        let providers = self.providers(record, &class);
         // Published MOF files describe the same versions of built-in classes with fewer fields
         // (Observed: SampleProfile in perfview's kerneltraceeventparser.mof).
         let is_built_in = |provider: &&Arc<Provider>| provider.info.decoding == Decoding::BuiltIn;
@@ -179,12 +219,24 @@ impl Resolver {
                 best = Some(event);
             }
         }
-        match (best, providers.first()) {
-            (Some(schema), _) => Ok(CompiledSchema::new(schema.clone())),
-            (None, Some(provider)) => {
+        if let Some(best) = best {
+            let is_same = |event: &&Arc<EventSchema>| {
+                let descriptor = event.descriptor;
+                descriptor.id == 0
+                    && descriptor.opcode.0 == opcode
+                    && descriptor.version == best.descriptor.version
+                    && !Arc::ptr_eq(event, best)
+            };
+            let layouts: Vec<_> = [best].into_iter().chain(of_type().filter(is_same)).cloned().collect();
+            if let Some(found) = self.with_other_layouts(&layouts, build) {
+                return Ok(found);
+            }
+        }
+        match providers.first() {
+            Some(provider) => {
                 Err(Undecoded::UnknownType { class, name: provider.info.name.clone(), opcode, version })
             }
-            (None, None) => Err(Undecoded::UnknownClass { class, opcode, version }),
+            None => Err(Undecoded::UnknownClass { class, opcode, version }),
         }
     }
 
@@ -194,7 +246,7 @@ impl Resolver {
         }
         let message = record.provider_id();
         let number = record.descriptor().id;
-        let providers = self.providers(&message, self.build_of(record));
+        let providers = self.providers(record, &message);
         let mut events = providers.iter().flat_map(|provider| &provider.events);
         if let Some(schema) = events.find(|event| event.descriptor.id == number) {
             return Ok(CompiledSchema::new(schema.clone()));

@@ -7,17 +7,17 @@ mod look_up;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use etw_event::{Guid, Record};
 
 use crate::builtin::BuiltIn;
-use crate::event_metadata::EventMetadata;
-use crate::event_source::EventSourceManifests;
-use crate::{CompiledSchema, Event, Located, Provider, ProviderInfo, Providers, SchemaSource, Undecoded};
+use crate::source::Joined;
+use crate::{CompiledSchema, Event, Located, Provider, ProviderInfo, SchemaSource, Undecoded};
 
+use carried::Carried;
 pub use carried::Observed;
 
 use cache::{Cache, Key};
@@ -26,9 +26,13 @@ use key::key_of;
 /// Finds and caches the schemas of records.
 ///
 /// Sources are searched in this order: metadata in the event (TraceLogging), metadata in the trace (event metadata and
-/// the providers of [`Resolver::add_trace_provider`]), the user's sources, and the built-in schemas. Manifest events
+/// EventSource manifests), the user's sources, and the built-in schemas. Manifest events
 /// need an exact match of id and version. Classic events are found by event type and version: the exact version from
 /// any source, otherwise the highest version below it. For the same version the built-in schema takes precedence.
+///
+/// Metadata in a trace holds for the machine that it was recorded on ([`Resolver::set_machines`]). Of several EventSource
+/// manifests of one provider, each holds for the process that sent it: from its arrival on, the first one also before.
+/// The other descriptions of an event are used for payloads that only they fit ([`CompiledSchema::locate`]).
 ///
 /// Results, including failures, are cached; a hit does not allocate. A resolver serves one thread. Clones share
 /// schemas.
@@ -55,28 +59,41 @@ use key::key_of;
 /// ```
 #[derive(Clone)]
 pub struct Resolver {
-    metadata: EventMetadata,
-    trace: Providers,
-    /// Number of properties of manifest events in `trace`, plus eight per event.
-    trace_properties: usize,
-    manifests: EventSourceManifests,
+    /// What the traces say of schemas, by machine.
+    carried: Vec<Carried>,
+    /// The providers and classes of which any of them says something.
+    carried_guids: HashSet<Guid>,
+    /// Whether it depends on a record's machine or process which of their schemas holds.
+    is_scoped: bool,
+    /// Number of properties of the events in the manifests, plus eight per event.
+    carried_properties: usize,
     user: Vec<Arc<dyn SchemaSource>>,
     built_in: Vec<Arc<dyn SchemaSource>>,
     /// Windows builds of the traces, by [`Origin::source`](etw_event::Origin::source).
     builds: Vec<u32>,
     /// Whether they differ.
     is_mixed: bool,
+    /// Machines of the traces, by [`Origin::source`](etw_event::Origin::source), as numbers in `carried`.
+    machines: Vec<u32>,
     /// The providers of a GUID, as of a build, in the user's and the built-in sources.
     known: HashMap<(Guid, u32), Arc<[Arc<Provider>]>>,
     cache: Cache,
     /// The provider of the last event without a schema.
-    named: Option<(Guid, Option<Arc<ProviderInfo>>)>,
+    named: Option<Named>,
+}
+
+/// The names of the provider of an event without a schema.
+#[derive(Clone)]
+struct Named {
+    guid: Guid,
+    machine: usize,
+    info: Option<Arc<ProviderInfo>>,
 }
 
 impl fmt::Debug for Resolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Resolver")
-            .field("event_metadata", &self.metadata.len())
+            .field("machines", &self.carried.len())
             .field("user_sources", &self.user.len())
             .field("built_in_sources", &self.built_in.len())
             .finish_non_exhaustive()
@@ -100,14 +117,15 @@ impl Resolver {
     /// Creates a resolver that knows only the metadata in events and traces.
     pub fn empty() -> Resolver {
         Resolver {
-            metadata: EventMetadata::default(),
-            trace: Providers::new(),
-            trace_properties: 0,
-            manifests: EventSourceManifests::new(),
+            carried: vec![Carried::default()],
+            carried_guids: HashSet::new(),
+            is_scoped: false,
+            carried_properties: 0,
             user: Vec::new(),
             built_in: Vec::new(),
             builds: Vec::new(),
             is_mixed: false,
+            machines: Vec::new(),
             known: HashMap::new(),
             cache: Cache::default(),
             named: None,
@@ -140,6 +158,35 @@ impl Resolver {
         self.named = None;
     }
 
+    /// Sets on which machine each trace was recorded, by [`Origin::source`](etw_event::Origin::source): equal numbers are
+    /// of one boot of a machine. What a trace says of schemas holds for its machine. Without this, all traces are of one.
+    ///
+    /// Call it before [`Resolver::observe`], which adds what traces say.
+    pub fn set_machines(&mut self, machines: &[u32]) {
+        let mut numbers: HashMap<u32, u32> = HashMap::new();
+        let mut number = |machine: &u32| {
+            let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+            *numbers.entry(*machine).or_insert(next)
+        };
+        self.machines = machines.iter().map(&mut number).collect();
+        self.carried = vec![Carried::default(); numbers.len().max(1)];
+        self.carried_guids.clear();
+        self.is_scoped = false;
+        self.cache.clear();
+        self.named = None;
+    }
+
+    /// Returns the number of the machine that a record's trace is from.
+    fn machine_of(&self, record: &Record<'_>) -> usize {
+        self.machines.get(record.origin().source as usize).map_or(0, |machine| *machine as usize)
+    }
+
+    /// Returns what the traces of a record's machine say of schemas.
+    fn carried_by(&self, record: &Record<'_>) -> &Carried {
+        static NOTHING: LazyLock<Carried> = LazyLock::new(Carried::default);
+        self.carried.get(self.machine_of(record)).unwrap_or(&NOTHING)
+    }
+
     /// Returns the Windows build of a record's trace; 0 if it is unknown.
     fn build_of(&self, record: &Record<'_>) -> u32 {
         self.builds.get(record.origin().source as usize).or(self.builds.last()).copied().unwrap_or(0)
@@ -153,10 +200,19 @@ impl Resolver {
 
     /// Returns the names of the provider with this GUID, from the first source that knows it.
     pub fn provider_info(&mut self, guid: &Guid) -> Option<Arc<ProviderInfo>> {
-        if let Some(provider) = self.trace.provider(guid) {
-            return Some(provider.info.clone());
+        if let Some(info) = self.carried.iter().find_map(|carried| carried.info(guid)) {
+            return Some(info.clone());
         }
         let build = self.builds.first().copied().unwrap_or(0);
+        self.known(guid, build).first().map(|provider| provider.info.clone())
+    }
+
+    /// Returns the names of the provider with this GUID for a record.
+    fn info_for(&mut self, record: &Record<'_>, guid: &Guid) -> Option<Arc<ProviderInfo>> {
+        if let Some(info) = self.carried_by(record).info(guid) {
+            return Some(info.clone());
+        }
+        let build = self.build_of(record);
         self.known(guid, build).first().map(|provider| provider.info.clone())
     }
 
@@ -188,14 +244,14 @@ impl Resolver {
     pub fn decode<'a>(&'a mut self, record: &'a Record<'a>, located: &'a mut Located) -> Event<'a> {
         let index = self.index(record);
         if !matches!(self.cache.outcome(index), Some(Ok(_))) {
-            self.name(&record.provider_id());
+            self.name(record);
         }
         let reason = match self.cache.outcome(index) {
             Some(Ok(schema)) => return Event::new(record, Ok(schema.locate(record, located))),
             Some(Err(reason)) => reason,
             None => &Undecoded::NamelessMessage,
         };
-        let provider = self.named.as_ref().and_then(|(_, info)| info.as_ref());
+        let provider = self.named.as_ref().and_then(|named| named.info.as_ref());
         Event { provider, ..Event::new(record, Err(reason)) }
     }
 
@@ -206,16 +262,34 @@ impl Resolver {
         if self.is_mixed {
             key.number |= u64::from(self.build_of(record)) << 32;
         }
+        if self.is_scoped {
+            key.scope = self.scope_of(record, &key.guid);
+        }
         match self.cache.find(&key) {
             Some(index) => index,
             None => self.miss(&key, record),
         }
     }
 
+    /// Returns the number of what holds for a record's process, among all that the traces say of its provider; 0 if
+    /// they say nothing.
+    #[inline(never)]
+    fn scope_of(&self, record: &Record<'_>, guid: &Guid) -> u64 {
+        // Hooks have a class that is not in their key.
+        let class = guid.is_zero().then(|| record.provider_id());
+        if !self.carried_guids.contains(class.as_ref().unwrap_or(guid)) {
+            return 0;
+        }
+        let manifest = self.carried_by(record).manifest_number(record, guid);
+        1 + manifest + ((self.machine_of(record) as u64) << 32)
+    }
+
     #[cold]
-    fn name(&mut self, guid: &Guid) {
-        if self.named.as_ref().is_none_or(|(named, _)| named != guid) {
-            self.named = Some((*guid, self.provider_info(guid)));
+    fn name(&mut self, record: &Record<'_>) {
+        let guid = record.provider_id();
+        let machine = self.machine_of(record);
+        if self.named.as_ref().is_none_or(|named| named.guid != guid || named.machine != machine) {
+            self.named = Some(Named { guid, machine, info: self.info_for(record, &guid) });
         }
     }
 
@@ -239,9 +313,10 @@ impl Resolver {
         known
     }
 
-    /// Returns the providers of a GUID in all sources except event metadata, in decoding order.
-    fn providers(&mut self, guid: &Guid, build: u32) -> Vec<Arc<Provider>> {
-        let known = self.known(guid, build);
-        self.trace.provider(guid).into_iter().chain(known.iter().cloned()).collect()
+    /// Returns the providers of a record's GUID in all sources except event metadata, in decoding order.
+    fn providers(&mut self, record: &Record<'_>, guid: &Guid) -> Vec<Arc<Provider>> {
+        let known = self.known(guid, self.build_of(record));
+        let carried = self.carried_by(record).manifests(record, guid);
+        carried.map(Joined::provider).chain(known.iter()).cloned().collect()
     }
 }

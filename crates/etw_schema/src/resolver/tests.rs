@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::{Decoding, EventSchema, InType, Located, OpcodeName, OutType, Property};
+use crate::{Decoding, EventSchema, InType, Located, OpcodeName, OutType, Property, Providers};
 use etw_event::{EventDescriptor, Opcode, Origin, Ticks};
 
 const PROVIDER: Guid = Guid::from_u128(0x11111111_2222_3333_4444_555555555555);
@@ -97,8 +97,8 @@ fn a_flood_of_distinct_metadata_stays_bounded() {
     assert!(resolver.resolved().count() <= 16_384);
 }
 
-fn manifest(name: &str, decoding: Decoding, events: &[(u16, u8, &str)]) -> Provider {
-    let info = Arc::new(ProviderInfo::new(PROVIDER, name, decoding, "test"));
+fn manifest(name: &str, events: &[(u16, u8, &str)]) -> Provider {
+    let info = Arc::new(ProviderInfo::new(PROVIDER, name, Decoding::Manifest, "test"));
     let schema = |(id, version, property): &(u16, u8, &str)| {
         let descriptor = EventDescriptor { id: *id, version: *version, ..EventDescriptor::default() };
         let mut schema = EventSchema::new(info.clone(), descriptor);
@@ -109,6 +109,37 @@ fn manifest(name: &str, decoding: Decoding, events: &[(u16, u8, &str)]) -> Provi
     Provider { events: events.iter().map(schema).collect(), info: info.clone() }
 }
 
+/// Sets the process and the time of an event.
+fn by(process: u32, time: i64, mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes[0x0C..0x10].copy_from_slice(&process.to_le_bytes());
+    bytes[0x10..0x18].copy_from_slice(&time.to_le_bytes());
+    bytes
+}
+
+/// Passes an EventSource manifest with events of one field each to a resolver: id, version, type and name.
+fn send(
+    resolver: &mut Resolver,
+    origin: &Origin,
+    (process, time): (u32, i64),
+    events: &[(u16, u8, &str, &str)],
+) {
+    let (mut list, mut templates) = (String::new(), String::new());
+    for (place, (id, version, in_type, name)) in events.iter().enumerate() {
+        list += &format!("<event value=\"{id}\" version=\"{version}\" template=\"T{place}\"/>");
+        templates += &format!(
+            "<template tid=\"T{place}\"><data name=\"{name}\" inType=\"win:{in_type}\"/></template>"
+        );
+    }
+    let text = format!(
+        "<instrumentationManifest><instrumentation><events><provider name=\"Trace\" guid=\"{PROVIDER}\"><templates>\
+         {templates}</templates><events>{list}</events></provider></events></instrumentation></instrumentationManifest>"
+    );
+    let chunk = [&[1, 1, 0, 0x5B, 1, 0, 0, 0], text.as_bytes()].concat();
+    let bytes = by(process, time, event(descriptor(0xFFFE, 0, 0), 0, &[], &chunk));
+    let record = Record::parse(&bytes, origin, Ticks(time)).unwrap();
+    assert_ne!(resolver.observe(&record).unwrap(), Observed::Nothing);
+}
+
 #[test]
 fn sources_are_searched_in_order() {
     let bytes = |id, version| event(descriptor(id, version, 0), 0, &[], &[5]);
@@ -117,14 +148,14 @@ fn sources_are_searched_in_order() {
         assert_eq!(decode(resolver, &bytes(id, version)), text);
     };
     check(&mut resolver, 1, 0, "no schema of provider {11111111-2222-3333-4444-555555555555}");
-    let user =
-        Providers::from_iter([manifest("User", Decoding::Manifest, &[(1, 0, "user"), (2, 0, "user")])]);
+    let user = Providers::from_iter([manifest("User", &[(1, 0, "user"), (2, 0, "user")])]);
     resolver.add_source(Arc::new(user));
     check(&mut resolver, 1, 0, "user=5");
-    resolver.add_trace_provider(manifest("Trace", Decoding::EventSource, &[(1, 0, "trace")]));
+    let origin = Origin::default();
+    send(&mut resolver, &origin, (9, 1), &[(1, 0, "UInt8", "trace")]);
     check(&mut resolver, 1, 0, "trace=5");
     check(&mut resolver, 2, 0, "user=5");
-    resolver.add_trace_provider(manifest("Trace", Decoding::EventSource, &[(1, 0, "newer"), (3, 0, "x")]));
+    send(&mut resolver, &origin, (9, 2), &[(1, 0, "UInt8", "newer"), (3, 0, "UInt8", "x")]);
     check(&mut resolver, 1, 0, "newer=5");
     check(
         &mut resolver,
@@ -134,6 +165,55 @@ fn sources_are_searched_in_order() {
          (the id is, in other versions)",
     );
     assert_eq!(resolver.provider_info(&PROVIDER).unwrap().name.as_ref(), "Trace");
+}
+
+/// See `two-eventsource-manifests`: the manifest that came last was used for all processes.
+#[test]
+fn a_manifest_holds_for_the_process_that_sent_it_and_from_then_on() {
+    let mut resolver = Resolver::new();
+    let origin = Origin::default();
+    send(&mut resolver, &origin, (100, 10), &[(1, 0, "UInt32", "number")]);
+    send(&mut resolver, &origin, (101, 20), &[(1, 0, "UnicodeString", "text"), (2, 0, "UInt32", "other")]);
+    send(&mut resolver, &origin, (100, 30), &[(1, 0, "HexInt32", "newer")]);
+    let mut check = |process, time, payload: &[u8], expected: &str| {
+        let bytes = by(process, time, event(descriptor(1, 0, 0), 0, &[], payload));
+        let record = Record::parse(&bytes, &origin, Ticks(time)).unwrap();
+        let mut located = Located::new();
+        let event = resolver.decode(&record, &mut located);
+        let found = event.properties.unwrap();
+        let text = found.iter().map(|property| format!("{property:?}")).collect::<Vec<_>>().join(" ");
+        assert_eq!((text.as_str(), found.inferred()), (expected, None), "process {process} at {time}");
+    };
+    let four = [65, 0, 0, 0];
+    check(100, 5, &four, "number=65");
+    check(100, 25, &four, "number=65");
+    check(100, 30, &four, "newer=0x41");
+    check(101, 5, &four, "text=A");
+    check(101, 40, &four, "text=A");
+    // Nothing says which one another process has: the latest, if it fits.
+    check(102, 40, &four, "newer=0x41");
+    check(102, 40, b"A\0B\0\0\0", "text=AB");
+    // What its own manifest does not have may be in another.
+    let bytes = by(100, 40, event(descriptor(2, 0, 0), 0, &[], &four));
+    assert_eq!(decode(&mut resolver, &bytes), "other=65");
+}
+
+#[test]
+fn what_a_trace_says_holds_for_its_machine() {
+    let mut resolver = Resolver::new();
+    resolver.set_machines(&[7, 7, 3]);
+    let origin = |source| Origin { source, ..Origin::default() };
+    send(&mut resolver, &origin(0), (100, 10), &[(1, 0, "UInt32", "first")]);
+    send(&mut resolver, &origin(2), (100, 10), &[(1, 0, "HexInt32", "other")]);
+    for (source, expected) in [(0, "first=65"), (1, "first=65"), (2, "other=0x41")] {
+        let bytes = event(descriptor(1, 0, 0), 0, &[], &[65, 0, 0, 0]);
+        let origin = origin(source);
+        let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap();
+        let mut located = Located::new();
+        let event = resolver.decode(&record, &mut located);
+        let found = event.properties.unwrap();
+        assert_eq!(found.iter().map(|property| format!("{property:?}")).collect::<String>(), expected);
+    }
 }
 
 #[test]

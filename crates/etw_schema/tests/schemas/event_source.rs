@@ -25,9 +25,9 @@ fn providers(name: &str) -> Option<(Vec<Provider>, usize, Ids)> {
             let record = record.unwrap();
             if is_manifest_chunk(&record) {
                 chunks += 1;
-                if let Some(manifest) = manifests.add(&record) {
-                    assert!(manifest.problems.is_empty(), "{name}: {:?}", manifest.problems);
-                    providers.push(manifest.provider.unwrap());
+                if let Some(text) = manifests.add(&record).and_then(|manifest| manifest.text) {
+                    assert!(text.problems.is_empty(), "{name}: {:?}", text.problems);
+                    providers.push(text.provider.unwrap());
                 }
             } else if !record.is_kernel_classic() {
                 ids.entry(record.provider_id()).or_insert_with(Vec::new).push(record.descriptor().id);

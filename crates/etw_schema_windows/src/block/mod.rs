@@ -10,8 +10,10 @@ mod write;
 use std::ops::Range;
 use std::sync::Arc;
 
-use etw_event::EventDescriptor;
-use etw_schema::{EventSchema, Found, InType, Inference, Inferred, PropertyType, ProviderInfo, ValueMap};
+use etw_event::{EventDescriptor, Opcode};
+use etw_schema::{
+    EventSchema, Found, InType, Inference, Inferred, OtherLayouts, PropertyType, ProviderInfo, ValueMap,
+};
 
 use crate::release::{self, Release, Releases};
 
@@ -103,10 +105,16 @@ impl Block {
         let Some(row) = self.nearest(known.get(first..).unwrap_or_default(), build) else {
             return Found::NoEvent { other_versions: true };
         };
+        Found::Event(Arc::new(self.schema_as(row, version)))
+    }
+
+    /// Returns the schema of a layout for a version of its event.
+    fn schema_as(&self, row: &Row, version: u8) -> EventSchema {
         let mut schema = self.schema(row);
-        if nearest != version {
+        let known = row.descriptor.version;
+        if known != version {
             schema.descriptor.version = version;
-            schema.inferred = Some(Inferred { from: 0, what: Inference::Version(nearest) });
+            schema.inferred = Some(Inferred { from: 0, what: Inference::Version(known) });
             // Every payload ends where its rest ends, so that this would prove nothing.
             for property in &mut schema.properties {
                 if let PropertyType::Value { in_type: in_type @ InType::BINARY_TO_END, .. } =
@@ -116,15 +124,55 @@ impl Block {
                 }
             }
         }
-        Found::Event(Arc::new(schema))
+        schema
+    }
+
+    /// Returns the other layouts of an event, nearest to a build first, and whether the build has the event as it is,
+    /// if it is one of this provider's.
+    pub(crate) fn other_layouts(&self, event: &EventSchema, build: u32) -> OtherLayouts {
+        let descriptor = &event.descriptor;
+        let version = match event.inferred {
+            Some(Inferred { what: Inference::Version(known), .. }) => known,
+            _ => descriptor.version,
+        };
+        let opcode = if self.is_class() { descriptor.opcode } else { Opcode(0) };
+        let key = |row: &Row| {
+            let opcode = if self.is_class() { row.descriptor.opcode } else { Opcode(0) };
+            (row.descriptor.id, row.descriptor.version, opcode)
+        };
+        let wanted = (descriptor.id, version, opcode);
+        let from = self.rows.partition_point(|row| key(row) < wanted);
+        let to = self.rows.partition_point(|row| key(row) <= wanted);
+        let mut rows: Vec<&Row> = self.rows.get(from..to).unwrap_or_default().iter().collect();
+        let number = self.number(build);
+        rows.sort_by_key(|row| row.releases.distance(number));
+        // Only the first one, the nearest, is what `event` and `events_of_build` return.
+        let is_own = Arc::ptr_eq(&event.provider, &self.info);
+        let is_certain = match rows.first() {
+            Some(nearest) if is_own => {
+                let same = release::same_layouts(build);
+                nearest
+                    .releases
+                    .numbers()
+                    .any(|number| self.builds.get(number).is_some_and(|it| same.contains(it)))
+            }
+            _ => true,
+        };
+        let others = rows.iter().skip(usize::from(is_own));
+        let layouts = others.map(|row| Arc::new(self.schema_as(row, descriptor.version))).collect();
+        OtherLayouts { layouts, is_certain: is_certain || rows.len() < 2 }
+    }
+
+    /// Returns the number of the release with a build, or of the nearest one; 0 is the latest.
+    fn number(&self, build: u32) -> usize {
+        match build {
+            0 => self.builds.len().saturating_sub(1),
+            build => release::nearest(self.builds.iter().copied(), build),
+        }
     }
 
     fn nearest<'r>(&self, layouts: &'r [Row], build: u32) -> Option<&'r Row> {
-        let latest = self.builds.len().saturating_sub(1);
-        let number = match build {
-            0 => latest,
-            build => release::nearest(self.builds.iter().copied(), build),
-        };
+        let number = self.number(build);
         layouts.iter().min_by_key(|row| row.releases.distance(number))
     }
 }
