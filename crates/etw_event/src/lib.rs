@@ -15,7 +15,7 @@
 //! bytes[2..4].copy_from_slice(&[0x13, 0xC0]);
 //! bytes[0x10] = 100; // time stamp
 //! bytes[0x28] = 7; // id
-//! let origin = Origin { clock: Clock::system_time(), processor: 0, logger_id: 0, source: 0 };
+//! let origin = Origin { clock: Clock::system_time(), processor: 0, logger_id: 0, source: 0, is_private: false };
 //!
 //! let record = Record::parse(&bytes, &origin, Ticks(0))?;
 //! assert_eq!(record.kind(), HeaderKind::Event64);

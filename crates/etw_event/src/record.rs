@@ -19,6 +19,9 @@ pub struct Origin {
     pub logger_id: u16,
     /// Index of the file or session among those read together.
     pub source: u32,
+    /// Whether the session was private to a process (`EVENT_TRACE_PRIVATE_LOGGER_MODE`): its events have a processor time
+    /// in place of CPU times.
+    pub is_private: bool,
 }
 
 /// Why bytes are not a valid record.
@@ -320,16 +323,32 @@ impl<'a> Record<'a> {
     }
 
     /// Returns kernel and user CPU time of the thread, in ticks of the header's `TimerResolution`; `None` if the header
-    /// has none, or says so by [`Record::NO_CPU_TIME`].
+    /// has none, or says so by [`Record::NO_CPU_TIME`], or has [`Record::processor_time`] in their place.
     #[inline]
     pub fn cpu_times(&self) -> Option<(u32, u32)> {
-        let base = match self.kind() {
-            HeaderKind::System32 | HeaderKind::System64 => 0x18,
-            HeaderKind::Full32 | HeaderKind::Full64 | HeaderKind::Instance32 | HeaderKind::Instance64 => 0x28,
-            kind if kind.is_event_header() && self.flags() & Record::NO_CPU_TIME == 0 => 0x38,
-            _ => return None,
-        };
+        let is_without = self.flags() & Record::NO_CPU_TIME != 0 || self.origin.is_private;
+        let base = self.times_offset().filter(|_| !is_without)?;
         Some((self.bytes.u32_at(base)?, self.bytes.u32_at(base + 4)?))
+    }
+
+    /// Returns the CPU time of the thread in the processor's ticks (`ProcessorTime`); `None` if the session was not
+    /// private to a process.
+    #[inline]
+    pub fn processor_time(&self) -> Option<u64> {
+        self.bytes.u64_at(self.times_offset().filter(|_| self.origin.is_private)?)
+    }
+
+    /// Returns the offset of two CPU times, or of one processor time.
+    #[inline]
+    fn times_offset(&self) -> Option<usize> {
+        match self.kind() {
+            HeaderKind::System32 | HeaderKind::System64 => Some(0x18),
+            HeaderKind::Full32 | HeaderKind::Full64 | HeaderKind::Instance32 | HeaderKind::Instance64 => {
+                Some(0x28)
+            }
+            kind if kind.is_event_header() => Some(0x38),
+            _ => None,
+        }
     }
 
     /// The bit of [`Record::flags`] for events without the thread's CPU times (`EVENT_HEADER_FLAG_NO_CPUTIME`,
@@ -465,7 +484,8 @@ mod tests {
     use super::*;
 
     fn record(bytes: &[u8]) -> Result<Record<'_>, RecordError> {
-        static ORIGIN: Origin = Origin { clock: Clock::system_time(), processor: 3, logger_id: 1, source: 0 };
+        static ORIGIN: Origin =
+            Origin { clock: Clock::system_time(), processor: 3, logger_id: 1, source: 0, is_private: false };
         Record::parse(bytes, &ORIGIN, Ticks(7))
     }
 
@@ -505,6 +525,10 @@ mod tests {
         let mut without_times = bytes.clone();
         without_times[4] |= Record::NO_CPU_TIME as u8;
         assert_eq!(self::record(&without_times).unwrap().cpu_times(), None);
+        static PRIVATE: Origin =
+            Origin { clock: Clock::system_time(), processor: 3, logger_id: 1, source: 0, is_private: true };
+        let private = Record::parse(record.as_bytes(), &PRIVATE, Ticks(0)).unwrap();
+        assert_eq!((private.cpu_times(), private.processor_time()), (None, Some(6 << 32 | 5)));
         assert_eq!(record.related_activity_id(), Some(Guid::from_bytes([9; 16])));
         assert_eq!(record.sid().unwrap().to_string(), "S-1-5-1-2-3");
         assert_eq!(record.activity_id(), None);
