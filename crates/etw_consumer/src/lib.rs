@@ -21,6 +21,7 @@ mod merge;
 mod one_clock;
 mod overview;
 mod owned;
+mod parts;
 mod predicate;
 mod processes;
 #[cfg(windows)]
@@ -46,6 +47,7 @@ pub use input::{Converted, Input, InputError, InputLimits, Spooled, file_sequenc
 pub use live::{SessionChange, SessionEnd, SessionError, SessionsHandle};
 pub use overview::{BufferSummary, Overview};
 pub use owned::{OwnedEvent, OwnedProperties, OwnedValue};
+pub use parts::PartLosses;
 pub use predicate::Predicate;
 pub use processes::{ProcessName, ProcessNames, ProcessTable};
 pub use schema_files::{SchemaFile, SchemaFileKind, SchemaFiles, SchemaReader, UndescribedPublisher};

@@ -3,7 +3,7 @@
 use etw_etl::{BufferFlags, Damage, LogFileHeader, Loss};
 use etw_event::FileTime;
 
-use crate::Input;
+use crate::{Input, PartLosses};
 
 /// Maximum number of stored damage items; the rest is only counted.
 const MAX_DAMAGE: usize = 10_000;
@@ -57,10 +57,12 @@ pub struct SourceStatistics {
     pub records: u64,
     /// Records that passed the filters and were delivered.
     pub delivered: u64,
-    /// Events lost, from the log file header.
+    /// Events lost, from the log file header; of a part of a session, those since the part before it ([`PartLosses`]).
     pub events_lost: u32,
-    /// Buffers lost, from the log file header.
+    /// Buffers lost, as for events.
     pub buffers_lost: u32,
+    /// Whether the losses include those of earlier parts of the session ([`PartLosses::since_start`]).
+    pub lost_since_start: bool,
     /// Buffers read.
     pub buffers: u64,
     /// Buffers before which events were lost (flag `EVENTS_LOST`).
@@ -175,13 +177,19 @@ impl Statistics {
 
 impl SourceStatistics {
     /// Returns the statistics of a file's header and buffers.
-    pub(crate) fn new(input: &Input, header: &LogFileHeader, buffers: &BufferCounts) -> SourceStatistics {
+    pub(crate) fn new(
+        input: &Input,
+        header: &LogFileHeader,
+        losses: PartLosses,
+        buffers: &BufferCounts,
+    ) -> SourceStatistics {
         SourceStatistics {
             name: input.name().to_owned(),
             records: 0,
             delivered: 0,
-            events_lost: header.events_lost,
-            buffers_lost: header.buffers_lost,
+            events_lost: losses.events,
+            buffers_lost: losses.buffers,
+            lost_since_start: losses.since_start,
             buffers: buffers.buffers,
             buffers_after_lost_events: buffers.after_lost_events,
             buffers_after_lost_buffers: buffers.after_lost_buffers,

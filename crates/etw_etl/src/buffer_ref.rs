@@ -16,7 +16,8 @@ const MAX_EXPANSION: usize = 4096;
 const FIRST_TIME_BYTES: usize = 0x200;
 
 // The origin for records whose origin is not exposed.
-static PLAIN_ORIGIN: Origin = Origin { clock: Clock::system_time(), processor: 0, logger_id: 0, source: 0 };
+static PLAIN_ORIGIN: Origin =
+    Origin { clock: Clock::system_time(), processor: 0, logger_id: 0, source: 0, is_private: false };
 
 /// One buffer of a file: its header, and access to its events.
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +96,13 @@ impl<'a> BufferRef<'a> {
     /// Returns the properties shared by the buffer's records; `source` is the file's number among those read together.
     #[inline]
     pub fn origin(&self, clock: Clock, source: u32) -> Origin {
-        Origin { clock, processor: self.header.processor(), logger_id: self.header.logger_id, source }
+        Origin {
+            clock,
+            processor: self.header.processor(),
+            logger_id: self.header.logger_id,
+            source,
+            is_private: self.layout.is_private,
+        }
     }
 
     /// Returns the bytes of the buffer in the file, with its header; fewer than `buffer_size` if the file is truncated.

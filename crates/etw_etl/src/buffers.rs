@@ -17,6 +17,8 @@ pub(crate) struct FileLayout {
     pub(crate) is_compressed: bool,
     /// Whether the buffer headers are from before Vista; only their size and processor are known.
     pub(crate) is_before_vista: bool,
+    /// Whether the session was private to a process.
+    pub(crate) is_private: bool,
 }
 
 impl FileLayout {

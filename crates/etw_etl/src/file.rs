@@ -144,6 +144,9 @@ impl<'a> EtlFile<'a> {
             session_buffer_size: session_buffer_size.clamp(MIN_BUFFER_BYTES, MAX_BUFFER_BYTES),
             is_compressed: header.log_file_mode.contains(LogFileMode::COMPRESSED),
             is_before_vista: header.major_version < 6,
+            is_private: header
+                .log_file_mode
+                .intersects(LogFileMode::PRIVATE_LOGGER | LogFileMode::PRIVATE_IN_PROC),
         };
         Ok(EtlFile { bytes, header, clock, layout })
     }

@@ -134,7 +134,9 @@ impl Session {
 
     /// Returns what records of a processor have in common.
     pub(super) fn origin(&self, processor: u16) -> Origin {
-        Origin { clock: self.clock, processor, logger_id: self.logger_id, source: self.source }
+        // A private session has no real-time consumers.
+        let (clock, logger_id, source) = (self.clock, self.logger_id, self.source);
+        Origin { clock, processor, logger_id, source, is_private: false }
     }
 
     /// Returns the next buffer and its processor. Handles watermarks and the end of the session on the way.

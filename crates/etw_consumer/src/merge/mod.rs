@@ -7,7 +7,8 @@
 //! with equal times keep the order of files and, within a file, of the streams' first buffers.
 //!
 //! Time limits end a stream after a whole buffer past the end, since one time stamp may be damaged; records that are
-//! dropped for times out of order are damage (`dropped`).
+//! dropped for times out of order are damage (`dropped`). Neither holds for the wall clock, which may be set back: of
+//! such files everything is read whose times are not known to be outside.
 //!
 //! Memory: one or two bytes a buffer for the offsets, three megabytes at most for the records parsed ahead of up to
 //! 4096 streams, and the decompressed buffer of each stream, bounded in sum.
@@ -94,7 +95,7 @@ impl<'a> Merge<'a> {
             for stream in plan.streams {
                 merge.ranks_change |= stream.shared;
                 merge.live.push(merge.streams.len());
-                let (batch, keys) = (Batch::new(streams), Keys::new(scale, from, to));
+                let (batch, keys) = (Batch::new(streams), Keys::new(scale, stream.monotonic, from, to));
                 merge.streams.push(Stream::new(stream, number, merge.streams.len(), batch, keys));
             }
             merge.files.push(file);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use etw_etl::{BufferFlags, BufferType, Damage, EtlFile, LogFileMode};
-use etw_event::Ticks;
+use etw_event::{ClockType, Ticks};
 
 use super::offsets::Offsets;
 use crate::overview::BufferSummary;
@@ -36,10 +36,14 @@ pub(crate) struct StreamPlan {
     pub(crate) shared: bool,
     /// Whether no buffer starts before the one before it.
     pub(crate) ordered: bool,
+    /// Whether the clock never steps back, so that times out of order are damage. The wall clock does where it is set.
+    pub(crate) monotonic: bool,
     /// What is known of the buffers without reading them; empty if nothing is.
     pub(crate) known: Vec<KnownBuffer>,
     /// Time of the first record of the last buffer.
     last_first: Option<Ticks>,
+    /// Offset of the last buffer.
+    last_offset: u64,
 }
 
 /// What is known of a buffer without reading it.
@@ -66,8 +70,9 @@ impl FilePlan {
     /// Reads every buffer's header and the time of its first record.
     ///
     /// Buffers of one processor and type follow each other in time, in file order. Where time steps back (the wrap of
-    /// a circular file, the parts of an appended one, a clock that was set) a new stream starts. In files whose
-    /// processors share buffers, adjacent buffers overlap a little, so they alternate between two streams.
+    /// a circular file, the parts of an appended one) a new stream starts, unless the wall clock was set back: then the
+    /// session wrote the buffer after the one before it, by its sequence number, and the stream keeps its order. In files
+    /// whose processors share buffers, adjacent buffers overlap a little, so they alternate between two streams.
     pub(crate) fn new(file: &EtlFile<'_>) -> FilePlan {
         let mut scratch = Vec::new();
         let buffers = file.buffers().map(|buffer| {
@@ -109,6 +114,12 @@ impl FilePlan {
         let mode = file.header().log_file_mode;
         let shared = mode.contains(LogFileMode::NO_PER_PROCESSOR_BUFFERING)
             || mode.contains(LogFileMode::PRIVATE_LOGGER);
+        let monotonic = file.clock().clock_type != ClockType::SystemTime;
+        let sequence = |offset| file.buffer_at(offset).map(|buffer| buffer.header.sequence_number);
+        let was_set_back = |stream: &StreamPlan, offset| {
+            !monotonic
+                && matches!((sequence(stream.last_offset), sequence(offset)), (Some(last), Some(next)) if next > last)
+        };
         for buffer in buffers {
             let buffer = match buffer {
                 Ok(buffer) => buffer,
@@ -125,7 +136,9 @@ impl FilePlan {
             let stream = match current.get(&key).copied() {
                 Some(stream)
                     if plan.streams.len() >= MAX_STREAMS
-                        || !plan.streams.get(stream).is_some_and(steps_back) =>
+                        || !plan.streams.get(stream).is_some_and(|stream| {
+                            steps_back(stream) && !was_set_back(stream, buffer.offset)
+                        }) =>
                 {
                     stream
                 }
@@ -136,8 +149,10 @@ impl FilePlan {
                         processor: key.0,
                         shared,
                         ordered: true,
+                        monotonic,
                         known: Vec::new(),
                         last_first: None,
+                        last_offset: 0,
                     });
                     current.insert(key, plan.streams.len() - 1);
                     plan.streams.len() - 1
@@ -148,6 +163,7 @@ impl FilePlan {
                 stream.offsets.push(buffer.offset);
                 stream.known.extend(buffer.known);
                 stream.last_first = first.or(stream.last_first);
+                stream.last_offset = buffer.offset;
             }
         }
         plan

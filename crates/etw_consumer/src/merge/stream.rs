@@ -50,6 +50,8 @@ pub(super) struct Stream<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Keys {
     scale: Scale,
+    /// Whether the clock never steps back ([`StreamPlan::monotonic`]).
+    monotonic: bool,
     /// Key of the first record to deliver.
     from: i64,
     /// Key after the last record to deliver.
@@ -63,16 +65,17 @@ pub(super) struct Keys {
 /// The turn of a record.
 enum Turn {
     Has(Item),
-    /// The record is before the time limits, which the stream has not reached.
-    Early,
+    /// The record is outside of the time limits, as its time says: the stream has not reached them, or its clock may step
+    /// back.
+    NotWanted,
     /// The record is outside of the time limits, which the stream has reached.
     Outside(Side),
 }
 
 impl Keys {
     /// Returns the keys on a scale, from `from` on and before `to`.
-    pub(super) fn new(scale: Scale, from: i64, to: i64) -> Keys {
-        Keys { scale, from, to, last: i64::MIN, greatest: i64::MIN }
+    pub(super) fn new(scale: Scale, monotonic: bool, from: i64, to: i64) -> Keys {
+        Keys { scale, monotonic, from, to, last: i64::MIN, greatest: i64::MIN }
     }
 
     /// Returns the turn of the next record, which is at offset `at`.
@@ -88,11 +91,20 @@ impl Keys {
         Turn::Has(Item { key: self.greatest, outline: Some(outline), at: at as u32, steps_back })
     }
 
+    /// Passes a record that is not wanted. Later ones come after it nevertheless, as in the whole trace.
+    fn pass(&mut self, key: i64) {
+        self.greatest = self.greatest.max(key);
+    }
+
     /// Returns the turn of a record outside of the time limits.
     #[cold]
-    fn outside(&self, key: i64) -> Turn {
+    fn outside(&mut self, key: i64) -> Turn {
+        if !self.monotonic {
+            self.pass(key);
+            return Turn::NotWanted;
+        }
         match (key < self.from, self.greatest < self.from) {
-            (true, true) => Turn::Early,
+            (true, true) => Turn::NotWanted,
             (true, false) => Turn::Outside(Side::Before),
             (false, _) => Turn::Outside(Side::After),
         }
@@ -232,7 +244,7 @@ impl<'a> Stream<'a> {
         let mut outside = None;
         let _ = intact::for_each(data, &mut self.cursor, |outline, at, bytes| match keys.item(outline, at) {
             Turn::Has(item) => each(&mut self.batch, item, bytes, &self.origin),
-            Turn::Early => ControlFlow::Continue(()),
+            Turn::NotWanted => ControlFlow::Continue(()),
             Turn::Outside(side) => {
                 outside = Some(side);
                 ControlFlow::Break(())
@@ -260,10 +272,10 @@ impl<'a> Stream<'a> {
                     (self.cursor, self.keys) = (before, keys);
                     self.batch.push_damage(item.key, self.dropped.before_record());
                 }
-                Turn::Early => {}
+                Turn::NotWanted => {}
                 Turn::Outside(side) => self.dropped.add(self.place, self.cursor.last, side),
             },
-            Some(Err(damage)) if self.keys.greatest >= self.keys.from => {
+            Some(Err(damage)) if self.keys.greatest >= self.keys.from || !self.keys.monotonic => {
                 self.batch.push_damage(self.keys.greatest, [damage]);
             }
             Some(Err(_)) => {}
@@ -275,7 +287,7 @@ impl<'a> Stream<'a> {
     /// Opens the next buffer that may have records inside of the time limits. Returns whether there was one.
     #[cold]
     fn open_next(&mut self, file: &EtlFile<'a>, shared: &mut Shared) -> bool {
-        if self.dropped.is_past_end() && self.plan.ordered {
+        if self.dropped.is_past_end() && self.plan.ordered && self.plan.monotonic {
             self.plan.offsets.end();
         }
         let Some(buffer) = self.next_buffer(file, shared) else {
@@ -310,20 +322,26 @@ impl<'a> Stream<'a> {
     }
 
     /// Returns the offset and the number of the next buffer. Skips one if the second buffer after it starts before `from`,
-    /// since all its records do; the time at which the first one starts may be damaged. Where processors share buffers, the
-    /// times of their records must be known for that.
+    /// since all its records do; the time at which the first one starts may be damaged. Where processors share buffers, or
+    /// the clock may step back, the times of their records must be known for that.
     fn next_offset(&mut self, file: &EtlFile<'a>, shared: &mut Shared) -> Option<(u64, usize)> {
         loop {
             let offset = self.plan.offsets.next()?;
             let number = self.taken;
             self.taken += 1;
             let is_skipped = match (self.keys.from, self.plan.shared, self.plan.ordered) {
+                _ if !self.plan.monotonic => self.is_known_to_be_outside(number),
                 (i64::MIN, ..) => false,
                 (_, true, _) => self.is_known_to_be_before(number),
                 (_, false, ordered) => ordered && self.is_second_before(number, file, shared),
             };
             if !is_skipped {
                 return Some((offset, number));
+            }
+            if let Some((_, last)) = self.plan.known.get(number).and_then(|known| known.times)
+                && !self.plan.monotonic
+            {
+                self.keys.pass(self.keys.scale.key(last));
             }
         }
     }
@@ -346,7 +364,7 @@ impl<'a> Stream<'a> {
                 self.keys.greatest = self.keys.greatest.max(last);
             }
             // A whole buffer after the limits is the last one that is read.
-            if first >= self.keys.to && self.plan.ordered {
+            if first >= self.keys.to && self.plan.ordered && self.plan.monotonic {
                 self.plan.offsets.end();
             }
         }
@@ -374,6 +392,17 @@ impl<'a> Stream<'a> {
         self.keys.greatest < self.keys.from
             && self.keys.scale.key(last) < self.keys.from
             && next.is_some_and(|next| next.first.is_some())
+    }
+
+    /// Whether all records of the buffer at `number` are outside of the time limits, and the times in the next buffer do not
+    /// depend on this one.
+    fn is_known_to_be_outside(&self, number: usize) -> bool {
+        let Some((first, last)) = self.plan.known.get(number).and_then(|buffer| buffer.times) else {
+            return false;
+        };
+        let [first, last] = [first, last].map(|time| self.keys.scale.key(time));
+        let next = self.plan.known.get(number + 1);
+        (last < self.keys.from || first >= self.keys.to) && next.is_none_or(|next| next.first.is_some())
     }
 
     /// Releases the memory of the open buffer.

@@ -27,7 +27,7 @@ use crate::merge::plan::{FilePlan, StreamPlan};
 use crate::one_clock;
 use crate::statistics::BufferCounts;
 use crate::unordered::{self, Met};
-use crate::{SourceStatistics, Statistics, Trace};
+use crate::{PartLosses, SourceStatistics, Statistics, Trace};
 
 /// Maximum number of odd buffers remembered; if there are more, all buffers are processed record by record.
 const MAX_ODD: usize = 1 << 16;
@@ -218,10 +218,10 @@ fn survey(trace: &Trace, search: Option<&Search>) -> Result<(Survey, Statistics)
     statistics.sort_damage();
     statistics.records = all.records.iter().sum();
     statistics.delivered = statistics.records;
-    let counts = all.buffers.iter().zip(&all.records);
-    for ((input, file), (buffers, records)) in trace.inputs().iter().zip(&files).zip(counts) {
+    let counts = all.buffers.iter().zip(&all.records).zip(PartLosses::of(trace.headers()));
+    for ((input, file), ((buffers, records), losses)) in trace.inputs().iter().zip(&files).zip(counts) {
         statistics.buffers += buffers.buffers;
-        let source = SourceStatistics::new(input, file.header(), buffers);
+        let source = SourceStatistics::new(input, file.header(), losses, buffers);
         statistics.sources.push(SourceStatistics { records: *records, delivered: *records, ..source });
     }
     Ok((all, statistics))

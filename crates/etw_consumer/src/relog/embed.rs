@@ -55,8 +55,8 @@ impl EmbeddedSchemas {
 
     /// Returns the records that describe an event, with its time, process and thread.
     ///
-    /// Returns none if the event is not the first of its kind, or if its schema is in the trace. A file may have the
-    /// records anywhere; in Windows' files they precede the event.
+    /// Returns none if the event is not the first of its kind, if its schema is in the trace, or if no source states it
+    /// completely. A file may have the records anywhere; in Windows' files they precede the event.
     pub fn describe(
         &mut self,
         record: &Record<'_>,
@@ -89,11 +89,12 @@ impl EmbeddedSchemas {
         schema: Result<&CompiledSchema, &Undecoded>,
     ) -> Vec<RecordBuilder> {
         let Ok(schema) = schema else { return Vec::new() };
-        let schema = &schema.schema;
-        if is_in_trace(schema.decoding) {
+        // In the file, a schema counts as stated by the provider. One that is inferred in part, or chosen for each
+        // payload, stays so: readers find it where it was found here, by the build in the header.
+        if is_in_trace(schema.schema.decoding) || !schema.is_stated() {
             return Vec::new();
         }
-        let schema = schema_of_event(schema, &record.descriptor());
+        let schema = schema_of_event(&schema.schema, &record.descriptor());
         let Some(info) = encode_event(&schema) else { return Vec::new() };
         self.count += 1;
         let maps = self.maps_of(&schema).into_iter().map(|map| (EVENT_MAP_INFO, map));

@@ -4,7 +4,7 @@ use etw_etl::{BufferFlags, BufferHeader, EtlFile, LogFileHeader, LogFileMode, Re
 use etw_event::{Clock, FileTime, HookId};
 
 use super::{Compression, RelogError, common_clock};
-use crate::one_clock;
+use crate::{PartLosses, one_clock};
 
 /// Name fields of a file that was made from several.
 const RELOGGER: &str = "Relogger";
@@ -147,13 +147,14 @@ fn sessions(files: &[EtlFile<'_>]) -> Vec<usize> {
     (0..files.len()).map(number).collect()
 }
 
-/// Sums up losses; the parts of one session report the same losses.
+/// Sums up losses; the parts of a split trace report the same losses, and those of a session's files all since its start.
 fn lost(files: &[EtlFile<'_>], sessions: &[usize]) -> (u32, u32) {
+    let headers: Vec<_> = files.iter().map(|file| file.header().clone()).collect();
     let mut by_session = vec![(0, 0); files.len()];
-    for (file, session) in files.iter().zip(sessions) {
+    for (losses, session) in PartLosses::of(&headers).iter().zip(sessions) {
         if let Some((events, buffers)) = by_session.get_mut(*session) {
-            *events = file.header().events_lost.max(*events);
-            *buffers = file.header().buffers_lost.max(*buffers);
+            *events = losses.events.max(*events);
+            *buffers = losses.buffers.max(*buffers);
         }
     }
     let sum = |of: fn(&(u32, u32)) -> u32| by_session.iter().map(of).fold(0, u32::saturating_add);

@@ -286,6 +286,8 @@ impl TraceBuilder {
         let threads = self.threads.map_or(usize::MAX, NonZeroUsize::get);
         let mut resolver = self.schemas.resolver();
         resolver.set_builds(headers.iter().map(|header| header.provider_version).collect());
+        let sources = 0..u32::try_from(headers.len()).unwrap_or(u32::MAX);
+        resolver.set_machines(&sources.map(|source| machines.of(source)).collect::<Vec<_>>());
         let mut trace = Trace {
             inputs: inputs.into(),
             unreadable,

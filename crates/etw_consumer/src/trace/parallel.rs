@@ -14,7 +14,7 @@ use crate::one_clock;
 use crate::overview::{self, BufferSummary};
 use crate::statistics::BufferCounts;
 use crate::unordered::{self, Met};
-use crate::{CallbackResult, SourceStatistics, Statistics};
+use crate::{CallbackResult, PartLosses, SourceStatistics, Statistics};
 
 /// The state of one thread.
 struct Worker<'s, S> {
@@ -167,10 +167,10 @@ impl Trace {
             statistics.add_source_damage(number, input);
         }
         statistics.sort_damage();
-        let files = self.inputs.iter().zip(&files);
-        for (((input, file), counts), [read, delivered]) in files.zip(&buffers).zip(records) {
+        let files = self.inputs.iter().zip(&files).zip(PartLosses::of(&self.headers));
+        for ((((input, file), losses), counts), [read, delivered]) in files.zip(&buffers).zip(records) {
             statistics.buffers += counts.buffers;
-            let source = SourceStatistics::new(input, file.header(), counts);
+            let source = SourceStatistics::new(input, file.header(), losses, counts);
             statistics.sources.push(SourceStatistics { records: read, delivered, ..source });
         }
         statistics.unkept_schema_records = self.decoder.unkept_schemas;

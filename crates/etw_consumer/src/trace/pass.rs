@@ -14,7 +14,9 @@ use crate::merge::Merge;
 use crate::merge::plan::FilePlan;
 use crate::overview::{self, Known};
 use crate::predicate::Scope;
-use crate::{CallbackResult, Event, Predicate, SourceStatistics, Statistics, StatisticsHandle, StopHandle};
+use crate::{
+    CallbackResult, Event, PartLosses, Predicate, SourceStatistics, Statistics, StatisticsHandle, StopHandle,
+};
 
 /// Number of records after which the counts are published for other threads.
 const PUBLISHED_EVERY: u64 = 1024;
@@ -129,14 +131,16 @@ impl<'t> Plans<'t> {
         let files = inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let mut planned = Vec::with_capacity(files.len());
         let mut statistics = Statistics::default();
-        for ((file, input), number) in files.iter().zip(inputs).zip(0..) {
+        let headers: Vec<_> = files.iter().map(|file| file.header().clone()).collect();
+        let losses = PartLosses::of(&headers);
+        for (((file, input), losses), number) in files.iter().zip(inputs).zip(losses).zip(0..) {
             let plan = match overview::of_file(known, number as usize) {
                 Some(buffers) => FilePlan::known(file, buffers),
                 None => FilePlan::new(file),
             };
             statistics.add_source_damage(number, input);
             statistics.buffers += plan.buffers.buffers;
-            statistics.sources.push(SourceStatistics::new(input, file.header(), &plan.buffers));
+            statistics.sources.push(SourceStatistics::new(input, file.header(), losses, &plan.buffers));
             planned.push((file.clone(), plan));
         }
         Ok(Plans { files, planned, statistics })
