@@ -8,7 +8,7 @@ use crate::put::{self, TimeWriter};
 use crate::source::Source;
 
 /// The names of all header fields, which are those of an event's JSON (`docs/json.md`).
-const NAMES: [(&str, HeaderField); 32] = [
+const NAMES: [(&str, HeaderField); 33] = [
     ("System.Computer", HeaderField::Computer),
     ("System.Channel", HeaderField::Channel),
     ("System.EventID", HeaderField::EventId),
@@ -23,6 +23,7 @@ const NAMES: [(&str, HeaderField); 32] = [
     ("System.Execution.ProcessorID", HeaderField::ProcessorId),
     ("System.Execution.KernelTime", HeaderField::KernelTime),
     ("System.Execution.UserTime", HeaderField::UserTime),
+    ("System.Execution.ProcessorTime", HeaderField::ProcessorTime),
     ("System.Keywords", HeaderField::Keywords(Part::Both)),
     ("System.Keywords.Mask", HeaderField::Keywords(Part::Value)),
     ("System.Keywords.Name", HeaderField::Keywords(Part::Name)),
@@ -73,6 +74,8 @@ pub enum HeaderField {
     KernelTime,
     /// CPU time of the thread in user mode, in clock ticks.
     UserTime,
+    /// CPU time of the thread in the processor's ticks, of private sessions.
+    ProcessorTime,
     /// Keywords; `Both` is the mask.
     Keywords(Part),
     /// Level; `Both` is the name, or the number without one.
@@ -136,6 +139,11 @@ impl HeaderField {
             HeaderField::ProcessorId => number(Some(record.processor().into())),
             HeaderField::KernelTime => number(record.cpu_times().map(|(kernel, _)| kernel)),
             HeaderField::UserTime => number(record.cpu_times().map(|(_, user)| user)),
+            HeaderField::ProcessorTime => {
+                if let Some(time) = record.processor_time() {
+                    put::unsigned(out, time);
+                }
+            }
             HeaderField::Level(part) => value_or_name(out, part, level.0.into(), names.level()),
             HeaderField::Opcode(part) => value_or_name(out, part, opcode.0.into(), names.opcode()),
             HeaderField::Task(part) => value_or_name(out, part, task, names.task()),

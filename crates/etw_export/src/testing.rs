@@ -128,7 +128,8 @@ pub(crate) fn with_event(
     use_it: impl FnOnce(&Event<'_>),
 ) {
     let bytes = record_bytes(payload);
-    let origin = Origin { clock: Clock::system_time(), processor: 3, logger_id: 1, source: 0 };
+    let origin =
+        Origin { clock: Clock::system_time(), processor: 3, logger_id: 1, source: 0, is_private: false };
     let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap();
     let mut located = Located::new();
     let reason = Undecoded::NamelessMessage;

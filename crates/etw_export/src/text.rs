@@ -130,6 +130,13 @@ impl TextWriter {
                     out.extend_from_slice(b" +0x");
                     put::hex_bytes(out, properties.rest());
                 }
+                if let Some(inferred) = properties.inferred() {
+                    color(out, YELLOW);
+                    out.extend_from_slice(b" (inferred: ");
+                    escape::display::<Line>(out, inferred);
+                    out.push(b')');
+                    color(out, RESET);
+                }
             }
             Err(reason) => {
                 color(out, YELLOW);

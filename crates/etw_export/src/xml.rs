@@ -165,6 +165,8 @@ impl XmlWriter {
                 } else if !properties.rest().is_empty() {
                     let reason = "the payload has bytes beyond its schema";
                     processing_error(out, layout, &reason, properties.rest());
+                } else if let Some(inferred) = properties.inferred().filter(|_| !self.strict) {
+                    processing_error(out, layout, &format_args!("inferred: {inferred}"), &[]);
                 }
             }
             Err(reason) => processing_error(out, layout, reason, record.payload()),
@@ -300,18 +302,19 @@ fn execution(out: &mut Vec<u8>, record: &Record<'_>, layout: Layout) {
     out.extend_from_slice(b"<Execution");
     let (kernel, user) = record.cpu_times().unzip();
     let numbers = [
-        ("ProcessID", record.process_id()),
-        ("ThreadID", record.thread_id()),
+        ("ProcessID", record.process_id().map(u64::from)),
+        ("ThreadID", record.thread_id().map(u64::from)),
         ("ProcessorID", Some(record.processor().into())),
-        ("KernelTime", kernel),
-        ("UserTime", user),
+        ("KernelTime", kernel.map(u64::from)),
+        ("UserTime", user.map(u64::from)),
+        ("ProcessorTime", record.processor_time()),
     ];
     for (name, number) in numbers {
         if let Some(number) = number {
             out.push(b' ');
             out.extend_from_slice(name.as_bytes());
             out.extend_from_slice(b"=\"");
-            put::unsigned32(out, number);
+            put::unsigned(out, number);
             out.push(b'"');
         }
     }

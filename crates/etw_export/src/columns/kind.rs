@@ -90,7 +90,8 @@ pub(super) fn of_property(
             )
         }
     };
-    Some(if property.count == Count::One { kind } else { Kind::List(Box::new(kind)) })
+    let is_one = property.count == Count::One || property.is_text_array();
+    Some(if is_one { kind } else { Kind::List(Box::new(kind)) })
 }
 
 fn of_value(in_type: InType, out_type: OutType) -> Kind {

@@ -15,9 +15,9 @@ use crate::json::{self, Fields};
 use crate::put::TimeWriter;
 use etw_schema::Event;
 
-/// The columns of every table before those of the payload. `DecodeError` and `ExtraPayload` have the same meaning as in
-/// JSON; `Stack` starts with the innermost frame.
-pub const HEADER_COLUMNS: [&str; 13] = [
+/// The columns of every table before those of the payload. `DecodeError`, `ExtraPayload` and `Inferred` have the same
+/// meaning as in JSON; `Stack` starts with the innermost frame.
+pub const HEADER_COLUMNS: [&str; 14] = [
     "Time",
     "Processor",
     "ProcessId",
@@ -31,6 +31,7 @@ pub const HEADER_COLUMNS: [&str; 13] = [
     "Stack",
     "DecodeError",
     "ExtraPayload",
+    "Inferred",
 ];
 /// Approximate bytes of a row's header.
 const HEADER_BYTES: usize = 128;
@@ -139,6 +140,7 @@ impl TableRows {
             Kind::List(Box::new(Kind::U64)),
             Kind::Text,
             Kind::Binary,
+            Kind::Text,
         ];
         let header = HEADER_COLUMNS.iter().zip(kinds).map(|(name, kind)| Column::new(name, kind));
         let columns: Vec<Column> = header.chain(columns).collect();
@@ -224,6 +226,7 @@ fn put_header(columns: &mut [Builder], event: &Event<'_>, lost: &mut Lost) -> us
         stack,
         decode_error,
         extra,
+        inferred,
     ] = columns
     else {
         return 0;
@@ -255,10 +258,13 @@ fn put_header(columns: &mut [Builder], event: &Event<'_>, lost: &mut Lost) -> us
             stack.null();
         }
     }
-    let (error, rest) = match &event.properties {
-        Ok(properties) => (properties.error().map(|error| error.to_string()), properties.rest()),
-        Err(_) => (None, &[][..]),
+    let (error, rest, inference) = match &event.properties {
+        Ok(properties) => {
+            (properties.error().map(|error| error.to_string()), properties.rest(), properties.inferred())
+        }
+        Err(_) => (None, &[][..], None),
     };
+    inferred.text(inference.map(|inference| inference.to_string()).as_deref());
     decode_error.text(error.as_deref());
     extra.bytes(Some(rest).filter(|rest| !rest.is_empty()));
     bytes + rest.len()

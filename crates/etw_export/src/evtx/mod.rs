@@ -87,6 +87,16 @@ struct Parts {
     payload: Payload,
 }
 
+/// How much of an event is written.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Whole,
+    /// The fields that fit in a record.
+    Cut,
+    /// The first bytes of the payload.
+    Start,
+}
+
 impl<W: Write + Seek> EvtxWriter<W> {
     /// Creates a writer for events from the sources in the options, and writes the header. The log starts at the
     /// beginning of `out`.
@@ -118,17 +128,20 @@ impl<W: Write + Seek> EvtxWriter<W> {
     ///
     /// Fails if the file cannot be written, or would exceed 65,535 chunks (4 GiB).
     pub fn put(&mut self, event: &Event<'_>) -> io::Result<()> {
-        match self.try_put(event, true) {
+        match self.try_put(event, Part::Whole) {
             Ok(()) => return Ok(()),
             Err(Full) if !self.chunk.is_empty() => self.flush()?,
             Err(Full) => {}
         }
-        if self.try_put(event, true).is_ok() {
+        if self.try_put(event, Part::Whole).is_ok() {
             return Ok(());
         }
         self.cut += 1;
+        if self.try_put(event, Part::Cut).is_ok() {
+            return Ok(());
+        }
         let too_long = || io::Error::other("an event's header is too long for an event log");
-        self.try_put(event, false).map_err(|Full| too_long())
+        self.try_put(event, Part::Start).map_err(|Full| too_long())
     }
 
     /// Writes the remaining records and completes the file.
@@ -159,7 +172,7 @@ impl<W: Write + Seek> EvtxWriter<W> {
     }
 
     /// Writes a record into the chunk. If there is no room, the chunk is left unchanged.
-    fn try_put(&mut self, event: &Event<'_>, whole: bool) -> Result<(), Full> {
+    fn try_put(&mut self, event: &Event<'_>, part: Part) -> Result<(), Full> {
         let record = event.record;
         let fields = &self.fields;
         let Some(parts) = self.cache.get(record, event.schema(), || Parts::new(event, fields)) else {
@@ -169,7 +182,7 @@ impl<W: Write + Seek> EvtxWriter<W> {
         let (system, computers, strict) = (&self.system, &self.computers, self.strict);
         self.chunk.record(number, record.time(), |chunk| {
             let descriptor = record.descriptor();
-            let mut values = Values::begin(chunk, system, 23)?;
+            let mut values = Values::begin(chunk, system, 24)?;
             values.optional_text(chunk, parts.provider.as_deref())?;
             values.text(chunk, &parts.provider_guid)?;
             values.put(chunk, Kind::UINT16, &descriptor.id.to_le_bytes())?;
@@ -188,19 +201,26 @@ impl<W: Write + Seek> EvtxWriter<W> {
             let (kernel, user) = record.cpu_times().unzip();
             values.optional_u32(chunk, kernel)?;
             values.optional_u32(chunk, user)?;
+            match record.processor_time() {
+                Some(time) => values.put(chunk, Kind::UINT64, &time.to_le_bytes())?,
+                None => values.null(chunk)?,
+            }
             values.optional_text(chunk, parts.channel.as_deref())?;
             values.text(chunk, computers.get(record.origin().source as usize).map_or("", String::as_str))?;
             match record.sid() {
                 Some(sid) => values.put(chunk, Kind::SID, sid.as_bytes())?,
                 None => values.null(chunk)?,
             }
-            match whole {
-                true => parts.payload.put(chunk, &mut values, event, strict, fields)?,
-                false => parts.payload.put_too_long(chunk, &mut values, event)?,
+            match part {
+                Part::Whole => parts.payload.put(chunk, &mut values, event, strict, fields)?,
+                Part::Cut => parts.payload.put_cut(chunk, &mut values, event, fields)?,
+                Part::Start => parts.payload.put_too_long(chunk, &mut values, event)?,
             }
-            match whole {
-                true => payload::put_tracing_info(chunk, &mut values, record, parts.event_guid)?,
-                false => values.null(chunk)?,
+            match part {
+                Part::Whole | Part::Cut => {
+                    payload::put_tracing_info(chunk, &mut values, record, parts.event_guid)?;
+                }
+                Part::Start => values.null(chunk)?,
             }
             Ok(())
         })?;
@@ -258,17 +278,18 @@ fn system() -> Element {
                 .attribute(attribute("ThreadID", substitution(13, Kind::UINT32)))
                 .attribute(attribute("ProcessorID", substitution(14, Kind::UINT32)))
                 .attribute(attribute("KernelTime", substitution(15, Kind::UINT32)))
-                .attribute(attribute("UserTime", substitution(16, Kind::UINT32))),
+                .attribute(attribute("UserTime", substitution(16, Kind::UINT32)))
+                .attribute(attribute("ProcessorTime", substitution(17, Kind::UINT64))),
         ))
-        .with(child(element("Channel", 17, Kind::STRING)))
-        .with(child(element("Computer", 18, Kind::STRING)))
-        .with(child(Element::new("Security").attribute(attribute("UserID", substitution(19, Kind::SID)))));
+        .with(child(element("Channel", 18, Kind::STRING)))
+        .with(child(element("Computer", 19, Kind::STRING)))
+        .with(child(Element::new("Security").attribute(attribute("UserID", substitution(20, Kind::SID)))));
     Element::new("Event")
         .attribute(attribute("xmlns", element::text("http://schemas.microsoft.com/win/2004/08/events/event")))
         .with(child(event_system))
-        .with(substitution(20, Kind::BINXML))
         .with(substitution(21, Kind::BINXML))
         .with(substitution(22, Kind::BINXML))
+        .with(substitution(23, Kind::BINXML))
 }
 
 /// Returns the file header for `chunks` chunks; `next` is the number of the next record.

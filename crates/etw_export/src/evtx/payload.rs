@@ -20,7 +20,9 @@ use etw_schema::Event;
 const TRACE_NAMESPACE: &str = "http://schemas.microsoft.com/win/2004/08/events/trace";
 /// `ERROR_EVT_INVALID_EVENT_DATA`.
 const INVALID_EVENT_DATA: u32 = 15005;
-/// Bytes shown of the payload of an event that is too long for a record.
+/// Bytes of the fields of an event that is too long for a record, and of the part of its payload that is shown if even
+/// these do not fit.
+const FIELDS_OF_TOO_LONG: usize = 40_000;
 const SHOWN_OF_TOO_LONG: usize = 4096;
 /// Limit of the nesting depth of structs in every layout.
 const MAX_DEPTH: u16 = etw_schema::MAX_DEPTH;
@@ -75,7 +77,9 @@ impl Payload {
             // A truncated payload has fewer fields than the template.
             match &self.template {
                 Some(template) if properties.error().is_none() => put_templated(chunk, template, properties)?,
-                _ => self.put_elements(chunk, properties, fields)?,
+                _ => {
+                    self.put_elements(chunk, properties, fields, usize::MAX)?;
+                }
             }
             Ok(Kind::BINXML)
         })?;
@@ -84,7 +88,44 @@ impl Payload {
             None if !properties.rest().is_empty() => {
                 self.put_error(chunk, values, &"the payload has bytes beyond its schema", properties.rest())
             }
-            None => values.null(chunk),
+            None => match properties.inferred() {
+                Some(inferred) if !strict => {
+                    self.put_error(chunk, values, &format_args!("inferred: {inferred}"), &[])
+                }
+                _ => values.null(chunk),
+            },
+        }
+    }
+
+    /// Writes the fields that fit in a record, and which ones do not.
+    pub(super) fn put_cut(
+        &self,
+        chunk: &mut Chunk,
+        values: &mut Values,
+        event: &Event<'_>,
+        fields: &FieldSelection,
+    ) -> Result<(), Full> {
+        let Ok(properties) = &event.properties else { return self.put_too_long(chunk, values, event) };
+        let mut lost = None;
+        values.with(chunk, |chunk| {
+            lost = self.put_elements(chunk, properties, fields, FIELDS_OF_TOO_LONG)?;
+            Ok(Kind::BINXML)
+        })?;
+        let also = |lost: &dyn Display| match (properties.error(), properties.inferred()) {
+            (Some(error), _) => format!("{lost}; {error}"),
+            (None, Some(inferred)) => format!("{lost}; inferred: {inferred}"),
+            (None, None) => lost.to_string(),
+        };
+        match lost {
+            Some(Lost { field, cut }) => {
+                let end = if cut { "is cut" } else { "is left out" };
+                let lost = format_args!(
+                    "the event is too long for an event log: '{field}' {end}, and all after it is left out"
+                )
+                .to_string();
+                self.put_error(chunk, values, &also(&lost), &[])
+            }
+            None => self.put_error(chunk, values, &also(&"the event is too long for an event log"), &[]),
         }
     }
 
@@ -120,14 +161,16 @@ impl Payload {
         })
     }
 
-    /// Writes the fields as elements of text.
+    /// Writes the fields as elements of text, in about as many bytes as there is room for. Returns the first one that is
+    /// not whole.
     fn put_elements(
         &self,
         chunk: &mut Chunk,
         properties: &Properties<'_>,
         fields: &FieldSelection,
-    ) -> Result<(), Full> {
-        let mut writer = Elements { user_data: self.user_data, scratch: String::new() };
+        room: usize,
+    ) -> Result<Option<Lost>, Full> {
+        let mut writer = Elements { user_data: self.user_data, scratch: String::new(), room, lost: None };
         let frame = |chunk: &mut Chunk, name: &str, attributes: &[_]| {
             let open = Open::put(chunk, name, attributes)?;
             open.begin_content(chunk).map(|()| open)
@@ -151,8 +194,16 @@ impl Payload {
                 inner.end(chunk)?;
             }
             outer.end(chunk)
-        })
+        })?;
+        Ok(writer.lost)
     }
+}
+
+/// The first field that is not whole in a record.
+struct Lost {
+    field: String,
+    /// Whether it is there in part.
+    cut: bool,
 }
 
 fn put_templated(chunk: &mut Chunk, template: &Template, properties: &Properties<'_>) -> Result<(), Full> {
@@ -196,7 +247,13 @@ fn error_element() -> Element {
 struct Elements {
     user_data: bool,
     scratch: String,
+    /// Bytes that may still be written.
+    room: usize,
+    lost: Option<Lost>,
 }
+
+/// Bytes of an element besides its name and text.
+const ELEMENT_BYTES: usize = 64;
 
 impl Elements {
     fn members(&mut self, chunk: &mut Chunk, members: Members<'_>, depth: u16) -> Result<(), Full> {
@@ -233,6 +290,14 @@ impl Elements {
         value: Value<'_>,
         depth: u16,
     ) -> Result<(), Full> {
+        if self.lost.is_some() {
+            return Ok(());
+        }
+        let Some(room) = self.room.checked_sub(ELEMENT_BYTES + 2 * name.len()) else {
+            self.lost = Some(Lost { field: name.to_owned(), cut: false });
+            return Ok(());
+        };
+        self.room = room;
         let kind = if matches!(value, Value::Struct(_)) { "ComplexData" } else { "Data" };
         let open = match self.user_data {
             true => Open::put(chunk, &crate::xml::plain_element_name(name), &[])?,
@@ -244,6 +309,13 @@ impl Elements {
             value => {
                 self.scratch.clear();
                 Text::new(value, member.format(), member.map()).write_to(&mut self.scratch);
+                if self.scratch.len() > self.room / 2 {
+                    // A character has no more UTF-16 units than bytes.
+                    let end = (0..=self.room / 2).rev().find(|end| self.scratch.is_char_boundary(*end));
+                    self.scratch.truncate(end.unwrap_or(0));
+                    self.lost = Some(Lost { field: name.to_owned(), cut: true });
+                }
+                self.room = self.room.saturating_sub(2 * self.scratch.len());
                 put_text(chunk, &self.scratch)?;
             }
         }

@@ -143,6 +143,11 @@ fn unparsed(out: &mut Vec<u8>, properties: &Properties<'_>) {
         put::hex_bytes(out, rest);
         out.push(b'"');
     }
+    if let Some(inferred) = properties.inferred() {
+        out.extend_from_slice(b",\"Inferred\":\"");
+        escape::display::<Json>(out, inferred);
+        out.push(b'"');
+    }
 }
 
 /// Writes the object with the payload's fields.

@@ -125,6 +125,10 @@ fn execution(out: &mut Vec<u8>, record: &Record<'_>) {
         out.extend_from_slice(b",\"UserTime\":");
         put::unsigned32(out, user);
     }
+    if let Some(time) = record.processor_time() {
+        out.extend_from_slice(b",\"ProcessorTime\":");
+        put::unsigned(out, time);
+    }
     out.push(b'}');
 }
 
