@@ -1,9 +1,10 @@
 //! The packets in events as a capture file (`.pcapng`) for Wireshark and similar tools.
 //!
-//! Packets are in the events of Microsoft-Windows-NDIS-PacketCapture (`netsh trace … capture=yes`) and of
-//! Microsoft-Windows-PktMon (`pktmon`). NDIS logs one event for each memory fragment of a packet; the keywords
+//! Packets are in the events of Microsoft-Windows-NDIS-PacketCapture (`netsh trace … capture=yes`), of
+//! Microsoft-Windows-Ras-NdisWanPacketCapture and of Microsoft-Windows-PktMon (`pktmon`). NDIS logs one event for each memory fragment of a packet; the keywords
 //! `PacketStart` and `PacketEnd` delimit a packet. Each pair of interface and link type is an interface of the file. A
-//! packet's comment names the process in whose context it was logged.
+//! packet's comment names the process in whose context it was logged, and the ports of a virtual switch that it goes to.
+//! Of a packet that was captured in part, the original length is that of its IP header.
 //!
 //! Only incomplete packets are held in memory; their number and length are limited.
 //!
@@ -26,7 +27,7 @@ use std::io::{self, Write};
 
 use block::{Block, COMMENT, HARDWARE_FLAGS};
 use etw_schema::Event;
-use packet::{Found, Fragment, Interface, LinkType, NDIS_PACKET_CAPTURE, PKTMON};
+use packet::{Found, Fragment, Interface, LinkType, NDIS_PACKET_CAPTURE, PKTMON, RAS_NDIS_WAN};
 
 /// Limit of the length of a packet that readers accept.
 const MAX_PACKET_BYTES: usize = 1 << 18;
@@ -105,6 +106,7 @@ impl<W: Write> PcapngWriter<W> {
         let found = match (record.provider_id(), &event.properties) {
             _ if record.kind().is_classic() => Found::Other,
             (NDIS_PACKET_CAPTURE, _) => packet::of_ndis(record),
+            (RAS_NDIS_WAN, _) => packet::of_ras(record),
             (PKTMON, Ok(properties)) => packet::of_pktmon(properties),
             (PKTMON, Err(_)) => Found::Unreadable,
             _ => Found::Other,
@@ -185,7 +187,10 @@ impl<W: Write> PcapngWriter<W> {
         let interface = self.interface(last.interface, last.link_type)?;
         let kept = bytes.get(..MAX_PACKET_BYTES).unwrap_or(bytes);
         self.summary.cut += u64::from((kept.len() as u64) < len);
-        let original = last.original_len.unwrap_or(0).max(u32::try_from(len).unwrap_or(u32::MAX));
+        // NDIS logs no more than the session wants of a packet, and not how long it was.
+        let original =
+            last.original_len.map(u64::from).or_else(|| packet::original_len(last.link_type, kept));
+        let original = u32::try_from(original.unwrap_or(0).max(len)).unwrap_or(u32::MAX);
         let nanos = record.time().0.saturating_sub(UNIX_EPOCH).max(0).unsigned_abs().saturating_mul(100);
         self.block.packet(interface, nanos, kept, original);
         if last.direction as u32 != 0 {
@@ -200,6 +205,10 @@ impl<W: Write> PcapngWriter<W> {
         }
         if let Some(reason) = last.drop_reason {
             comment = format!("{comment} dropped, reason {reason}");
+        }
+        let destinations = last.destinations.to_string();
+        if !destinations.is_empty() {
+            comment = format!("{comment} {destinations}");
         }
         if !comment.is_empty() {
             self.block.option(COMMENT, comment.trim_start().as_bytes());
@@ -221,6 +230,7 @@ impl<W: Write> PcapngWriter<W> {
             Interface::SwitchPort { miniport, lower, port } => {
                 format!("NDIS interface {miniport} over {lower}, switch port {port}")
             }
+            Interface::Wan => "NDIS WAN (remote access)".to_owned(),
             Interface::Component { id, edge } => format!("PktMon component {id}, edge {edge}"),
         };
         self.block.interface(link_type as u16, MAX_PACKET_BYTES as u32, &name);

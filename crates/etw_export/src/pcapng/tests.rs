@@ -40,7 +40,8 @@ impl Capture {
             .process(7, 8)
             .payload(payload);
         let bytes = record.build().unwrap();
-        let origin = Origin { clock: Clock::system_time(), processor, logger_id: 1, source: 0 };
+        let origin =
+            Origin { clock: Clock::system_time(), processor, logger_id: 1, source: 0, is_private: false };
         let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap();
         let reason = Undecoded::NamelessMessage;
         let event = Event { process: Some("x.exe"), ..Event::new(&record, Err(&reason)) };
