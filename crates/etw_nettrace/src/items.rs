@@ -29,6 +29,8 @@ pub fn is_nettrace(bytes: &[u8]) -> bool {
 #[derive(Debug, Clone)]
 pub struct TraceFile<'a> {
     header: TraceHeader,
+    /// What is wrong with fields of the header, last first.
+    damage: Vec<Damage>,
     blocks: Blocks<'a>,
 }
 
@@ -66,9 +68,11 @@ impl<'a> TraceFile<'a> {
         let damaged = |what| OpenError::Header { offset, what };
         let end = object.end + TraceHeader::LEN_BYTES;
         let fields = bytes.get(object.end..end).ok_or(damaged("the file ends within it"))?;
-        let header = TraceHeader::of_object(fields, object.version).map_err(damaged)?;
+        let mut problems = Vec::new();
+        let header = TraceHeader::of_object(fields, object.version, &mut problems).map_err(damaged)?;
         // The tag of the object's end.
-        Ok(TraceFile { header, blocks: Blocks::new(bytes, end + 1, Framing::Objects) })
+        let blocks = Blocks::new(bytes, end + 1, Framing::Objects);
+        Ok(TraceFile { header, damage: of_header(offset, problems), blocks })
     }
 
     fn of_blocks(bytes: &'a [u8], at: usize, version: u32) -> Result<TraceFile<'a>, OpenError> {
@@ -79,8 +83,10 @@ impl<'a> TraceFile<'a> {
         let damaged = |offset, what| OpenError::Header { offset, what };
         match blocks.next() {
             Some(Ok(Block { kind: BlockKind::Trace, offset, bytes })) => {
-                let header = TraceHeader::of_block(bytes, version).map_err(|what| damaged(offset, what))?;
-                Ok(TraceFile { header, blocks })
+                let mut problems = Vec::new();
+                let header = TraceHeader::of_block(bytes, version, &mut problems)
+                    .map_err(|what| damaged(offset, what))?;
+                Ok(TraceFile { header, damage: of_header(offset, problems), blocks })
             }
             _ => Err(damaged(at as u64, "there is no trace block")),
         }
@@ -99,6 +105,7 @@ impl<'a> TraceFile<'a> {
             process_id: self.header.process_id,
             blocks: self.blocks.clone(),
             open: None,
+            of_header: self.damage.clone(),
             pending: None,
             definitions: Definitions::default(),
             stacks: Rows::default(),
@@ -108,6 +115,11 @@ impl<'a> TraceFile<'a> {
             lost: 0,
         }
     }
+}
+
+/// Returns the damage of a header's fields, last first.
+fn of_header(offset: u64, problems: Vec<&'static str>) -> Vec<Damage> {
+    problems.into_iter().rev().map(|what| Damage { offset, what, skipped: 0 }).collect()
 }
 
 /// An item of a trace.
@@ -260,6 +272,8 @@ pub struct Items<'a> {
     process_id: Option<u32>,
     blocks: Blocks<'a>,
     open: Option<Open<'a>>,
+    /// Damage of the header, returned first.
+    of_header: Vec<Damage>,
     /// Damage to return after the item that it concerns.
     pending: Option<Damage>,
     definitions: Definitions<'a>,
@@ -542,6 +556,9 @@ impl<'a> Iterator for Items<'a> {
             }
             if let Some(item) = self.next_of_open() {
                 return Some(item);
+            }
+            if let Some(damage) = self.of_header.pop() {
+                return Some(Item::Damage(damage));
             }
             match self.blocks.next()? {
                 Ok(block) => {
