@@ -5,7 +5,7 @@ use etw_event::FileTime;
 
 use crate::activity::{Providers, SpanSums};
 use crate::by_stack::{ByStack, Found};
-use crate::class::{Group, class};
+use crate::class::{Group, class, class_of_provider};
 use crate::facts::Fact;
 use crate::file_names::FileNames;
 use crate::images::Images;
@@ -32,6 +32,12 @@ use crate::{Machines, Window};
 #[derive(Debug)]
 pub struct Analysis {
     pub(crate) window: Window,
+    /// Number of events in the window.
+    pub(crate) events: u64,
+    /// A bit for each group of which the trace has events of the classes.
+    classes: u32,
+    /// Earliest and latest time of an event.
+    pub(crate) first: FileTime,
     pub(crate) last: FileTime,
     pub(crate) processes: Processes,
     pub(crate) images: Images,
@@ -61,6 +67,9 @@ impl Analysis {
     pub fn new(window: Window) -> Analysis {
         Analysis {
             window,
+            events: 0,
+            classes: 0,
+            first: FileTime(i64::MAX),
             last: FileTime(i64::MIN),
             processes: Processes::default(),
             images: Images::default(),
@@ -118,11 +127,17 @@ impl Analysis {
     pub fn add(&mut self, event: &Event<'_>) {
         let record = event.record;
         (self.fact, self.readied) = (None, None);
-        self.last = self.last.max(record.time());
+        let time = record.time();
+        self.events += u64::from(self.window.has(time));
+        (self.first, self.last) = (self.first.min(time), self.last.max(time));
         self.providers.event(event, &self.window);
         let machine = self.processes.enter(record);
         self.files.enter(machine);
-        let Some((group, kind)) = class(record) else {
+        let told = class(record).inspect(|(group, _)| self.classes |= 1 << *group as u32);
+        // Where both tell the same, the classes tell more.
+        let repeated =
+            || class_of_provider(record).filter(|(group, _)| self.classes >> *group as u32 & 1 == 0);
+        let Some((group, kind)) = told.or_else(repeated) else {
             if let Some((is_udp, kind)) = Network::of_provider(record) {
                 let Analysis { network, processes, window, fact, .. } = self;
                 *fact = network.event(is_udp, kind, record, processes, window).map(Fact::Network);

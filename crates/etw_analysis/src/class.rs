@@ -39,6 +39,55 @@ pub(crate) fn class(record: &Record<'_>) -> Option<Class> {
     None
 }
 
+/// Returns the class whose events an event of the kernel's manifest providers repeats, with other names of fields.
+///
+/// Source: the manifests of Microsoft-Windows-Kernel-Process, -File and -Disk, whose payloads have the order of the
+/// classes' (version 0 that of version 2 of FileIo, version 1 that of version 3).
+#[inline]
+pub(crate) fn class_of_provider(record: &Record<'_>) -> Option<Class> {
+    const KERNEL_PROCESS: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
+    const KERNEL_FILE: Guid = Guid::from_u128(0xedd08927_9cc4_4e65_b970_c2560fb5c289);
+    const KERNEL_DISK: Guid = Guid::from_u128(0xc7bde69a_e1e0_4177_b6ef_283ad1525271);
+    if !record.kind().is_event_header() {
+        return None;
+    }
+    let id = record.descriptor().id;
+    Some(match record.provider_id() {
+        KERNEL_PROCESS => match id {
+            1 => (Group::Process, 1),
+            2 => (Group::Process, 2),
+            15 => (Group::Process, 3),
+            3 => (Group::Thread, 1),
+            4 => (Group::Thread, 2),
+            5 => (Group::Image, 10),
+            6 => (Group::Image, 2),
+            _ => return None,
+        },
+        KERNEL_FILE => match id {
+            10 => (Group::File, 32),
+            11 => (Group::File, 35),
+            12 => (Group::File, 64),
+            // Cleanups, and paths of deleted and renamed files, repeat others.
+            14..=18 => (Group::File, id as u8 + 52),
+            19 | 29 => (Group::File, 71),
+            20..=25 => (Group::File, id as u8 + 52),
+            _ => return None,
+        },
+        KERNEL_DISK => match id {
+            10 | 11 | 14 => (Group::Disk, id as u8),
+            _ => return None,
+        },
+        _ => return None,
+    })
+}
+
+/// Returns the version of the class whose layout an event has.
+#[inline]
+pub(crate) fn class_version(record: &Record<'_>) -> u8 {
+    let version = record.descriptor().version;
+    if record.kind().is_event_header() { version.saturating_add(2) } else { version }
+}
+
 #[inline]
 fn of_group(group: u8) -> Option<Group> {
     Some(match group {

@@ -52,11 +52,8 @@ impl FileNames {
     /// Adds the name of a key (types Name, FileCreate, FileDelete and FileRundown of class FileIo).
     pub(crate) fn name_event(&mut self, opcode: u8, event: &Event<'_>) {
         let Ok(properties) = &event.properties else { return };
-        let (Some(key), Some(name)) =
-            (properties.try_get::<u64>("FileObject"), properties.try_get::<String>("FileName"))
-        else {
-            return;
-        };
+        let key = properties.try_get::<u64>("FileObject").or_else(|| properties.try_get("FileKey"));
+        let (Some(key), Some(name)) = (key, properties.try_get::<String>("FileName")) else { return };
         let index = self.of_key(key);
         match &self.files[index.0 as usize].name {
             None => self.files[index.0 as usize].name = Some(name.into_boxed_str()),

@@ -122,12 +122,13 @@ impl Images {
         }
         let base = get("ImageBase").or_else(|| get("BaseAddress"));
         let (Some(base), Some(len)) = (base, get("ImageSize").or_else(|| get("ModuleSize"))) else { return };
-        let names = ["FileName", "ImageFileName"];
+        let names = ["FileName", "ImageFileName", "ImageName"];
         let properties = event.properties.as_ref().ok();
         let path = names.iter().find_map(|name| properties?.try_get::<String>(name));
         let stamp = get("TimeDateStamp").unwrap_or(0) as u32;
         let image = self.image(path.unwrap_or_default(), stamp, len);
-        let process_id = get("ProcessId").or_else(|| event.record.process_id().map(u64::from)).unwrap_or(0);
+        let told = get("ProcessId").or_else(|| get("ProcessID"));
+        let process_id = told.or_else(|| event.record.process_id().map(u64::from)).unwrap_or(0);
         let process_id = process_id as u32;
         if let Some(pdb) = self.pending.remove(&(processes.machine(), process_id, base)) {
             self.set_pdb(image, pdb);

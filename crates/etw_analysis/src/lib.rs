@@ -78,7 +78,9 @@ pub use stack_names::StackNames;
 pub use tables::disk::disk_label;
 pub use tables::table::{Cell, Column, Table, TableKind};
 pub use timeline::{DiskRequest, Moment, Sample, StackNode, Survey, Switch, ThreadInfo, Timeline};
-pub use trace_index::{IndexNote, IndexPlace, IndexProblem, TraceIndex, TraceIndexError};
+pub use trace_index::{
+    CACHE_BYTES, IndexHome, IndexNote, IndexPlace, IndexProblem, TraceIndex, TraceIndexError,
+};
 pub use user_addresses::UserAddresses;
 pub use weight::StackWeight;
 pub use window::{Duration, Window};

@@ -6,6 +6,9 @@ use etw_event::{FileTime, Record};
 use crate::Machines;
 use crate::maps::HashMap;
 
+/// Two events say that the same process starts if they are less apart than this.
+const SAME_START_100NS: u64 = FileTime::PER_SECOND.unsigned_abs() / 100;
+
 /// Number of a process, in order of first appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessIndex(pub(crate) u32);
@@ -110,10 +113,14 @@ impl Processes {
         self.machine
     }
 
-    /// Returns the time at which a thread's machine ends, if there are several; else the end of the trace.
+    /// Returns the time at which a thread ends at the latest: the end of its process, of its machine if there are several,
+    /// or of the trace.
     pub(crate) fn end_for(&self, thread: ThreadIndex, end: FileTime) -> FileTime {
-        let last = self.last.get(self.thread(thread).machine as usize).copied();
-        last.filter(|_| self.machines.are_several()).unwrap_or(end)
+        let thread = self.thread(thread);
+        let last = self.last.get(thread.machine as usize).copied();
+        let last = last.filter(|_| self.machines.are_several()).unwrap_or(end);
+        let of_process = thread.process.and_then(|process| self.process(process).end);
+        of_process.map_or(last, |ended| ended.min(last))
     }
 
     /// Adds the machine to the names of all processes, if there are several.
@@ -130,11 +137,14 @@ impl Processes {
     /// Adds an event of class Process.
     pub(crate) fn process_event(&mut self, opcode: u8, event: &Event<'_>) {
         let Some(said) = Said::of(opcode) else { return };
-        let Some(id) = get::<u32>(event, "ProcessId") else { return };
-        let (name, time) = (get::<String>(event, "ImageFileName"), event.record.time());
-        let parent_id = get::<u32>(event, "ParentId");
+        let Some(id) = any::<u32>(event, ["ProcessId", "ProcessID"]) else { return };
+        // The manifest provider has the path.
+        let path = || get::<String>(event, "ImageName");
+        let of_path = || Some(path()?.rsplit(['\\', '/']).next()?.to_owned());
+        let (name, time) = (get::<String>(event, "ImageFileName").or_else(of_path), event.record.time());
+        let parent_id = any::<u32>(event, ["ParentId", "ParentProcessID"]);
         let index = match said {
-            Said::Start => self.start(id),
+            Said::Start => self.start(id, time),
             Said::End => self.at(id),
             // A rundown at the end may be about a process that came after another one with the same id.
             Said::IsThere => self.at(id),
@@ -146,7 +156,9 @@ impl Processes {
             Said::Start => process.start = Some(process.start.map_or(time, |start| start.min(time))),
             Said::End => {
                 process.end = Some(time);
-                process.exit_status = get::<i32>(event, "ExitStatus");
+                let status = any::<i64>(event, ["ExitStatus", "ExitCode"]);
+                // The manifest provider has the same bits without a sign.
+                process.exit_status = status.map(|status| status as i32);
             }
             Said::IsThere => {}
         }
@@ -161,10 +173,16 @@ impl Processes {
         }
     }
 
-    /// Returns the process that starts: a new one, unless so far only events about its threads came.
-    fn start(&mut self, id: u32) -> ProcessIndex {
+    /// Returns the process that starts: a new one, unless so far only events about its threads came, or another event said
+    /// that it starts now.
+    fn start(&mut self, id: u32, time: FileTime) -> ProcessIndex {
         let known = self.process_by_id.get(&(self.machine, id)).copied();
-        match known.filter(|index| self.process(*index).is_unnamed()) {
+        let is_it = |index: &ProcessIndex| {
+            let process = self.process(*index);
+            let starts_now = |start: FileTime| time.0.abs_diff(start.0) < SAME_START_100NS;
+            process.is_unnamed() || process.end.is_none() && process.start.is_some_and(starts_now)
+        };
+        match known.filter(is_it) {
             Some(index) => index,
             None => self.new_process(id),
         }
@@ -189,10 +207,9 @@ impl Processes {
     /// Adds an event of class Thread about a thread.
     pub(crate) fn thread_event(&mut self, opcode: u8, event: &Event<'_>) {
         let Some(said) = Said::of(opcode) else { return };
-        let (Some(process_id), Some(id)) = (get::<u32>(event, "ProcessId"), get::<u32>(event, "TThreadId"))
-        else {
-            return;
-        };
+        let process_id = any::<u32>(event, ["ProcessId", "ProcessID"]);
+        let id = any::<u32>(event, ["TThreadId", "ThreadID"]);
+        let (Some(process_id), Some(id)) = (process_id, id) else { return };
         let is_new = said == Said::Start
             && self.thread_by_id.get(&(self.machine, id)).is_some_and(|index| {
                 let thread = self.thread(*index);
@@ -304,6 +321,11 @@ impl Process {
     pub(crate) fn is_told(&self) -> bool {
         self.name.is_some() || self.start.is_some() || self.end.is_some()
     }
+}
+
+/// Returns the first of two fields that an event has: as the class names it, and as the manifest provider does.
+fn any<'e, T: etw_schema::FromValue<'e>>(event: &Event<'e>, names: [&str; 2]) -> Option<T> {
+    names.into_iter().find_map(|name| get(event, name))
 }
 
 fn get<'e, T: etw_schema::FromValue<'e>>(event: &Event<'e>, name: &str) -> Option<T> {

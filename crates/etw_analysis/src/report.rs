@@ -64,6 +64,8 @@ pub struct Report {
     pub tables: Vec<Table>,
     /// Length of the window, limited to the trace.
     pub duration: Duration,
+    /// Number of events in the window.
+    pub events: u64,
     /// Stacks in the format of flame graphs, with their numbers of samples; empty unless requested.
     pub folded_stacks: Vec<(String, u64)>,
     /// The requested stacks with the names of their functions.
@@ -99,7 +101,8 @@ impl Analysis {
         self.dotnet.finish();
         self.http.finish(&self.window);
         let _unended = self.file_io.finish();
-        let duration = self.window.part(options.start, end);
+        // Where the clock was set back, events are earlier than the session's start.
+        let duration = self.window.part(options.start.min(self.first), end);
         let names = self.names(options);
         let cpu = self.cpu();
         let context = Context {
@@ -125,7 +128,7 @@ impl Analysis {
         });
         let label = |process| context.process_label(process);
         let activity = activity(threads, std::mem::take(&mut self.providers), &self.processes, label);
-        Report { tables, duration, folded_stacks, stacks, activity }
+        Report { tables, duration, events: self.events, folded_stacks, stacks, activity }
     }
 
     fn table(&self, kind: TableKind, context: &Context<'_>) -> Table {

@@ -261,7 +261,7 @@ impl Switches {
         let running: Vec<_> =
             self.processors.iter_mut().filter_map(|processor| processor.running.take()).collect();
         for (thread, since) in running {
-            self.ran(thread, since, processes.end_for(thread, end), window);
+            self.ran(thread, since, processes.end_for(thread, end).max(since), window);
         }
     }
 

@@ -58,7 +58,7 @@ fn markup(page: &Page, rows: usize) -> Markup {
     let body = html! {
         h1 { (Shown(&title)) }
         p.dim {
-            (plural(page.statistics.records, "event")) ", " (duration_text(page.report.duration))
+            (plural(page.report.events, "event")) ", " (duration_text(page.report.duration))
             " from " (page.start.to_string())
         }
         (verdict(losses.as_deref()))
@@ -194,7 +194,7 @@ fn facts(page: &Page, summary: &Summary<'_>) -> Markup {
         ("Begin", page.start.to_string()),
         ("Length", duration_text(page.report.duration)),
         ("Processors", page.processors.to_string()),
-        ("Events", grouped(page.statistics.records)),
+        ("Events", grouped(page.report.events)),
         ("Buffers", grouped(page.statistics.buffers)),
         ("Lost", lost),
         ("Without schema", grouped(page.undecoded)),

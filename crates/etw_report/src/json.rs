@@ -48,7 +48,7 @@ fn put_value(
         "start": summary.start.to_string(),
         "duration_ns": report.duration.nanos(),
         "processors": options.processors,
-        "events": statistics.records,
+        "events": report.events,
         "complete": statistics.is_complete(),
         "losses": summary.losses(),
         "events_lost": statistics.events_lost(),

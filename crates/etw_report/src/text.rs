@@ -68,7 +68,7 @@ fn put_head(
     let (seconds, processors) = (report.duration.seconds(), options.processors);
     let processors =
         if processors == 1 { "1 processor".to_owned() } else { format!("{processors} processors") };
-    let events = summary.statistics.records;
+    let events = report.events;
     let verdict = losses.as_deref().map_or("complete".to_owned(), |losses| format!("INCOMPLETE: {losses}"));
     writeln!(out, "{}: {seconds:.3} s, {processors}, {events} events, {verdict}", summary.files.join(", "))?;
     if losses.is_some() {

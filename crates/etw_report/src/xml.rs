@@ -26,7 +26,7 @@ pub(super) fn put(out: &mut Vec<u8>, page: &Page, rows: usize) -> Result<()> {
     element(out, 4, "Start", page.start)?;
     element(out, 4, "DurationNs", page.report.duration.nanos())?;
     element(out, 4, "Processors", page.processors)?;
-    element(out, 4, "Events", statistics.records)?;
+    element(out, 4, "Events", page.report.events)?;
     element(out, 4, "Undecoded", page.undecoded)?;
     for source in &page.sources {
         element(out, 4, "Session", &source.session)?;

@@ -91,7 +91,7 @@ struct Args {
     /// Neither use nor make an index of the trace (`etw index`).
     #[arg(long, conflicts_with = "index_dir")]
     no_index: bool,
-    /// Directory of the index, instead of that of the trace.
+    /// Directory of the index, instead of what $OPENETW_INDEX says (off, beside or a directory) or the user's cache.
     #[arg(long, value_name = "DIR")]
     index_dir: Option<PathBuf>,
 }
@@ -143,7 +143,7 @@ fn run(mut args: Args) -> Result<()> {
         page_state = state_of(open);
     }
     let symbols = SymbolOptions { paths: args.symbols, debug_directories: args.debug_directory };
-    let index = IndexOptions { disabled: args.no_index, directory: args.index_dir, of_copy: None };
+    let index = IndexOptions::in_directory(args.no_index, args.index_dir);
     let password = args.password_file.as_deref().map(read_password).transpose()?;
     if args.insecure_listen.is_some_and(|address| !address.is_loopback()) {
         output::warn(
@@ -171,9 +171,9 @@ fn run(mut args: Args) -> Result<()> {
     let opens_browser = !args.no_browser && has_desktop();
     // A browser would have the same limits, sessions need rights, and files of symbols go anywhere.
     if !opens_browser && !args.no_sandbox && !options.is_live && options.symbols.servers().is_empty() {
-        let places =
-            options.presets.iter().chain(&options.index.directory).chain(&options.files).chain(&options.base);
-        etw_app::sandbox::enter_serving(&places.cloned().collect::<Vec<_>>());
+        let mut places = options.index.targets(&options.files);
+        places.extend(options.presets.iter().cloned());
+        etw_app::sandbox::enter_serving(&places);
     }
     let viewer = Viewer::start(options)?;
     let mut out = std::io::stdout();

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use etw_testkit::traces::{self, Kind, Recipe};
-use openetw::tables::{Aggregate, IndexPlace, Pivot, TraceIndex};
+use openetw::tables::{Aggregate, IndexHome, IndexPlace, Pivot, TraceIndex};
 
 use super::memory::peak_mib;
 use super::packaged::packaged_etw;
@@ -102,7 +102,7 @@ fn opened(effort: &Effort, file: &Path, duckdb: Option<[f64; 2]>) -> Result<Vec<
     for _ in 0..effort.rounds {
         drop(index.take());
         let start = Instant::now();
-        let place = IndexPlace::new(&[file.to_owned()], None, "")?;
+        let place = IndexPlace::new(&[file.to_owned()], &IndexHome::Beside, "")?;
         // Names of functions do not matter.
         index = place.open_for_times(&mut Vec::new());
         seconds.push(start.elapsed().as_secs_f64());

@@ -66,9 +66,9 @@ impl Lives {
     }
 
     fn process(&mut self, kind: u8, seen: &Seen<'_, '_>, processes: &mut Processes) {
-        let Some(id) = seen.get::<u32>(&["ProcessId"]) else { return };
+        let Some(id) = seen.get::<u32>(&["ProcessId", "ProcessID"]) else { return };
         let life = self.processes.entry(processes.at(id)).or_default();
-        life.session = life.session.or_else(|| seen.get(&["SessionId"]));
+        life.session = life.session.or_else(|| seen.get(&["SessionId", "SessionID"]));
         if life.package.is_none() {
             life.package = seen.get::<String>(&["PackageFullName"]).filter(|name| !name.is_empty());
         }
@@ -78,10 +78,11 @@ impl Lives {
     }
 
     fn thread(&mut self, kind: u8, seen: &Seen<'_, '_>, processes: &mut Processes) {
-        let Some(id) = seen.get::<u32>(&["TThreadId"]).filter(|id| *id != 0) else { return };
+        let Some(id) = seen.get::<u32>(&["TThreadId", "ThreadID"]).filter(|id| *id != 0) else { return };
         let life = self.threads.entry(processes.thread_at(id)).or_default();
         let time = seen.record().time();
-        life.start_address = life.start_address.or_else(|| seen.get(&["Win32StartAddr"]));
+        life.start_address =
+            life.start_address.or_else(|| seen.get(&["Win32StartAddr", "Win32StartAddress"]));
         life.teb = life.teb.or_else(|| seen.get(&["TebBase"]));
         match kind {
             1 => {
@@ -95,7 +96,7 @@ impl Lives {
 
     fn image(&mut self, kind: u8, seen: &Seen<'_, '_>, processes: &mut Processes) {
         let Some(base) = seen.get::<u64>(&["ImageBase", "BaseAddress"]) else { return };
-        let id = seen.get(&["ProcessId"]).or_else(|| seen.record().process_id()).unwrap_or(0);
+        let id = seen.get(&["ProcessId", "ProcessID"]).or_else(|| seen.record().process_id()).unwrap_or(0);
         let process = (id != 0).then(|| processes.at(id));
         if self.images.len() >= MAX_KEPT && !self.images.contains_key(&(process, base)) {
             return;

@@ -39,7 +39,7 @@ use etw_consumer::{Event, Overview, Stack, Statistics, Trace};
 use etw_event::{PointerSize, Record};
 use etw_symbols::Symbolizer;
 
-use crate::class::{Group, class};
+use crate::class::{Group, class, class_of_provider};
 use crate::facts::{Called, DiskDone, Fact, FileDone, HardFault, Sampled, Switched};
 use crate::maps::HashMap;
 use crate::names::{Names, Sources, Space};
@@ -320,7 +320,8 @@ impl RowTables {
         } = self;
         let processes = &mut analysis.processes;
         objects.event(seen, processes);
-        if let Some(class) = class(seen.record()) {
+        let record = seen.record();
+        if let Some(class) = class(record).or_else(|| class_of_provider(record)) {
             self.lives.event(class, seen, processes);
         }
         let machine = processes.machine();

@@ -7,6 +7,7 @@ use super::context::Context;
 use super::io_names::FlagSet;
 use super::latency::Transfers;
 use super::table::{Cell, Column, Table, TableKind, hidden, shown};
+use crate::class::class_version;
 use crate::facts::DiskDone;
 use crate::file_names::{FileIndex, FileNames};
 use crate::maps::HashMap;
@@ -101,7 +102,7 @@ impl DiskIo {
         files: &mut FileNames,
         window: &Window,
     ) -> Option<DiskDone> {
-        let version = record.descriptor().version;
+        let version = class_version(record);
         let mut payload = Payload::of(record);
         let (disk, irp_flags, bytes, _reserved) =
             (payload.u32()?, payload.u32()?, payload.u32()?, payload.u32()?);

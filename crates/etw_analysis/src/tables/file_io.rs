@@ -7,6 +7,7 @@ use super::context::Context;
 use super::io_names::CreateSet;
 use super::latency::Latencies;
 use super::table::{Cell, Column, Table, TableKind, hidden, shown};
+use crate::class::class_version;
 use crate::facts::FileDone;
 use crate::file_names::{FileIndex, FileNames};
 use crate::maps::HashMap;
@@ -162,7 +163,7 @@ impl FileIo {
     ) -> Option<FileDone> {
         let record = event.record;
         let mut payload = Payload::of(record);
-        let is_old = record.descriptor().version < 3;
+        let is_old = class_version(record) < 3;
         if matches!(operation, Operation::Read | Operation::Write) {
             payload.u64()?;
         }
@@ -171,7 +172,8 @@ impl FileIo {
         let object = payload.pointer()?;
         let file = match operation {
             Operation::Create => {
-                let path = event.properties.as_ref().ok()?.try_get::<String>("OpenPath")?;
+                let properties = event.properties.as_ref().ok()?;
+                let path = properties.try_get("OpenPath").or_else(|| properties.try_get("FileName"))?;
                 files.open(object, path)
             }
             _ => files.of(payload.pointer()?, object),

@@ -39,6 +39,18 @@ impl Identity {
         self.0.as_bytes()
     }
 
+    /// Returns a text that stands for the contents of the files, as far as they are hashed.
+    pub(super) fn of_contents(&self) -> String {
+        let mut hash = crc32fast::Hasher::new();
+        let mut bytes = 0_u64;
+        for line in without_times(&self.0).lines().skip(2) {
+            hash.update(line.as_bytes());
+            let len = line.split(' ').next().and_then(|len| len.parse::<u64>().ok());
+            bytes = bytes.wrapping_add(len.unwrap_or(0));
+        }
+        format!("{:08x}-{bytes:x}", hash.finalize())
+    }
+
     /// Returns why an index with another identity does not serve; `None` if it does. The times of a copy do not count.
     pub(super) fn mismatch(&self, found: &[u8], is_copy: bool) -> Option<IndexProblem> {
         if found == self.as_bytes() {

@@ -1,5 +1,6 @@
-//! The tables of traces in a file beside them, so that they are made once.
+//! The tables of traces in a file, so that they are made once.
 
+mod cache;
 mod identity;
 mod place;
 
@@ -16,7 +17,7 @@ use etw_symbols::Symbolizer;
 use crate::rows::sources;
 use crate::{Machines, RowTables};
 
-pub use place::IndexPlace;
+pub use place::{CACHE_BYTES, IndexHome, IndexPlace};
 
 /// Number of events between calls for progress.
 const PROGRESS_EVERY: u64 = 1 << 14;
@@ -24,11 +25,11 @@ const PROGRESS_EVERY: u64 = 1 << 14;
 /// The tables of traces ([`RowTables`]), in a file or in memory.
 ///
 /// ```no_run
-/// use etw_analysis::{IndexNote, IndexPlace, TraceIndex};
+/// use etw_analysis::{IndexHome, IndexNote, IndexPlace, TraceIndex};
 /// use etw_consumer::Trace;
 /// use etw_symbols::Symbolizer;
 ///
-/// let place = IndexPlace::new(&["trace.etl".into()], None, "")?;
+/// let place = IndexPlace::new(&["trace.etl".into()], &IndexHome::Beside, "")?;
 /// let open = || Ok::<_, Box<dyn std::error::Error + Send + Sync>>(Trace::open_file("trace.etl")?);
 /// let note = &mut |note: &IndexNote| eprintln!("{note}");
 /// let tables = TraceIndex::open_or_build(&place, open, &Symbolizer::new(), &mut |_| {}, note)?;

@@ -9,17 +9,47 @@ use etw_consumer::{Input, Trace};
 use etw_event::FileTime;
 use etw_symbols::Symbolizer;
 
+use super::cache::{self, cache_directory};
 use super::identity::{self, Identity};
 use super::{IndexNote, IndexProblem, TraceIndex, TraceIndexError};
 
 /// Extension of index files, after the whole name of the trace.
-const EXTENSION: &str = "etwindex";
+pub(super) const EXTENSION: &str = "etwindex";
+
+/// Where indexes are kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum IndexHome {
+    /// In the user's cache directory (`$XDG_CACHE_HOME/openetw`, `~/.cache/openetw` or `%LOCALAPPDATA%\openetw`), by what
+    /// identifies the traces, so that nothing is written beside them. The indexes that were not used for longest are
+    /// removed when all together have more than [`CACHE_BYTES`].
+    ///
+    /// An index beside the trace is used, too, if there is one.
+    #[default]
+    Cache,
+    /// Beside the first trace: `trace.etl.etwindex`, or `trace.etl.HASH.etwindex` for several traces. In the cache
+    /// directory if no file can be created there.
+    Beside,
+    /// In a directory, by the paths of the traces.
+    Directory(PathBuf),
+}
+
+impl IndexHome {
+    /// Returns paths in whose folders indexes of traces may be made, and creates the cache directory if it is one of them.
+    pub fn targets(&self, files: &[PathBuf]) -> Vec<PathBuf> {
+        let within = |folder: PathBuf| folder.join(EXTENSION);
+        let cache = cache_directory().inspect(|folder| drop(std::fs::create_dir_all(folder)));
+        match self {
+            IndexHome::Cache => cache.map(within).into_iter().collect(),
+            IndexHome::Beside => files.iter().cloned().chain(cache.map(within)).collect(),
+            IndexHome::Directory(folder) => vec![within(folder.clone())],
+        }
+    }
+}
+
+/// Limit in bytes of all indexes in the user's cache directory, unless `OPENETW_INDEX_LIMIT` gives another one in MiB.
+pub const CACHE_BYTES: u64 = 10 << 30;
 
 /// Where the index of a trace, or of traces that are read together, is or will be, and what it must be made from.
-///
-/// It lies beside the first trace: `trace.etl.etwindex`, or `trace.etl.HASH.etwindex` for several traces. If no file can
-/// be created there, it lies in the user's cache directory (`$XDG_CACHE_HOME/openetw`, `~/.cache/openetw` or
-/// `%LOCALAPPDATA%\openetw`).
 #[derive(Debug, Clone)]
 pub struct IndexPlace {
     files: Vec<PathBuf>,
@@ -29,23 +59,31 @@ pub struct IndexPlace {
     parts: Option<FetchParts>,
     /// Paths in the order in which they are tried.
     candidates: Vec<PathBuf>,
+    /// Paths at which it may be made.
+    targets: Vec<PathBuf>,
 }
 
 impl IndexPlace {
-    /// Returns the place of the index of these traces, in `directory` if it is given.
+    /// Returns the place of the index of these traces.
     ///
     /// `names` says where names of functions come from; an index with names from elsewhere does not serve.
     ///
     /// # Errors
     ///
     /// Fails if a file cannot be read.
-    pub fn new(files: &[PathBuf], directory: Option<&Path>, names: &str) -> io::Result<IndexPlace> {
-        let candidates = match directory {
-            Some(directory) => vec![directory.join(hashed_name(files))],
-            None => beside(files).into_iter().chain(in_cache(files)).collect(),
+    pub fn new(files: &[PathBuf], home: &IndexHome, names: &str) -> io::Result<IndexPlace> {
+        let identity = Identity::of(files, names)?;
+        let cached = || Some(cache_directory()?.join(named(files, &identity.of_contents())));
+        let candidates: Vec<PathBuf> = match home {
+            IndexHome::Directory(directory) => vec![directory.join(named(files, &hash(files)))],
+            _ => beside(files).into_iter().chain(cached()).collect(),
+        };
+        let targets = match home {
+            IndexHome::Cache => cached().into_iter().collect(),
+            _ => candidates.clone(),
         };
         let (files, names) = (files.to_vec(), names.to_owned());
-        Ok(IndexPlace { identity: Identity::of(&files, &names)?, files, names, parts: None, candidates })
+        Ok(IndexPlace { identity, files, names, parts: None, candidates, targets })
     }
 
     /// Says that the file and the index beside it are copies, of which only parts are there.
@@ -106,7 +144,10 @@ impl IndexPlace {
                 Ok(index) => match self.identity.mismatch(index.identity(), self.parts.is_some()) {
                     Some(problem) if !is_fine(&problem) => problem,
                     _ => match TraceIndex::of(index, Some(path.clone())) {
-                        Ok(index) => return Some(index),
+                        Ok(index) => {
+                            cache::touch(path);
+                            return Some(index);
+                        }
                         Err(error) => IndexProblem::Unusable(error),
                     },
                 },
@@ -129,13 +170,14 @@ impl IndexPlace {
         progress: &mut dyn FnMut(FileTime),
     ) -> Result<TraceIndex, TraceIndexError> {
         let mut first = None;
-        for path in &self.candidates {
+        for path in &self.targets {
             match self.create(path) {
                 Ok(writer) => {
                     let is_same =
                         || Identity::of(&self.files, &self.names).is_ok_and(|now| now == self.identity);
                     let index = super::fill(trace, writer, symbolizer, progress, is_same)
                         .map_err(|error| error.at(path))?;
+                    cache::make_room(path);
                     return TraceIndex::of(index, Some(path.clone()))
                         .map_err(|error| TraceIndexError::Write { path: path.clone(), error });
                 }
@@ -183,40 +225,28 @@ fn beside(files: &[PathBuf]) -> Option<PathBuf> {
     let first = files.first()?;
     let mut name = first.file_name()?.to_owned();
     if files.len() > 1 {
-        name.push(format!(".{:08x}", hash(files)));
+        name.push(format!(".{}", hash(files)));
     }
     name.push(".");
     name.push(EXTENSION);
     Some(first.with_file_name(name))
 }
 
-fn in_cache(files: &[PathBuf]) -> Option<PathBuf> {
-    Some(cache_directory()?.join(hashed_name(files)))
-}
-
-/// Returns the name of an index in a directory for the indexes of many traces.
-fn hashed_name(files: &[PathBuf]) -> PathBuf {
+/// Returns the name of an index in a directory for the indexes of many traces, which `key` tells apart.
+fn named(files: &[PathBuf], key: &str) -> PathBuf {
     let name = files.first().and_then(|first| first.file_name()).unwrap_or_default();
     let mut name = name.to_owned();
-    name.push(format!(".{:08x}.{EXTENSION}", hash(files)));
+    name.push(format!(".{key}.{EXTENSION}"));
     PathBuf::from(name)
 }
 
-fn hash(files: &[PathBuf]) -> u32 {
+/// Returns a hash of the files' paths.
+fn hash(files: &[PathBuf]) -> String {
     let mut hash = crc32fast::Hasher::new();
     for file in files {
         let path = std::path::absolute(file).unwrap_or_else(|_| file.clone());
         hash.update(path.as_os_str().as_encoded_bytes());
         hash.update(&[0]);
     }
-    hash.finalize()
-}
-
-fn cache_directory() -> Option<PathBuf> {
-    let of = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = match cfg!(windows) {
-        true => of("LOCALAPPDATA"),
-        false => of("XDG_CACHE_HOME").or_else(|| Some(of("HOME")?.join(".cache"))),
-    };
-    Some(base?.join("openetw"))
+    format!("{:08x}", hash.finalize())
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use etw_analysis::{EventKinds, IndexNote, IndexPlace, IndexProblem, TraceIndex, TraceIndexError};
+use etw_analysis::{EventKinds, IndexHome, IndexNote, IndexPlace, IndexProblem, TraceIndex, TraceIndexError};
 use etw_columns::{FetchParts, IndexWriter, Value};
 use etw_consumer::Trace;
 use etw_event::FileTime;
@@ -24,13 +24,13 @@ fn trace(folder: &Path, events: u64) -> PathBuf {
 }
 
 fn place(path: &Path) -> IndexPlace {
-    IndexPlace::new(&[path.to_owned()], None, "").unwrap()
+    IndexPlace::new(&[path.to_owned()], &IndexHome::Beside, "").unwrap()
 }
 
 /// Opens the index or makes it; returns it with the notes.
 fn open(path: &Path, names: &str) -> (TraceIndex, Vec<String>) {
     let mut notes = Vec::new();
-    let place = IndexPlace::new(&[path.to_owned()], None, names).unwrap();
+    let place = IndexPlace::new(&[path.to_owned()], &IndexHome::Beside, names).unwrap();
     let trace = || Ok::<_, TraceIndexError>(Trace::open_file(path)?);
     let mut note = |note: &IndexNote| notes.push(note.to_string());
     let index = TraceIndex::open_or_build(&place, trace, &Symbolizer::new(), &mut |_| {}, &mut note).unwrap();
@@ -87,7 +87,7 @@ fn an_index_that_does_not_serve_is_made_again() {
     open(&path, "");
     // Other symbols; but what buffers have does not depend on them.
     assert!(
-        IndexPlace::new(std::slice::from_ref(&path), None, "here")
+        IndexPlace::new(std::slice::from_ref(&path), &IndexHome::Beside, "here")
             .unwrap()
             .open_for_times(&mut Vec::new())
             .is_some()
@@ -171,7 +171,9 @@ fn what_is_not_an_index_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = trace(folder.path(), 100);
     let file = folder.path().join("trace.etl.etwindex");
-    let only = IndexPlace::new(std::slice::from_ref(&path), Some(folder.path()), "").unwrap();
+    let only =
+        IndexPlace::new(std::slice::from_ref(&path), &IndexHome::Directory(folder.path().to_owned()), "")
+            .unwrap();
     let hashed = only.candidates()[0].clone();
     for file in [&file, &hashed] {
         fs::write(file, "notes of a user").unwrap();

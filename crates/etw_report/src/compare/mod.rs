@@ -183,7 +183,7 @@ fn read(
         file: summary.files.join(", "),
         start: summary.start,
         seconds: report.duration.seconds(),
-        events: summary.statistics.records,
+        events: report.events,
         losses: summary.losses(),
         stacks: stacks.collect(),
     };
