@@ -11,6 +11,7 @@ use etw_analysis::EventTable;
 
 use crate::bases::Traces;
 use crate::damage::{self, DamageTable};
+use crate::database::Unreadable;
 use crate::events::{EventsTable, blocking};
 use crate::rows::{self, RowTable};
 use crate::source::Source;
@@ -25,13 +26,18 @@ pub(crate) const STACK_RECORDS: &str = "StackWalk/";
 pub(crate) struct TraceTables {
     traces: Arc<Traces>,
     sources: Vec<Source>,
+    unreadable: Vec<Unreadable>,
     /// Views, and tables of kinds that were found.
     known: Mutex<BTreeMap<String, Arc<dyn TableProvider>>>,
 }
 
 impl TraceTables {
-    pub(crate) fn new(traces: &Arc<Traces>, sources: Vec<Source>) -> TraceTables {
-        TraceTables { traces: traces.clone(), sources, known: Mutex::default() }
+    pub(crate) fn new(
+        traces: &Arc<Traces>,
+        sources: Vec<Source>,
+        unreadable: Vec<Unreadable>,
+    ) -> TraceTables {
+        TraceTables { traces: traces.clone(), sources, unreadable, known: Mutex::default() }
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<dyn TableProvider>>> {
@@ -46,7 +52,7 @@ impl TraceTables {
         match name {
             EVENTS => Some(Arc::new(EventsTable::all(&self.sources))),
             damage::NAME => Some(Arc::new(DamageTable::new(&self.sources))),
-            _ => Some(Arc::new(RowTable::find(&self.traces, &self.sources, name)?)),
+            _ => Some(Arc::new(RowTable::find(&self.traces, &self.sources, &self.unreadable, name)?)),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The columns that every event has, and rows of events as record batches.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -40,6 +41,16 @@ pub(crate) enum Header {
     RelatedActivity,
     Size,
     Payload,
+    LevelName,
+    OpcodeName,
+    TaskName,
+    ChannelName,
+    KeywordNames,
+    UserSid,
+    Message,
+    Inferred,
+    DecodeError,
+    Undecoded,
     Trace,
 }
 
@@ -65,6 +76,16 @@ pub(crate) const OF_EVENTS: &[Header] = &[
     RelatedActivity,
     Size,
     Payload,
+    LevelName,
+    OpcodeName,
+    TaskName,
+    ChannelName,
+    KeywordNames,
+    UserSid,
+    Message,
+    Inferred,
+    DecodeError,
+    Undecoded,
     Trace,
 ];
 
@@ -104,6 +125,16 @@ impl Header {
             RelatedActivity => "related_activity",
             Size => "size",
             Payload => "payload",
+            LevelName => "level_name",
+            OpcodeName => "opcode_name",
+            TaskName => "task_name",
+            ChannelName => "channel_name",
+            KeywordNames => "keyword_names",
+            UserSid => "user_sid",
+            Message => "message",
+            Inferred => "inferred",
+            DecodeError => "decode_error",
+            Undecoded => "undecoded",
             Trace => "trace",
         }
     }
@@ -128,6 +159,16 @@ impl Header {
             RelatedActivity => "Activity id of the event's cause.",
             Size => "Size of the payload in bytes.",
             Payload => "Fields of the event as JSON; missing if no schema describes them.",
+            LevelName => "Name of the level.",
+            OpcodeName => "Name of the opcode, or of the type of a classic event.",
+            TaskName => "Name of the task, or of the class of a classic event.",
+            ChannelName => "Name of the channel.",
+            KeywordNames => "Names of the keywords, with `,` between them.",
+            UserSid => "User that logged the event, if the session recorded it.",
+            Message => "Message of the event with its inserts, if its schema has one.",
+            Inferred => "What of the payload is inferred, as in `etw dump --format json`.",
+            DecodeError => "Why the payload is not decoded, or not all of it.",
+            Undecoded => "Bytes of the payload that are not decoded, in hexadecimal; missing if all are.",
             Trace => "Trace that the row is of.",
         }
     }
@@ -135,15 +176,18 @@ impl Header {
     pub(crate) fn field(self) -> Field {
         let data_type = match self {
             Time => DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
-            Provider | Event | Process | Trace => dictionary(),
+            Provider | Event | Process | Trace | LevelName | OpcodeName | TaskName | ChannelName
+            | KeywordNames | UserSid | Inferred => dictionary(),
             Id | Task | Processor => DataType::UInt16,
             Version | Level | Opcode | Channel => DataType::UInt8,
             Keywords => DataType::UInt64,
             ProcessId | ThreadId | Size => DataType::UInt32,
-            Activity | RelatedActivity | Payload => DataType::Utf8,
+            Activity | RelatedActivity | Payload | Message | DecodeError | Undecoded => DataType::Utf8,
         };
-        let is_nullable =
-            matches!(self, Time | ProcessId | ThreadId | Process | Activity | RelatedActivity | Payload);
+        let is_nullable = match self {
+            Time | ProcessId | ThreadId | Process | Activity | RelatedActivity => true,
+            _ => self.is_of_decoding() || self == UserSid,
+        };
         let summary = [("summary".to_owned(), self.summary().to_owned())];
         Field::new(self.name(), data_type, is_nullable).with_metadata(summary.into())
     }
@@ -170,13 +214,30 @@ impl Header {
             ThreadId => record.thread_id()?.into(),
             Processor => record.processor().into(),
             Size => (record.payload().len() as u32).into(),
-            Provider | Event | Process | Activity | RelatedActivity | Payload | Trace => return None,
+            _ => return None,
         })
+    }
+
+    /// Whether the column says what the event's schema does of it, beside its names.
+    const fn is_of_decoding(self) -> bool {
+        matches!(
+            self,
+            Payload
+                | LevelName
+                | OpcodeName
+                | TaskName
+                | ChannelName
+                | KeywordNames
+                | Message
+                | Inferred
+                | DecodeError
+                | Undecoded
+        )
     }
 
     /// Whether the schema of the event is needed.
     pub(crate) const fn needs_schema(self) -> bool {
-        matches!(self, Provider | Event | Payload)
+        matches!(self, Provider | Event) || self.is_of_decoding()
     }
 }
 
@@ -280,6 +341,48 @@ impl Names {
     }
 }
 
+/// Returns a text of an event that others rarely have.
+fn text(header: Header, record: &Record<'_>, event: Option<&Event<'_>>) -> Option<String> {
+    let id = |id: Option<Guid>| id.filter(|id| !id.is_zero()).map(|id| id.to_string());
+    let properties = || event.map(|event| event.properties.as_ref());
+    match header {
+        Activity => id(record.activity_id()),
+        RelatedActivity => id(record.related_activity_id()),
+        Message => {
+            let mut text = String::new();
+            properties()?.ok()?.write_message(&mut text).then_some(text)
+        }
+        DecodeError => match properties()? {
+            Ok(properties) => properties.error().map(|error| error.to_string()),
+            Err(reason) => Some(reason.to_string()),
+        },
+        Undecoded => {
+            let rest = properties()?.map_or(record.payload(), |properties| properties.rest());
+            (!rest.is_empty()).then(|| rest.iter().map(|byte| format!("{byte:02x}")).collect())
+        }
+        _ => None,
+    }
+}
+
+/// Returns a text of an event that others have, too.
+fn repeated<'a>(header: Header, record: &Record<'a>, event: Option<&Event<'a>>) -> Option<Cow<'a, str>> {
+    if header == UserSid {
+        return record.sid().map(|sid| sid.to_string().into());
+    }
+    let names = event?.names();
+    match header {
+        LevelName => names.level().map(Cow::from),
+        OpcodeName => names.opcode().map(Cow::from),
+        TaskName => names.task().map(Cow::from),
+        ChannelName => names.channel().map(Cow::from),
+        KeywordNames => {
+            let all: Vec<&str> = names.keywords().collect();
+            (!all.is_empty()).then(|| all.join(",").into())
+        }
+        _ => event?.properties.as_ref().ok()?.inferred().map(|inferred| inferred.to_string().into()),
+    }
+}
+
 /// A column that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Wanted {
@@ -307,6 +410,8 @@ enum Column {
     U64(Header, UInt64Builder),
     Process(Texts),
     Text(Header, StringBuilder),
+    /// Texts that repeat.
+    Repeated(Header, Texts),
     Payload(Box<JsonWriter>, Vec<u8>, StringBuilder),
     Trace(Texts),
     Field,
@@ -333,7 +438,12 @@ impl Rows {
                 Keywords => Column::U64(header, UInt64Builder::new()),
                 ProcessId | ThreadId | Size => Column::U32(header, UInt32Builder::new()),
                 Process => Column::Process(Texts::default()),
-                Activity | RelatedActivity => Column::Text(header, StringBuilder::new()),
+                Activity | RelatedActivity | Message | DecodeError | Undecoded => {
+                    Column::Text(header, StringBuilder::new())
+                }
+                LevelName | OpcodeName | TaskName | ChannelName | KeywordNames | UserSid | Inferred => {
+                    Column::Repeated(header, Texts::default())
+                }
                 Payload => Column::Payload(
                     Box::new(JsonWriter::new(&Options::default())),
                     Vec::new(),
@@ -384,12 +494,10 @@ impl Rows {
                     let code = processes.name_of(record).map(|name| texts.code(name));
                     texts.put(code);
                 }
-                Column::Text(header, builder) => {
-                    let id = match header {
-                        Activity => record.activity_id(),
-                        _ => record.related_activity_id(),
-                    };
-                    builder.append_option(id.filter(|id| !id.is_zero()).map(|id| id.to_string()));
+                Column::Text(header, builder) => builder.append_option(text(*header, record, event)),
+                Column::Repeated(header, texts) => {
+                    let code = repeated(*header, record, event).map(|text| texts.code(&text));
+                    texts.put(code);
                 }
                 Column::Payload(writer, bytes, builder) => {
                     match event.filter(|event| event.properties.is_ok()) {
@@ -426,7 +534,7 @@ impl Rows {
                 Column::U16(_, builder) => Arc::new(builder.finish()),
                 Column::U32(_, builder) => Arc::new(builder.finish()),
                 Column::U64(_, builder) => Arc::new(builder.finish()),
-                Column::Process(texts) | Column::Trace(texts) => texts.take()?,
+                Column::Process(texts) | Column::Trace(texts) | Column::Repeated(_, texts) => texts.take()?,
                 Column::Text(_, builder) | Column::Payload(_, _, builder) => Arc::new(builder.finish()),
                 Column::Field => fields
                     .next()

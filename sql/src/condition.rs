@@ -47,8 +47,19 @@ impl Condition {
                     Expr::Literal(value, _) => comparison(expr, Operator::Eq, value),
                     _ => None,
                 });
-                let first = each.next()??;
-                each.try_fold(first, |all, one| all.either(one?))
+                let Condition { column, mut accepted } = each.next()??;
+                // All values are gathered before they are put in order.
+                for one in each {
+                    match (&mut accepted, one?.accepted) {
+                        (Accepted::Numbers(all), Accepted::Numbers(one)) => all.extend(one),
+                        (Accepted::Texts(all), Accepted::Texts(one)) => all.extend(one),
+                        _ => return None,
+                    }
+                }
+                if let Accepted::Numbers(ranges) = accepted {
+                    accepted = Accepted::Numbers(apart(ranges));
+                }
+                Some(Condition { column, accepted })
             }
             _ => None,
         }
@@ -56,10 +67,7 @@ impl Condition {
 
     fn both(self, other: Condition) -> Option<Condition> {
         let accepted = match (self.accepted, other.accepted) {
-            (Accepted::Numbers(one), Accepted::Numbers(other)) => {
-                let pairs = one.iter().flat_map(|a| other.iter().map(move |b| (a.0.max(b.0), a.1.min(b.1))));
-                Accepted::Numbers(pairs.filter(|(low, high)| low <= high).collect())
-            }
+            (Accepted::Numbers(one), Accepted::Numbers(other)) => Accepted::Numbers(common(&one, &other)),
             (Accepted::Texts(one), Accepted::Texts(other)) => {
                 Accepted::Texts(one.intersection(&other).cloned().collect())
             }
@@ -88,7 +96,10 @@ impl Accepted {
     /// Whether a number is accepted.
     pub(crate) fn has_number(&self, number: i128) -> bool {
         match self {
-            Accepted::Numbers(ranges) => ranges.iter().any(|(low, high)| (*low..=*high).contains(&number)),
+            Accepted::Numbers(ranges) => {
+                let before = ranges.partition_point(|(_, high)| *high < number);
+                ranges.get(before).is_some_and(|(low, _)| *low <= number)
+            }
             Accepted::Texts(_) => false,
         }
     }
@@ -101,7 +112,10 @@ impl Accepted {
     /// Whether a number between two is accepted.
     pub(crate) fn meets(&self, least: i128, greatest: i128) -> bool {
         match self {
-            Accepted::Numbers(ranges) => ranges.iter().any(|(low, high)| *low <= greatest && least <= *high),
+            Accepted::Numbers(ranges) => {
+                let before = ranges.partition_point(|(_, high)| *high < least);
+                ranges.get(before).is_some_and(|(low, _)| *low <= greatest)
+            }
             Accepted::Texts(_) => true,
         }
     }
@@ -118,6 +132,24 @@ fn apart(mut ranges: Vec<(i128, i128)>) -> Vec<(i128, i128)> {
         }
     }
     joined
+}
+
+/// Returns the ranges that are in both of two lists.
+fn common(one: &[(i128, i128)], other: &[(i128, i128)]) -> Vec<(i128, i128)> {
+    let (mut a, mut b) = (one.iter().peekable(), other.iter().peekable());
+    let mut ranges = Vec::new();
+    while let (Some(first), Some(second)) = (a.peek(), b.peek()) {
+        let (low, high) = (first.0.max(second.0), first.1.min(second.1));
+        if low <= high {
+            ranges.push((low, high));
+        }
+        if first.1 < second.1 {
+            a.next();
+        } else {
+            b.next();
+        }
+    }
+    ranges
 }
 
 fn comparison(column: &Expr, operator: Operator, value: &ScalarValue) -> Option<Condition> {
@@ -192,6 +224,25 @@ mod tests {
         check(a().eq(lit(1.5)), None);
         check(a().eq(lit(ScalarValue::UInt8(None))), None);
         check(a().in_list(vec![lit(1_u8)], true), None);
+        check(
+            a().in_list(vec![lit(9_u8), lit(1_u8), lit(4_u8)], false).and(a().not_eq(lit(4_u8))),
+            Some(&[(1, 1), (9, 9)]),
+        );
+    }
+
+    #[test]
+    fn long_lists_are_searched() {
+        let condition =
+            Condition::of(&col("a").in_list((0..50_000_u32).map(|n| lit(n * 3)).collect(), false));
+        let Accepted::Numbers(accepted) = &condition.as_ref().unwrap().accepted else {
+            panic!("{condition:?}")
+        };
+        assert_eq!((accepted.len(), accepted[49_999]), (50_000, (149_997, 149_997)));
+        let accepted = condition.unwrap().accepted;
+        for number in 0..200_000 {
+            assert_eq!(accepted.has_number(number), number % 3 == 0 && number < 150_000, "{number}");
+            assert_eq!(accepted.meets(number, number + 1), number % 3 != 1 && number < 149_999, "{number}");
+        }
     }
 
     #[test]

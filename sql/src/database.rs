@@ -22,6 +22,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion::sql::parser::{DFParser, Statement as SqlStatement};
 use datafusion::sql::sqlparser::ast;
 use futures::{StreamExt, stream};
+use serde::{Deserialize, Serialize};
 
 use crate::bases::Traces;
 use crate::catalog::{TraceTables, similar};
@@ -46,8 +47,27 @@ pub(crate) struct Options {
     pub(crate) threads: usize,
     /// What statements may do.
     pub(crate) allowed: Allowed,
+    /// Whether one trace that cannot be read makes everything fail.
+    pub(crate) strict: bool,
     /// Adds to a session what plans for a cluster; `None` if queries run in this process.
     pub(crate) cluster: Option<Extend>,
+}
+
+/// A trace that cannot be read, as it was named, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Unreadable {
+    pub(crate) name: String,
+    pub(crate) error: String,
+}
+
+/// What answers lack.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lacks {
+    /// Traces with damaged places, and how many reading has found.
+    pub(crate) damage: Vec<(String, u64)>,
+    pub(crate) unreadable: Vec<Unreadable>,
+    /// What is wrong with the user's views.
+    pub(crate) notes: Vec<String>,
 }
 
 /// What statements may do.
@@ -120,6 +140,9 @@ pub(crate) struct Database {
     tables: Vec<(String, Arc<TraceTables>)>,
     allowed: Allowed,
     is_in_cluster: bool,
+    unreadable: Arc<[Unreadable]>,
+    /// What is wrong with the user's views.
+    notes: Vec<String>,
     /// The files that were fetched are there as long as this.
     _files: Arc<Files>,
 }
@@ -130,15 +153,30 @@ pub(crate) struct Statement {
 }
 
 impl Database {
-    /// Opens traces.
+    /// Opens traces. Those that cannot be read are left out, and are rows of the table `traces`.
     ///
     /// # Errors
     ///
-    /// Fails if a trace cannot be opened, or if two schemas have the same name.
+    /// Fails if no trace can be opened, with [`Options::strict`] if one cannot, or if two schemas have the same name.
     pub(crate) async fn open(inputs: Vec<Input>, files: &Arc<Files>, options: &Options) -> Result<Database> {
         let (mut sources, mut schemas) = (Vec::new(), BTreeMap::<String, Vec<Source>>::new());
         let paths: Vec<_> = inputs.iter().map(|input| input.path.clone()).collect();
-        for (file, Input { name, .. }) in files.open_all(&paths)?.into_iter().zip(inputs) {
+        let (mut unreadable, mut first) = (Vec::new(), None);
+        for (file, Input { path, name }) in files.open_each(&paths).into_iter().zip(inputs) {
+            let file = match file {
+                Ok(file) => file,
+                Err(error) if options.strict => return Err(error),
+                Err(error) => {
+                    // Without a readable trace, its schema has empty tables.
+                    if let Some(name) = &name {
+                        schemas.entry(name.clone()).or_default();
+                    }
+                    let name = name.unwrap_or_else(|| path.display().to_string());
+                    unreadable.push(Unreadable { name, error: etw_app::output::with_causes(&error) });
+                    first = first.or(Some(error));
+                    continue;
+                }
+            };
             let mut source = Source::new(file, name.clone(), sources.len());
             if options.cluster.is_some() {
                 source = source.pinned();
@@ -151,6 +189,10 @@ impl Database {
             }
             sources.push(source);
         }
+        if let Some(error) = first.filter(|_| sources.is_empty()) {
+            return Err(error);
+        }
+        let unreadable: Arc<[Unreadable]> = unreadable.into();
         let traces = Arc::new(Traces::new(sources));
         let mut config = SessionConfig::new()
             .with_target_partitions(options.threads)
@@ -174,7 +216,9 @@ impl Database {
         let catalog = MemoryCatalogProvider::new();
         let mut tables = Vec::new();
         for (name, sources) in std::iter::once((ALL.to_owned(), traces.sources.clone())).chain(schemas) {
-            let of_schema = Arc::new(TraceTables::new(&traces, sources));
+            let is_own = |trace: &&Unreadable| name == ALL || trace.name == name;
+            let unreadable = unreadable.iter().filter(is_own).cloned().collect();
+            let of_schema = Arc::new(TraceTables::new(&traces, sources, unreadable));
             catalog.register_schema(&name, of_schema.clone())?;
             tables.push((name, of_schema));
         }
@@ -184,26 +228,60 @@ impl Database {
         functions::register(&mut context, &Arc::new(StackNames::new(move || Ok(of_stacks.clone()))))?;
         let is_in_cluster = options.cluster.is_some();
         let allowed = options.allowed;
-        let database = Database { context, traces, tables, allowed, is_in_cluster, _files: files.clone() };
-        database.add_views(views::BUILT_IN).await.context("the built-in views")?;
+        let database = Database {
+            context,
+            traces,
+            tables,
+            allowed,
+            is_in_cluster,
+            unreadable,
+            notes: Vec::new(),
+            _files: files.clone(),
+        };
+        for statement in parsed(views::BUILT_IN)? {
+            database.add_view(&statement, views::BUILT_IN).await.context("the built-in views")?;
+        }
         Ok(database)
     }
 
-    /// Adds the views of a text.
-    ///
-    /// # Errors
-    ///
-    /// Fails if it has something else than views.
-    pub(crate) async fn add_views(&self, sql: &str) -> Result<()> {
-        for statement in parsed(sql)? {
-            let plan = self.context.state().statement_to_plan(statement).await;
+    /// Adds the views of a user's text, which has a name. Those that cannot be made are left out, and noted.
+    pub(crate) async fn add_views(&mut self, name: &str, sql: &str) {
+        let statements = parsed(sql).unwrap_or_else(|error| {
+            self.notes.push(format!("{name}: no view can be read: {}", etw_app::output::with_causes(&error)));
+            Vec::new()
+        });
+        for statement in statements {
+            if let Err(error) = self.add_view(&statement, sql).await {
+                self.notes
+                    .push(format!("{name}: a view is left out: {}", etw_app::output::with_causes(&error)));
+            }
+        }
+    }
+
+    /// Adds a view to each schema, of whose traces it is there.
+    async fn add_view(&self, statement: &SqlStatement, sql: &str) -> Result<()> {
+        for (schema, _) in &self.tables {
+            let config = self.context.copied_config().with_default_catalog_and_schema(CATALOG, schema);
+            let state = SessionStateBuilder::new_from_existing(self.context.state()).with_config(config);
+            let context = SessionContext::new_with_state(state.build());
+            let plan = context.state().statement_to_plan(statement.clone()).await;
             let plan = plan.map_err(|error| self.explained(&error, sql))?;
             let LogicalPlan::Ddl(DdlStatement::CreateView(_)) = &plan else {
                 bail!("expected CREATE VIEW statements only");
             };
-            self.context.execute_logical_plan(plan).await.map_err(|error| self.explained(&error, sql))?;
+            context.execute_logical_plan(plan).await.map_err(|error| self.explained(&error, sql))?;
         }
         Ok(())
+    }
+
+    /// Returns the traces that cannot be read.
+    pub(crate) fn unreadable(&self) -> &[Unreadable] {
+        &self.unreadable
+    }
+
+    /// Returns what is wrong with the user's views.
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Plans a statement of a text.

@@ -8,7 +8,7 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 
 use crate::cluster::Client;
-use crate::database::Database;
+use crate::database::{Database, Lacks};
 
 /// What answers statements.
 pub(crate) enum Engine {
@@ -43,11 +43,15 @@ impl Engine {
         }
     }
 
-    /// Returns the names of traces with damaged places, and how many reading has found.
-    pub(crate) fn damage(&self) -> Vec<(String, u64)> {
+    /// Returns what answers lack.
+    pub(crate) fn lacks(&self) -> Lacks {
         match self {
-            Engine::Here(database) => database.damage(),
-            Engine::Cluster(client) => client.damage(),
+            Engine::Here(database) => Lacks {
+                damage: database.damage(),
+                unreadable: database.unreadable().to_vec(),
+                notes: database.notes().to_vec(),
+            },
+            Engine::Cluster(client) => client.lacks(),
         }
     }
 }

@@ -43,8 +43,11 @@ fn place(error: &DataFusionError) -> Option<(usize, usize)> {
         return (line > 0 && column > 0).then_some((line, column));
     }
     let text = error.to_string();
-    let (_, rest) = text.rsplit_once("at Line: ")?;
-    let (line, rest) = rest.split_once(", Column: ")?;
+    // Of the parser, or in the tree of what the engine does not have.
+    let (line, rest) = match text.rsplit_once("at Line: ") {
+        Some((_, rest)) => rest.split_once(", Column: ")?,
+        None => text.split_once("Span(Location(")?.1.split_once(',')?,
+    };
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (line, column) = (line.parse().ok()?, rest[..digits].parse().ok()?);
     (line > 0 && column > 0).then_some((line, column))
@@ -60,9 +63,9 @@ pub(crate) fn message(error: &DataFusionError) -> String {
         DataFusionError::SQL(error, _) => error.to_string(),
         DataFusionError::External(error) => error.to_string(),
         DataFusionError::SchemaError(error, _) => error.to_string(),
+        DataFusionError::NotImplemented(text) => unsupported(text).unwrap_or_else(|| text.clone()),
         DataFusionError::Plan(text)
         | DataFusionError::Execution(text)
-        | DataFusionError::NotImplemented(text)
         | DataFusionError::Configuration(text)
         | DataFusionError::ResourcesExhausted(text) => text.clone(),
         other => other.to_string(),
@@ -74,6 +77,34 @@ pub(crate) fn message(error: &DataFusionError) -> String {
     };
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.join(" ")
+}
+
+/// Returns the message for syntax that the engine does not have, of which it only shows the tree; `None` for other texts.
+fn unsupported(text: &str) -> Option<String> {
+    let is_keywords = text.chars().all(|c| c.is_ascii_uppercase() || c == ' ');
+    let name = match text.split_once(" {") {
+        Some((before, _)) if text.starts_with("Unsupported ") => keywords(before.rsplit(' ').next()?),
+        _ if is_keywords => text.to_owned(),
+        _ => return None,
+    };
+    Some(format!("{name} is not supported"))
+}
+
+/// Returns the name of a part of the syntax tree as SQL has it.
+fn keywords(name: &str) -> String {
+    match name {
+        "AsOf" => return "ASOF JOIN".to_owned(),
+        "RLike" => return "RLIKE".to_owned(),
+        _ => {}
+    }
+    let mut words = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !words.is_empty() {
+            words.push('_');
+        }
+        words.push(c.to_ascii_uppercase());
+    }
+    words
 }
 
 /// Returns the name of the table that an error says is missing.

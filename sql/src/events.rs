@@ -12,6 +12,7 @@ use datafusion::physical_plan::empty::EmptyExec;
 use etw_analysis::{EventTable, KindKey};
 use etw_export::columns::EventColumns;
 
+use crate::absent;
 use crate::catalog::STACK_RECORDS;
 use crate::columns::{Header, OF_EVENTS, OF_KINDS, Wanted};
 use crate::condition::Condition;
@@ -37,7 +38,8 @@ impl EventsTable {
         EventsTable::new("events", sources, OF_EVENTS, EventColumns::default(), &[])
     }
 
-    /// Returns the table of the kind of events with a name; `None` if no trace has such events.
+    /// Returns the table of the kind of events with a name; `None` if no trace has such events, and nothing else describes
+    /// them.
     ///
     /// # Errors
     ///
@@ -51,7 +53,14 @@ impl EventsTable {
                 found.push((source, kind));
             }
         }
-        let Some((_, first)) = found.first() else { return Ok(None) };
+        let Some((_, first)) = found.first() else {
+            let Some(source) = sources.first() else { return Ok(None) };
+            let known = absent::kind(&source.scanned()?.resolver, name);
+            return Ok(known.map(|kind| {
+                let fields = EventColumns::of(kind.schemas().iter().map(|schema| &**schema), &reserved());
+                EventsTable::new(&kind.schema().name, Vec::new(), OF_KINDS, fields, &[Header::Trace])
+            }));
+        };
         let name = first.schema().name.to_string();
         let schemas = found.iter().flat_map(|(_, kind)| kind.schemas());
         let fields = EventColumns::of(schemas.map(|schema| &**schema), &reserved());

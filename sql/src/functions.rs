@@ -12,14 +12,18 @@ use datafusion::logical_expr::{
 };
 use etw_schema::text::ntstatus_name;
 
+use crate::json;
 use crate::stack_functions::{self, StackFunction};
 use crate::stacks::StackNames;
 
 /// Names of the functions that [`register`] adds, for completion.
-pub(crate) const NAMES: [&str; 10] = [
+pub(crate) const NAMES: [&str; 13] = [
     "flame",
     "frame",
     "hex",
+    "json_array_length",
+    "json_extract",
+    "json_value",
     "ntstatus",
     "overlaps",
     "sid_name",
@@ -36,11 +40,11 @@ pub(crate) const NAMES: [&str; 10] = [
 /// Fails if the session takes no functions.
 pub(crate) fn register(session: &mut dyn FunctionRegistry, stacks: &Arc<StackNames>) -> Result<()> {
     let on_stacks = StackFunction::ALL.into_iter().map(|which| which.of(stacks));
-    for function in plain().into_iter().chain(on_stacks) {
+    for function in plain().into_iter().chain(json::functions()).chain(on_stacks) {
         session.register_udf(Arc::new(function))?;
     }
     session.register_udaf(Arc::new(stack_functions::flame(stacks)))?;
-    Ok(())
+    session.register_expr_planner(Arc::new(json::Operators))
 }
 
 /// Returns the functions that need no traces.

@@ -1,7 +1,7 @@
 //! `etw-sql`, which `etw sql` runs: SQL over event traces.
 //!
 //! - `inputs`, `opened`, `source`: the traces of the command line, and what is known of each; `remote` fetches those at URLs.
-//! - `events`, `rows`, `damage`, `catalog`: the tables, and how they are found by name. `condition` is what of a query they
+//! - `events`, `absent`, `rows`, `damage`, `catalog`: the tables, and how they are found by name. `condition` is what of a query they
 //!   decide themselves; `scan` runs them in partitions; `reading` and `columns` read events for it.
 //! - `bases`, `stacks`, `functions`, `stack_functions`, `views`: what queries have besides tables. `bounded` limits functions of
 //!   the engine, `memory` the process.
@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod absent;
 mod bases;
 mod bounded;
 mod catalog;
@@ -25,6 +26,7 @@ mod events;
 
 mod functions;
 mod inputs;
+mod json;
 mod memory;
 mod once;
 mod opened;
@@ -54,7 +56,7 @@ use etw_export::PlainWriter;
 use futures::StreamExt;
 
 use cluster::{Client, Credentials, TraceArgs};
-use database::{Allowed, Database, Limits};
+use database::{Allowed, Database, Lacks, Limits, Unreadable};
 use engine::Engine;
 use inputs::Words;
 use output::{Answer, Format, Output};
@@ -99,6 +101,10 @@ struct Args {
     /// traces and to temporary files, to start programs and to connect.
     #[arg(long)]
     no_sandbox: bool,
+    /// Fail if one trace cannot be read. Otherwise the others are read; the table `traces` and messages name those that
+    /// cannot be, and the exit status is 3.
+    #[arg(long)]
+    strict: bool,
     /// Refuse statements other than queries, DESCRIBE, SHOW and EXPLAIN, as a cluster does; for those of others.
     #[arg(long, conflicts_with = "allow_write")]
     read_only: bool,
@@ -123,14 +129,17 @@ fn main() -> ExitCode {
     // `etw cluster` runs this program with its name as the first word.
     let is_cluster = std::env::args_os().nth(1).is_some_and(|word| word == "cluster");
     let (name, done, is_binary) = match is_cluster {
-        true => ("etw cluster", on_large_stack(|| cluster::run(std::env::args_os().skip(1))), false),
+        true => {
+            let run = || cluster::run(std::env::args_os().skip(1)).map(|()| 0);
+            ("etw cluster", on_large_stack(run), false)
+        }
         false => {
             let args = Args::parse();
             ("etw sql", run(&args), args.format.is_some_and(Format::is_binary))
         }
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => ExitCode::from(status),
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let text = files::with_causes(&error);
@@ -143,7 +152,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: &Args) -> Result<()> {
+/// Exit status of answers that lack the rows of traces which cannot be read.
+const TRACES_MISSING: u8 = 3;
+
+/// Runs the command, and returns its exit status.
+fn run(args: &Args) -> Result<u8> {
     let (traces, query) = inputs::split(&args.words, args.script.is_some())?;
     if traces.is_empty() {
         return Err(UsageError("no trace; name one before the query".to_owned()).into());
@@ -160,10 +173,10 @@ fn run(args: &Args) -> Result<()> {
     let reads_only = query.is_some() || args.script.is_some() || !io::stdin().is_terminal();
     let is_local = args.cluster.is_none() && !traces.iter().any(|(word, _)| remote::is_url(word));
     if is_local && reads_only && !args.allow_write && !args.no_sandbox {
-        let beside = traces.iter().map(|(word, _)| Path::new(word));
-        let places =
-            path.into_iter().chain(args.traces.index_dir()).chain(args.limits.temp_dir()).chain(beside);
-        etw_app::sandbox::enter(&places.map(Path::to_owned).collect::<Vec<_>>());
+        let files: Vec<PathBuf> = traces.iter().map(|(word, _)| PathBuf::from(word)).collect();
+        let mut places = args.traces.index().targets(&files);
+        places.extend(path.into_iter().chain(args.limits.temp_dir()).map(Path::to_owned));
+        etw_app::sandbox::enter(&places);
     }
     let runtime = runtime(args.threads)?;
     on_large_stack(move || {
@@ -180,7 +193,7 @@ fn answer(
     query: Option<String>,
     format: Format,
     runtime: &Runtime,
-) -> Result<()> {
+) -> Result<u8> {
     let engine = match &args.cluster {
         Some(address) => Engine::Cluster(runtime.block_on(connect(args, address, traces))?),
         None => Engine::Here(runtime.block_on(open(args, &traces))?),
@@ -190,7 +203,10 @@ fn answer(
         (None, Some(path)) if path.as_os_str() != "-" => {
             std::fs::read_to_string(path).with_context(|| path.display().to_string())?
         }
-        (None, None) if io::stdin().is_terminal() => return shell::run(&engine, runtime),
+        (None, None) if io::stdin().is_terminal() => {
+            report(&engine);
+            return shell::run(&engine, runtime).map(|()| 0);
+        }
         _ => {
             let mut text = String::new();
             io::stdin().read_to_string(&mut text).context("standard input")?;
@@ -202,8 +218,7 @@ fn answer(
     let has_one = format == Format::Parquet || format == Format::Arrow && matches!(out, Output::File(..));
     runtime.block_on(run_script(&engine, &sql, format, has_one, &mut out))?;
     out.finish()?;
-    report_damage(&engine);
-    Ok(())
+    Ok(report(&engine))
 }
 
 /// Opens traces in this process.
@@ -216,13 +231,14 @@ async fn open(args: &Args, traces: &Words) -> Result<Database> {
             (_, true) => Allowed::All,
             _ => Allowed::Settings,
         },
+        strict: args.strict,
         cluster: None,
     };
     let files = Arc::new(args.limits.files(args.traces.options()?));
     let inputs = inputs::expand(traces, &files)?;
-    let database = Database::open(inputs, &files, &options).await?;
+    let mut database = Database::open(inputs, &files, &options).await?;
     for path in &args.views {
-        database.add_views(&read_views(path)?).await.with_context(|| path.display().to_string())?;
+        database.add_views(&path.display().to_string(), &read_views(path)?).await;
     }
     Ok(database)
 }
@@ -242,7 +258,8 @@ async fn connect(args: &Args, address: &str, traces: Words) -> Result<Client> {
     };
     let traces = traces.into_iter().map(absolute).collect::<Result<_>>()?;
     let views = args.views.iter().map(|path| Ok((path.display().to_string(), read_views(path)?)));
-    Client::connect(&args.credentials.read()?, address, traces, views.collect::<Result<_>>()?).await
+    let views = views.collect::<Result<_>>()?;
+    Client::connect(&args.credentials.read()?, address, traces, views, args.strict).await
 }
 
 fn read_views(path: &Path) -> Result<String> {
@@ -250,7 +267,7 @@ fn read_views(path: &Path) -> Result<String> {
 }
 
 /// Runs work on a thread with a large stack.
-fn on_large_stack(work: impl FnOnce() -> Result<()> + Send) -> Result<()> {
+fn on_large_stack(work: impl FnOnce() -> Result<u8> + Send) -> Result<u8> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("sql".into()).stack_size(STACK_BYTES);
         let thread = thread.spawn_scoped(scope, work).context("cannot start a thread")?;
@@ -295,13 +312,19 @@ async fn run_script(
     Ok(())
 }
 
-/// Says on standard error that rows are missing.
-fn report_damage(engine: &Engine) {
-    for (name, count) in engine.damage() {
+/// Says on standard error what is missing, and returns the exit status.
+fn report(engine: &Engine) -> u8 {
+    let Lacks { damage, unreadable, notes } = engine.lacks();
+    for (name, count) in damage {
         files::warn(&format_args!(
             "{name}: {count} damaged places; the rows are those of the intact events (select * from damage)"
         ));
     }
+    notes.iter().for_each(|note| files::warn(note));
+    for Unreadable { name, error } in &unreadable {
+        files::warn(&format_args!("{name} cannot be read, so its rows are missing: {error}"));
+    }
+    if unreadable.is_empty() { 0 } else { TRACES_MISSING }
 }
 
 /// Whether an error is that the reader of the output has gone, which is no error.

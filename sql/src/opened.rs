@@ -86,14 +86,10 @@ impl Files {
         self.add(path.clone(), path, identity, None)
     }
 
-    /// Opens files, several at a time if some are at URLs.
-    ///
-    /// # Errors
-    ///
-    /// Fails as [`Files::open`] does.
-    pub(crate) fn open_all(&self, paths: &[PathBuf]) -> Result<Vec<Arc<TraceFile>>> {
+    /// Opens files as [`Files::open`] does, several at a time if some are at URLs.
+    pub(crate) fn open_each(&self, paths: &[PathBuf]) -> Vec<Result<Arc<TraceFile>>> {
         let are_remote = paths.iter().any(|path| path.to_str().is_some_and(is_url));
-        at_once(paths, are_remote, |path| self.open(path.clone())).into_iter().collect()
+        at_once(paths, are_remote, |path| self.open(path.clone()))
     }
 
     fn add(

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use async_trait::async_trait;
 use datafusion::arrow::array::{
-    ArrayRef, AsArray, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray, UInt32Array,
+    ArrayRef, AsArray, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray,
+    UInt32Array, new_null_array,
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef, TimeUnit, UInt32Type};
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::bases::{Bases, Traces};
 use crate::columns::{Header, dictionary, unix_nanos};
 use crate::condition::{Accepted, Condition};
+use crate::database::Unreadable;
 use crate::events::blocking;
 use crate::scan::{Reading, Run, Scan};
 use crate::source::{Source, prepare};
@@ -36,6 +38,8 @@ const EVENTS: &str = "events";
 const GENERIC_EVENTS: &str = "generic_events";
 /// Column with the number of the row, of tables that others refer to.
 const ROW: &str = "row";
+/// The table of the traces, which also has those that cannot be read.
+const TRACES: &str = "traces";
 
 /// Returns the declaration of a table with rows, by the name that queries use.
 pub(crate) fn declared(wanted: &str) -> Option<&'static TableSchema> {
@@ -60,6 +64,8 @@ pub(crate) struct RowTable {
     declared: &'static TableSchema,
     traces: Arc<Traces>,
     sources: Vec<Source>,
+    /// Of the table of traces, those that cannot be read.
+    unreadable: Vec<Unreadable>,
     schema: SchemaRef,
     columns: Vec<RowColumn>,
 }
@@ -73,11 +79,20 @@ pub(crate) enum RowColumn {
     Own(usize),
     /// The trace.
     Trace,
+    /// Whether the trace was read, of the table of traces.
+    Status,
+    /// Why it was not.
+    Error,
 }
 
 impl RowTable {
     /// Returns the table with a name.
-    pub(crate) fn find(traces: &Arc<Traces>, sources: &[Source], wanted: &str) -> Option<RowTable> {
+    pub(crate) fn find(
+        traces: &Arc<Traces>,
+        sources: &[Source],
+        unreadable: &[Unreadable],
+        wanted: &str,
+    ) -> Option<RowTable> {
         let declared = self::declared(wanted)?;
         let is_referred = row_tables().flat_map(|table| table.columns.iter()).any(|column| {
             column.table == declared.name
@@ -96,9 +111,21 @@ impl RowTable {
             columns.push(RowColumn::Trace);
             fields.push(Header::Trace.field());
         }
+        let mut unreadable = unreadable.to_vec();
+        if declared.name == TRACES {
+            let text = |name, summary| with_summary(Field::new(name, DataType::Utf8, true), summary);
+            columns.extend([RowColumn::Status, RowColumn::Error]);
+            fields.push(text(
+                "status",
+                "`read`, or `unreadable` for a trace whose rows are missing everywhere.",
+            ));
+            fields.push(text("error", "Why it cannot be read."));
+        } else {
+            unreadable.clear();
+        }
         let schema = Arc::new(Schema::new(fields));
         let (traces, sources) = (traces.clone(), sources.to_vec());
-        Some(RowTable { declared, traces, sources, schema, columns })
+        Some(RowTable { declared, traces, sources, unreadable, schema, columns })
     }
 
     fn condition(&self, expression: &Expr) -> Option<(usize, Accepted)> {
@@ -166,7 +193,10 @@ impl TableProvider for RowTable {
         let conditions: Vec<_> = filters.iter().filter_map(|filter| self.condition(filter)).collect();
         let (traces, sources, declared) = (self.traces.clone(), self.sources.clone(), self.declared);
         let threads = state.config().target_partitions();
-        let pieces = blocking(move || pieces(&traces, &sources, declared, &conditions, threads)).await?;
+        let mut pieces = blocking(move || pieces(&traces, &sources, declared, &conditions, threads)).await?;
+        if let Some(first) = pieces.first_mut() {
+            first.unreadable.clone_from(&self.unreadable);
+        }
         if pieces.is_empty() {
             return Ok(Arc::new(EmptyExec::new(schema)));
         }
@@ -185,6 +215,8 @@ pub(crate) struct Piece {
     pub(crate) chunks: Vec<Range<usize>>,
     /// Number of chunks that no piece has.
     pub(crate) skipped: usize,
+    /// Traces that are rows of the table of traces, too.
+    pub(crate) unreadable: Vec<Unreadable>,
 }
 
 /// Divides a table among as many threads, without the chunks in which no row can meet the conditions.
@@ -215,6 +247,7 @@ fn pieces(
             rows: table.rows(),
             chunks: Vec::new(),
             skipped: table.chunks() - wanted.len(),
+            unreadable: Vec::new(),
         };
         if wanted.is_empty() {
             pieces.push(piece);
@@ -288,7 +321,8 @@ impl Reading for RowReading {
 
     fn rows(piece: &Piece) -> usize {
         let all = usize::try_from(piece.rows).unwrap_or(usize::MAX);
-        piece.chunks.iter().map(|chunks| chunks.len() * Table::CHUNK_ROWS).sum::<usize>().min(all)
+        let own = piece.chunks.iter().map(|chunks| chunks.len() * Table::CHUNK_ROWS).sum::<usize>().min(all);
+        own + piece.unreadable.len()
     }
 
     fn describe(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -299,11 +333,36 @@ impl Reading for RowReading {
         run.counter("chunks_skipped").add(piece.skipped);
         let chunks = run.counter("chunks_read");
         let schema = run.schema.clone();
+        if !piece.unreadable.is_empty() {
+            run.send(&of_unreadable(&schema, &self.columns, self.declared, &piece.unreadable)?);
+        }
         read(self.declared, &schema, &self.columns, piece, &mut |is_new_chunk, batch| {
             chunks.add(usize::from(is_new_chunk));
             run.send(&batch)
         })
     }
+}
+
+/// Returns the rows of traces that cannot be read.
+fn of_unreadable(
+    schema: &SchemaRef,
+    columns: &[RowColumn],
+    declared: &TableSchema,
+    traces: &[Unreadable],
+) -> anyhow::Result<RecordBatch> {
+    let own = |number: &usize| declared.columns.get(*number).is_some_and(|column| column.name == "trace");
+    let texts = |text: &dyn Fn(&Unreadable) -> String| -> ArrayRef {
+        Arc::new(StringArray::from_iter_values(traces.iter().map(text)))
+    };
+    let arrays = columns.iter().zip(schema.fields()).map(|(column, field)| match column {
+        RowColumn::Own(number) if own(number) => cast(&texts(&|trace| trace.name.clone()), field.data_type()),
+        RowColumn::Status => Ok(texts(&|_| "unreadable".to_owned())),
+        RowColumn::Error => Ok(texts(&|trace| trace.error.clone())),
+        _ => Ok(new_null_array(field.data_type(), traces.len())),
+    });
+    let arrays = arrays.collect::<Result<Vec<ArrayRef>, _>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(traces.len()));
+    Ok(RecordBatch::try_new_with_options(schema.clone(), arrays, &options)?)
 }
 
 /// Reads chunks, and passes batches to `send` until it returns false.
@@ -394,6 +453,8 @@ fn batch(
                 let names = Arc::new(StringArray::from(vec![piece.source.name.as_str()]));
                 Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, names)?) as ArrayRef)
             }
+            RowColumn::Status => Ok(Arc::new(StringArray::from(vec!["read"; rows])) as ArrayRef),
+            RowColumn::Error => Ok(new_null_array(&DataType::Utf8, rows)),
             RowColumn::Own(number) => {
                 let missing = || ArrowError::InvalidArgumentError("a column has no values".to_owned());
                 let array = own.next().ok_or_else(missing)?;

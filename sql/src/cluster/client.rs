@@ -16,6 +16,7 @@ use tonic::{Code, Status};
 
 use super::messages::{self, End, Question, VERSION};
 use super::security::Access;
+use crate::database::Lacks;
 
 /// A connection with a scheduler, and the traces that are asked about.
 pub(crate) struct Client {
@@ -23,6 +24,7 @@ pub(crate) struct Client {
     address: String,
     traces: Vec<(String, Option<String>)>,
     views: Vec<(String, String)>,
+    strict: bool,
     end: Arc<Mutex<End>>,
 }
 
@@ -37,6 +39,7 @@ impl Client {
         address: &str,
         traces: Vec<(String, Option<String>)>,
         views: Vec<(String, String)>,
+        strict: bool,
     ) -> Result<Client> {
         let Some((host, port)) =
             address.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)))
@@ -50,6 +53,7 @@ impl Client {
             address: address.to_owned(),
             traces,
             views,
+            strict,
             end: Arc::default(),
         })
     }
@@ -70,6 +74,7 @@ impl Client {
             views: self.views.clone(),
             sql: sql.to_owned(),
             statement,
+            strict: self.strict,
         };
         let ticket = Ticket { ticket: messages::encode(&question)?.into() };
         let answer = self.client.clone().do_get(ticket).await;
@@ -105,9 +110,11 @@ impl Client {
         Ok((schema, first.chain(rest).chain(end.filter_map(std::future::ready)).boxed()))
     }
 
-    /// Returns the number of damaged places that the last queries found, by trace.
-    pub(crate) fn damage(&self) -> Vec<(String, u64)> {
-        self.end.lock().unwrap_or_else(PoisonError::into_inner).damage.clone()
+    /// Returns what the last answer lacks.
+    pub(crate) fn lacks(&self) -> Lacks {
+        let End { damage, unreadable, notes } =
+            self.end.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Lacks { damage, unreadable, notes }
     }
 }
 

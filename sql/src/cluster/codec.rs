@@ -18,6 +18,7 @@ use super::messages::{decode, encode};
 use crate::bases::{Bases, Traces};
 use crate::columns::{Header, Wanted};
 use crate::damage::DamageReading;
+use crate::database::Unreadable;
 use crate::error;
 use crate::events;
 use crate::opened::{Files, at_once};
@@ -98,6 +99,7 @@ struct RowPiece {
     rows: u64,
     chunks: Vec<(usize, usize)>,
     skipped: usize,
+    unreadable: Vec<Unreadable>,
 }
 
 /// Collects the traces of a message.
@@ -164,6 +166,7 @@ impl Codec {
                         rows: piece.rows,
                         chunks: piece.chunks.into_iter().map(|(start, end)| start..end).collect(),
                         skipped: piece.skipped,
+                        unreadable: piece.unreadable,
                     })
                 });
                 let pieces = pieces.collect::<anyhow::Result<_>>()?;
@@ -242,6 +245,7 @@ fn encode_scan(node: &Arc<dyn ExecutionPlan>) -> anyhow::Result<Vec<u8>> {
                 rows: piece.rows,
                 chunks: piece.chunks.iter().map(|chunks| (chunks.start, chunks.end)).collect(),
                 skipped: piece.skipped,
+                unreadable: piece.unreadable.clone(),
             })
         });
         let pieces = pieces.collect::<anyhow::Result<_>>()?;

@@ -6,6 +6,8 @@ use anyhow::{Context, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::database::Unreadable;
+
 /// Action of an executor that joins the scheduler; its body is a [`Joining`].
 pub(super) const JOIN: &str = "join";
 /// Action of an executor that has found damage; its body is a [`Damage`].
@@ -29,12 +31,18 @@ pub(super) struct Question {
     pub(super) sql: String,
     /// Which of the statements is asked.
     pub(super) statement: usize,
+    /// Whether one trace that cannot be read makes it fail.
+    pub(super) strict: bool,
 }
 
-/// What follows the last row of an answer: damaged places by trace.
+/// What follows the last row of an answer.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct End {
+    /// Damaged places by trace.
     pub(super) damage: Vec<(String, u64)>,
+    pub(super) unreadable: Vec<Unreadable>,
+    /// What is wrong with the client's views.
+    pub(super) notes: Vec<String>,
 }
 
 /// An executor.
@@ -94,8 +102,13 @@ mod tests {
             views: vec![(text("views.sql"), text("create view a as select 1"))],
             sql: text("select count(*) from events"),
             statement: 1,
+            strict: true,
         });
-        damage(&End { damage: vec![(text("a.etl"), 7), (text("b.etl"), u64::MAX)] });
+        damage(&End {
+            damage: vec![(text("a.etl"), 7), (text("b.etl"), u64::MAX)],
+            unreadable: vec![Unreadable { name: text("c.etl"), error: text("not a trace") }],
+            notes: vec![text("views.sql: a view is left out")],
+        });
         damage(&Joining { version: text(VERSION), url: text("https://machine:7412") });
         damage(&Damage { path: PathBuf::from("/traces/a.etl"), count: 3 });
         damage(&u64::MAX);

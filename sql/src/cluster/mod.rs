@@ -17,7 +17,7 @@ mod security;
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
@@ -122,15 +122,15 @@ pub(crate) struct TraceArgs {
     /// Neither use nor make an index.
     #[arg(long)]
     no_index: bool,
-    /// Directory of the index, instead of that of the trace.
+    /// Directory of the index, instead of what $OPENETW_INDEX says (off, beside or a directory) or the user's cache.
     #[arg(long, value_name = "DIR", conflicts_with = "no_index")]
     index_dir: Option<PathBuf>,
 }
 
 impl TraceArgs {
-    /// Returns the directory of indexes, if it is not that of the traces.
-    pub(crate) fn index_dir(&self) -> Option<&Path> {
-        self.index_dir.as_deref()
+    /// Returns where indexes are.
+    pub(crate) fn index(&self) -> IndexOptions {
+        IndexOptions::in_directory(self.no_index, self.index_dir.clone())
     }
 
     /// Returns how traces are opened.
@@ -146,7 +146,7 @@ impl TraceArgs {
                 paths: self.symbols.clone(),
                 debug_directories: self.debug_directory.clone(),
             },
-            index: IndexOptions { disabled: self.no_index, directory: self.index_dir.clone(), of_copy: None },
+            index: self.index(),
         })
     }
 

@@ -70,6 +70,7 @@ pub(super) async fn run(args: &SchedulerArgs) -> Result<()> {
             runtime: args.process.limits.runtime()?,
             threads,
             allowed: Allowed::Reading,
+            strict: false,
             cluster: None,
         },
         executors: Arc::default(),
@@ -228,14 +229,16 @@ impl Scheduler {
         let start = start_of(&inputs);
         let options = Options {
             cluster: Some(Arc::new(move |builder| scheduler.extend(id, start, builder))),
+            strict: question.strict,
             ..self.options.clone()
         };
-        let database = Arc::new(Database::open(inputs, &self.files, &options).await?);
+        let mut database = Database::open(inputs, &self.files, &options).await?;
         self.queries.running().insert(id, Arc::downgrade(database.traces()));
         let running = Running { queries: self.queries.clone(), id };
         for (name, text) in &question.views {
-            database.add_views(text).await.with_context(|| name.clone())?;
+            database.add_views(name, text).await;
         }
+        let database = Arc::new(database);
         let statement = database::parsed(&question.sql)?.into_iter().nth(question.statement);
         let statement =
             database.plan(statement.context("there is no such statement")?, &question.sql).await?;
@@ -301,7 +304,11 @@ impl Scheduler {
         // Nothing follows an error.
         let mut is_whole = true;
         let end = stream::once(async move {
-            let end = End { damage: database.damage() };
+            let end = End {
+                damage: database.damage(),
+                unreadable: database.unreadable().to_vec(),
+                notes: database.notes().to_vec(),
+            };
             drop(running);
             let bytes = messages::encode(&end).map_err(|error| status(&format!("{error:#}")))?;
             Ok(FlightData { app_metadata: bytes.into(), ..FlightData::default() })

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use etw_analysis::IndexPlace;
+use etw_analysis::{IndexHome, IndexPlace};
 use etw_app::index::{IndexOfCopy, IndexOptions};
 use etw_columns::FetchParts;
 use etw_consumer::{Input, InputError, InputLimits, Statistics, Trace};
@@ -95,7 +95,7 @@ impl RemoteTrace {
             };
             let Some(index) = found else {
                 self.object.fetch_all()?;
-                return Ok(IndexOptions { directory: None, ..options.clone() });
+                return Ok(IndexOptions { home: Some(IndexHome::Beside), ..options.clone() });
             };
             self.object.fetch(IndexPlace::sampled(self.object.len_bytes()))?;
             // Blocks of columns that are read together are neighbours.
@@ -103,7 +103,7 @@ impl RemoteTrace {
             let fetch = move |place| index.fetch([wider(place)]).map_err(std::io::Error::other);
             let shown = self.address.of_index().shown();
             let copy = IndexOfCopy { shown, parts: FetchParts::new(fetch) };
-            Ok(IndexOptions { disabled: false, directory: None, of_copy: Some(copy) })
+            Ok(IndexOptions { disabled: false, home: Some(IndexHome::Beside), of_copy: Some(copy) })
         })
     }
 
@@ -184,6 +184,10 @@ mod tests {
 
     const EVENTS: u32 = 40_000;
 
+    fn beside() -> IndexOptions {
+        IndexOptions { home: Some(IndexHome::Beside), ..IndexOptions::default() }
+    }
+
     fn time(number: u32) -> FileTime {
         FileTime(134_117_966_450_000_000 + i64::from(number) * 10_000)
     }
@@ -204,7 +208,7 @@ mod tests {
         }
         writer.finish(time(events)).unwrap();
         let symbols = SymbolOptions::default();
-        let place = place(&[path.to_owned()], &IndexOptions::default(), &symbols).unwrap();
+        let place = place(&[path.to_owned()], &beside(), &symbols).unwrap();
         let mut trace = Trace::open_file(path).unwrap();
         let index = place.build(&mut trace, &symbols.symbolizer().unwrap(), &mut |_| {}).unwrap();
         [path, index.path().unwrap()].map(|path| std::fs::read(path).unwrap())
@@ -224,7 +228,7 @@ mod tests {
         let remote = files.remote().unwrap();
         bucket(remote, "b", &[("t.etl", &bytes), ("t.etl.etwindex", &index)]);
         let trace = RemoteTrace::open(remote, "s3://b/t.etl").unwrap();
-        let options = trace.index(&IndexOptions::default()).unwrap();
+        let options = trace.index(&beside()).unwrap();
         let index = open_for_times(&[trace.path().to_owned()], options).unwrap();
         let opened = Trace::builder().file(trace.path()).overview(index.overview()).open().unwrap();
         trace.fetch_metadata(&opened).unwrap();

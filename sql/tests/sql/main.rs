@@ -13,6 +13,7 @@ mod server;
 mod shell;
 mod stacks;
 mod tls;
+mod unreadable;
 
 use std::fs::File;
 use std::io::Write as _;
@@ -77,6 +78,7 @@ impl Fixture {
     /// Returns the program, to be run in the directory.
     fn program(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_etw-sql"));
+        command.env("OPENETW_INDEX", "beside");
         command.args(words).current_dir(self.directory.path()).env_remove("OPENETW_CLUSTER_TOKEN");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

@@ -3,9 +3,12 @@
 use std::fs::File;
 
 use datafusion::arrow::ipc::reader::StreamReader;
+use etw_consumer::testing::EventBuilder;
+use etw_etl::{EtlWriter, WriterOptions};
+use etw_event::Clock;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::{EVENTS, Fixture, KIND, text, text_of, write_trace};
+use crate::{EVENTS, Fixture, KIND, text, text_of, time, write_trace};
 
 #[test]
 fn events_are_counted_selected_and_decoded() {
@@ -58,6 +61,67 @@ fn events_are_counted_selected_and_decoded() {
         ),
         "true,false",
     );
+}
+
+#[test]
+fn payloads_are_searched_as_json() {
+    let fixture = Fixture::new();
+    let check = |query: &str, expected: &str| assert_eq!(fixture.ask(query), expected, "{query}");
+    check("select count(*) from events where payload ->> 'ImageName' = 'image3.exe' and id = 1", "4000");
+    check("select count(*) from events where 'image3.exe' = payload->>'ImageName'", "4000");
+    check("select count(*) from events where payload->>'ImageName' in ('image3.exe', 'image4.exe')", "8000");
+    check("select count(*) from events where payload->>'ImageName' like 'image3%'", "4000");
+    check("select count(*) from events where payload->>'ProcessID' between '100' and '101'", "112");
+    check("select count(*) from events where payload->>'ImageName' is null", "2");
+    check("select count(*) from events where cast(payload->>'ProcessID' as int) + 1 = 40000", "1");
+    check("select '{\"a\":{\"b\":[3]}}'->'a'->>'b' || '!', '[1,\"x\"]'->>1", "[3]!,x");
+    check("select json_extract('{\"a\":{\"b\":[3,\"x\"]}}', '$.a.b[1]'), json_array_length('[1,2]')", "x,2");
+    check("select json_value('[\"x\"]', '$[0]') = '\"x\"', json_extract('{', 'a') is null", "true,true");
+    let error = fixture.fail(&["trace.etl", "select payload->>'$x' from events"], 1);
+    assert!(error.contains("'$x' is no path: expected a name or $.a.b[0]"), "{error}");
+}
+
+#[test]
+fn events_have_what_their_schemas_say_of_them() {
+    let fixture = Fixture::new();
+    assert_eq!(
+        fixture.ask(
+            "select distinct level_name, opcode_name, task_name, channel_name, keyword_names, user_sid, inferred, \
+             decode_error from events where id = 1"
+        ),
+        "Information,Start,ProcessStart,,WINEVENT_KEYWORD_PROCESS,,,"
+    );
+    assert_eq!(
+        fixture.ask(
+            "select count(message), count(undecoded), count(distinct task_name) from events where id = 1"
+        ),
+        format!("{EVENTS},0,1")
+    );
+}
+
+#[test]
+fn what_the_engine_does_not_have_is_named() {
+    let fixture = Fixture::new();
+    for (query, expected) in [
+        (
+            "select * from events pivot (sum(size) for id in (1, 2))",
+            "PIVOT is not supported (line 1, column 15)",
+        ),
+        (
+            "select * from events unpivot (x for y in (id, task))",
+            "UNPIVOT is not supported (line 1, column 15)",
+        ),
+        (
+            "select * from events a asof join events b match_condition (a.time >= b.time) on a.id = b.id",
+            "ASOF JOIN is not supported (line 1, column 60)",
+        ),
+        ("select * from events where event rlike 'a'", "RLIKE is not supported (line 1, column 28)"),
+        ("select top 5 * from events", "TOP is not supported"),
+    ] {
+        let error = fixture.fail(&["trace.etl", query], 1);
+        assert_eq!(error.lines().next(), Some(format!("etw sql: {expected}").as_str()), "{error}");
+        assert!(error.lines().count() <= 3, "{error}");
+    }
 }
 
 #[test]
@@ -163,7 +227,12 @@ fn scripts_and_views_are_run() {
     }
     assert_eq!(fixture.ask("select count(*) = (select count(*) from processes) from process_tree"), "true");
     std::fs::write(fixture.path("bad.sql"), "select 1").unwrap();
-    assert!(fixture.fail(&["trace.etl", "--views", "bad.sql", "select 1"], 1).contains("CREATE VIEW"));
+    let output = fixture.run(&["trace.etl", "--views", "bad.sql", "select 1"]);
+    assert!(
+        output.status.success() && text(&output.stderr).contains("CREATE VIEW"),
+        "{}",
+        text(&output.stderr)
+    );
 }
 
 #[test]
@@ -412,4 +481,52 @@ fn statements_for_others_only_read() {
         let output = fixture.run(&["trace.etl", "--read-only", statement]);
         assert!(output.status.success(), "{statement}: {}", text(&output.stderr));
     }
+}
+
+/// The kernel's manifest providers tell what its classes tell: processes, images, operations on files.
+#[test]
+fn manifest_providers_feed_the_tables() {
+    let fixture = Fixture::empty();
+    let options = WriterOptions::new(Clock::system_time(), 65_536, 1);
+    let mut writer = EtlWriter::new(File::create(fixture.path("trace.etl")).unwrap(), options).unwrap();
+    let event =
+        |provider, id, version| EventBuilder::built_in(provider, id, version).unwrap().process(50, 51);
+    let (processes, files) = ("Microsoft-Windows-Kernel-Process", "Microsoft-Windows-Kernel-File");
+    let file = |id, version| {
+        let event = event(files, id, version).property("Irp", 0x10).property("FileObject", 0x20);
+        event.property("IssuingThreadId", 51)
+    };
+    let events = [
+        event(processes, 1, 0)
+            .property("ProcessID", 50)
+            .property("ParentProcessID", 4)
+            .property("ImageName", r"\Device\HarddiskVolume1\tools\copy.exe"),
+        event(processes, 3, 1).property("ProcessID", 50).property("ThreadID", 51),
+        event(processes, 5, 0)
+            .property("ProcessID", 50)
+            .property("ImageBase", 0x40_0000)
+            .property("ImageSize", 0x1000)
+            .property("ImageName", r"\Device\HarddiskVolume1\tools\copy.exe"),
+        file(12, 1).property("FileName", r"\Device\HarddiskVolume1\data\in.txt"),
+        event(files, 24, 0).property("Irp", 0x10).property("Status", 0),
+        file(15, 1).property("FileKey", 0x30).property("IOSize", 4096),
+        event(files, 24, 0).property("Irp", 0x10).property("ExtraInformation", 4000),
+        event(processes, 2, 1).property("ProcessID", 50).property("ExitCode", 7),
+    ];
+    for (number, event) in (0..).zip(events) {
+        let record = event.time(time(number)).pack_incomplete().unwrap();
+        writer.write(0, record.as_bytes()).unwrap();
+    }
+    writer.finish(time(100)).unwrap();
+    let check = |query: &str, expected: &str| assert_eq!(fixture.ask(query), expected, "{query}");
+    check(
+        "select process, parent_id, exit_status, duration / 1000000 from processes where process_id = 50",
+        "copy.exe (50),4,7,7",
+    );
+    check("select count(*) from images where path like '%copy.exe'", "1");
+    check(
+        "select f.operation, p.process, f.size, f.duration / 1000000 from file_io f join threads t on f.thread = t.row
+         join processes p on t.process = p.row order by f.time",
+        "Create,copy.exe (50),0,1\nRead,copy.exe (50),4000,1",
+    );
 }
