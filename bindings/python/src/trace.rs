@@ -7,7 +7,7 @@ use std::thread;
 use arrow_array::RecordBatch;
 use openetw::analysis::StackNames;
 use openetw::symbols::{SymbolPath, Symbolizer};
-use openetw::tables::{IndexPlace, Table as RowTable, TraceIndex, row_tables};
+use openetw::tables::{IndexHome, IndexPlace, Table as RowTable, TraceIndex, row_tables};
 use openetw::{
     EventFilter, FileTime, Predicate, Schemas, StatisticsHandle, StopHandle, TimePoint, TraceBuilder,
 };
@@ -58,7 +58,7 @@ enum Place {
     /// In memory, unless there is an index.
     Found,
     Memory,
-    /// In an index, beside the trace or in a directory.
+    /// In an index, in the user's cache directory or another one.
     Index(Option<PathBuf>),
 }
 
@@ -203,15 +203,15 @@ impl Trace {
     fn make_index(&self, stop: &StopHandle) -> Result<TraceIndex, Failure> {
         let symbolizer = symbolizer(&self.symbols)?;
         let mut progress = |_: FileTime| end_if_stopped(stop);
-        let directory = match &self.place {
-            Place::Index(directory) => directory.as_deref(),
-            _ => None,
+        let home = match &self.place {
+            Place::Index(Some(directory)) => IndexHome::Directory(directory.clone()),
+            _ => IndexHome::default(),
         };
         // As the command line names it, so that both use one index.
         let names =
             ["_NT_SYMBOL_PATH", "DEBUGINFOD_URLS"].into_iter().filter_map(|name| std::env::var(name).ok());
         let names = self.symbols.iter().cloned().chain(names).filter(|part| !part.is_empty());
-        let place = IndexPlace::new(&self.files, directory, &names.collect::<Vec<_>>().join(";"));
+        let place = IndexPlace::new(&self.files, &home, &names.collect::<Vec<_>>().join(";"));
         let open = || Ok::<_, Failure>(self.builder.clone().open()?);
         let in_memory = |progress: &mut dyn FnMut(FileTime)| -> Result<TraceIndex, Failure> {
             Ok(TraceIndex::in_memory(&mut open()?, &symbolizer, progress)?)

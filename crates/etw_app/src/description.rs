@@ -245,6 +245,10 @@ pub(crate) fn type_text(event: &EventSchema, field: &Property) -> String {
             if *in_type == InType::UNKNOWN_EXTENT {
                 return "unknown length or members; the fields from here on are not decoded".to_owned();
             }
+            if *in_type == InType::UNKNOWN_STRING {
+                return "string of unknown encoding; decoded where null-terminated strings fill the payload"
+                    .to_owned();
+            }
             in_type.name().map_or_else(|| format!("in-type {}", in_type.0), str::to_owned)
         }
     };

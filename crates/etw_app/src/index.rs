@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use openetw::symbols::Symbolizer;
-use openetw::tables::{FetchParts, Index, IndexNote, IndexPlace, IndexProblem, TraceIndex, TraceIndexError};
+use openetw::tables::{
+    FetchParts, Index, IndexHome, IndexNote, IndexPlace, IndexProblem, TraceIndex, TraceIndexError,
+};
 use openetw::{FileTime, Overview, Trace};
 
 use crate::input::{builder, check_read, report_unreadable};
@@ -14,7 +16,7 @@ use crate::symbols::SymbolOptions;
 use crate::{output, pipes};
 
 /// Size of traces from which on a command that needs tables keeps them in an index. Tables of smaller ones are made in a
-/// second or two, and a file beside them would surprise more than it helps.
+/// second or two, which a file is not worth.
 pub const KEPT_FROM_BYTES: u64 = 64 << 20;
 
 /// Options about the index.
@@ -22,10 +24,41 @@ pub const KEPT_FROM_BYTES: u64 = 64 << 20;
 pub struct IndexOptions {
     /// Neither use nor make an index.
     pub disabled: bool,
-    /// Directory of the index, instead of that of the trace.
-    pub directory: Option<PathBuf>,
+    /// Where indexes are kept, instead of where the environment says.
+    pub home: Option<IndexHome>,
     /// For a copy of a trace, whose time of change does not count: the index beside it.
     pub of_copy: Option<IndexOfCopy>,
+}
+
+/// The variable that says where indexes are kept: `off`, `beside` or a directory; in the user's cache directory without
+/// it.
+pub const INDEX_VARIABLE: &str = "OPENETW_INDEX";
+
+impl IndexOptions {
+    /// Returns options with a directory for indexes, if one is given.
+    pub fn in_directory(disabled: bool, directory: Option<PathBuf>) -> IndexOptions {
+        IndexOptions { disabled, home: directory.map(IndexHome::Directory), of_copy: None }
+    }
+
+    /// Returns where indexes are kept; `None` if they are neither used nor made.
+    fn home(&self) -> Option<IndexHome> {
+        let told = || match std::env::var_os(INDEX_VARIABLE) {
+            Some(value) if value == "off" => None,
+            Some(value) if value == "beside" => Some(IndexHome::Beside),
+            Some(value) if !value.is_empty() => Some(IndexHome::Directory(value.into())),
+            _ => Some(IndexHome::Cache),
+        };
+        match &self.home {
+            _ if self.disabled => None,
+            Some(home) => Some(home.clone()),
+            None => told(),
+        }
+    }
+
+    /// Returns the paths in whose folders the index of these files may be made.
+    pub fn targets(&self, files: &[PathBuf]) -> Vec<PathBuf> {
+        self.home().map_or_else(Vec::new, |home| home.targets(files))
+    }
 }
 
 /// The index of a copy of a trace, which is fetched in parts.
@@ -129,11 +162,12 @@ impl Tables {
 
 /// Returns the place of the index; `None` if there cannot be one, as for pipes and missing files.
 pub fn place(files: &[PathBuf], options: &IndexOptions, symbols: &SymbolOptions) -> Option<IndexPlace> {
-    if options.disabled || files.iter().any(|file| pipes::is_read_once(file)) {
+    let home = options.home()?;
+    if files.iter().any(|file| pipes::is_read_once(file)) {
         return None;
     }
     // Reading the trace reports the error.
-    let place = IndexPlace::new(files, options.directory.as_deref(), &symbols.description()).ok()?;
+    let place = IndexPlace::new(files, &home, &symbols.description()).ok()?;
     Some(match &options.of_copy {
         Some(copy) => place.of_copy(&copy.parts),
         None => place,

@@ -177,8 +177,14 @@ pub fn close(trace: &Trace, is_filtered: bool) -> Result<()> {
     let files = statistics.sources.iter().take(trace.inputs().len());
     for source in files.filter(|source| source.events_lost > 0 || source.buffers_lost > 0) {
         output::warn(&format_args!(
-            "{}: the session lost {} events and {} buffers",
-            source.name, source.events_lost, source.buffers_lost
+            "{}: the session lost {} events and {} buffers{}",
+            source.name,
+            source.events_lost,
+            source.buffers_lost,
+            match source.lost_since_start {
+                true => " since its start, some of them perhaps before this part of its files",
+                false => "",
+            }
         ));
     }
     check_read(trace)

@@ -1,12 +1,11 @@
 //! The recorded machine, according to the events of a trace.
 
-use std::collections::VecDeque;
-
 use openetw::etl::{BufferRef, EtlFile, LogFileHeader, Records};
 use openetw::schema::{Located, Resolver};
 use openetw::{BufferSummary, Input, Overview, Record, classes};
 
-/// Number of buffers searched at each end of a file: the kernel describes the machine when a session starts or stops.
+/// Number of buffers at each end of a file that are searched first: the kernel describes the machine when a session
+/// starts or stops. In merged files that may be anywhere.
 const BUFFERS: usize = 32;
 
 /// Event types of EventTrace/BuildInfo and SystemConfig/CPU.
@@ -34,29 +33,20 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Searches both ends of a file for the events.
+    /// Searches a file for the events, first at both ends.
     pub fn of(file: &EtlFile<'_>, resolver: &mut Resolver) -> Machine {
         let mut all = file.buffers().filter_map(Result::ok);
         let head: Vec<BufferRef<'_>> = all.by_ref().take(BUFFERS).collect();
-        // The end is looked for only if the start does not say it: finding it reads the header of each buffer.
-        let tail = std::iter::once_with(|| {
-            let mut last = VecDeque::with_capacity(BUFFERS);
-            for buffer in all {
-                if last.len() == BUFFERS {
-                    last.pop_front();
-                }
-                last.push_back(buffer);
-            }
-            last
-        });
-        Machine::among(file, head.into_iter().chain(tail.flatten()), resolver)
+        // The rest is read only if the start does not say it: finding the end reads the header of each buffer.
+        let rest = std::iter::once_with(|| ends_first(all.collect()));
+        Machine::among(file, head.into_iter().chain(rest.flatten()), resolver)
     }
 
     /// As [`Machine::of`], for a file whose buffers are known.
     fn of_known(file: &EtlFile<'_>, known: &[BufferSummary], resolver: &mut Resolver) -> Machine {
-        let (head, tail) = known.split_at(known.len().min(BUFFERS));
-        let tail = tail.get(tail.len().saturating_sub(BUFFERS)..).unwrap_or_default();
-        let buffers = head.iter().chain(tail).filter_map(|buffer| file.buffer_at(buffer.offset));
+        let (head, rest) = known.split_at(known.len().min(BUFFERS));
+        let rest = ends_first(rest.iter().collect());
+        let buffers = head.iter().chain(rest).filter_map(|buffer| file.buffer_at(buffer.offset));
         Machine::among(file, buffers, resolver)
     }
 
@@ -108,6 +98,13 @@ impl Machine {
             memory_mb: properties.try_get("MemSize"),
         }
     }
+}
+
+/// Moves what is at the end to the front.
+fn ends_first<T>(mut all: Vec<T>) -> Vec<T> {
+    let end = all.len().saturating_sub(BUFFERS);
+    all.rotate_left(end);
+    all
 }
 
 /// Returns `Linux` and its release if the event is from Linux.

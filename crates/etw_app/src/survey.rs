@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use openetw::etl::{BufferRef, Damage, EtlFile, Loss, Records, loss_of};
-use openetw::schema::{CompiledSchema, LayoutDefect, LocateErrorKind, Located, Observed, Resolver};
-use openetw::{EventDescriptor, FileTime, Guid, HeaderKind, Record, Ticks};
+use openetw::schema::{CompiledSchema, Located, Observed, Resolver};
+use openetw::{EventDescriptor, FileTime, Guid, HeaderKind, PartLosses, Record, Ticks};
 
 use openetw::schema::Names;
 
@@ -28,14 +28,16 @@ pub const MAX_SCHEMA_BYTES: usize = 64 << 20;
 pub struct Survey {
     /// Records, including the one of the log file header.
     pub records: u64,
-    /// Records with a schema.
+    /// Records whose payload is decoded completely.
     pub decoded: u64,
-    /// Decoded records whose payload is shorter than the schema.
-    pub cut: u64,
-    /// Decoded records with properties whose lengths were derived from names, and whose payload ends where they do.
+    /// Decoded records of which something is inferred.
     pub inferred: u64,
-    /// Decoded records of which only a part is certain: the rest is bytes.
+    /// Records of which a part is decoded: the schema does not describe the rest, or the payload ends early.
     pub partial: u64,
+    /// Records of which a part is decoded since the payload ends early.
+    pub cut: u64,
+    /// Records with a schema of which no property is decoded.
+    pub opaque: u64,
     /// Buffers read.
     pub buffers: u64,
     /// Buffers read that were compressed.
@@ -58,6 +60,8 @@ pub struct Survey {
     pub machine: Machine,
     /// Schemas in the trace that could not be read.
     pub schema_problems: Vec<String>,
+    /// What the file lost.
+    pub losses: PartLosses,
 }
 
 /// The events of one kind.
@@ -75,6 +79,8 @@ pub struct EventCount {
     pub name: String,
     /// Number of events.
     pub count: u64,
+    /// Events whose payload is decoded completely.
+    pub decoded: u64,
     /// Bytes of their records, including headers.
     pub bytes: u64,
     /// Events whose payload is shorter than the schema.
@@ -179,6 +185,7 @@ fn merge(counts: &mut HashMap<Kind, EventCount>, kind: Kind, count: EventCount) 
     while let Some(other) = counts.get_mut(&key) {
         if same(other) {
             other.count += count.count;
+            other.decoded += count.decoded;
             other.bytes += count.bytes;
             other.cut += count.cut;
             return;
@@ -263,25 +270,22 @@ impl<'f> Counter<'f> {
             header: record.kind(),
             schema: schema.map_or(0, |schema| Arc::as_ptr(schema) as usize),
         };
-        let cut = match schema {
-            Some(schema) => {
-                survey.decoded += 1;
-                match schema.locate(record, &mut self.located).error().map(|error| error.error.kind) {
-                    None => {
-                        survey.inferred += u64::from(schema.schema.inferred.is_some());
-                        0
-                    }
-                    Some(
-                        LocateErrorKind::Inferred(_) | LocateErrorKind::Defect(LayoutDefect::UnknownExtent),
-                    ) => {
-                        survey.partial += 1;
-                        0
-                    }
-                    Some(_) => 1,
+        let (mut decoded, mut cut) = (0, 0);
+        match schema.map(|schema| schema.locate(record, &mut self.located)) {
+            None => {}
+            Some(found) if found.is_complete() => {
+                decoded = 1;
+                survey.inferred += u64::from(found.inferred().is_some());
+            }
+            Some(found) => {
+                cut = u64::from(found.error().is_some_and(|error| error.error.kind.is_cut()));
+                match found.is_empty() {
+                    true => survey.opaque += 1,
+                    false => survey.partial += 1,
                 }
             }
-            None => 0,
-        };
+        }
+        survey.decoded += decoded;
         survey.cut += cut;
         let is_full = self.counts.len() >= MAX_KINDS || self.schema_bytes >= MAX_SCHEMA_BYTES;
         if is_full && !self.counts.contains_key(&kind) {
@@ -296,6 +300,7 @@ impl<'f> Counter<'f> {
         }
         if let Some(count) = self.counts.get_mut(&kind) {
             count.count += 1;
+            count.decoded += decoded;
             count.bytes += bytes;
             count.cut += cut;
             return;
@@ -313,6 +318,7 @@ impl<'f> Counter<'f> {
             descriptor,
             name: names.event(),
             count: 1,
+            decoded,
             bytes,
             cut,
             decoding: match (&schema, reason) {
@@ -347,6 +353,7 @@ impl Survey {
         self.records += other.records;
         self.decoded += other.decoded;
         self.cut += other.cut;
+        self.opaque += other.opaque;
         self.inferred += other.inferred;
         self.partial += other.partial;
         self.buffers += other.buffers;
@@ -364,18 +371,22 @@ impl Survey {
 
     /// Returns the reasons why the file lacks events of the session; empty if it is complete.
     pub fn gaps(&self, file: &EtlFile<'_>) -> Vec<String> {
-        let header = file.header();
         let mut gaps = Vec::new();
         let mut gap = |count: u64, one: &str, many: &str| match count {
             0 => {}
             1 => gaps.push(format!("1 {one}")),
             _ => gaps.push(format!("{count} {many}")),
         };
-        gap(header.events_lost.into(), "event lost", "events lost");
-        gap(header.buffers_lost.into(), "buffer lost", "buffers lost");
+        gap(self.losses.events.into(), "event lost", "events lost");
+        gap(self.losses.buffers.into(), "buffer lost", "buffers lost");
         gap(self.loss_records.iter().sum(), "loss record", "loss records");
         gap(self.damages, "damaged place", "damaged places");
-        if !header.is_closed() {
+        if self.losses.since_start {
+            gaps.push(
+                "counted since the session's start, which may be before this part of its files".to_owned(),
+            );
+        }
+        if !file.header().is_closed() {
             gaps.push("the session did not close the file, so its losses are unknown".to_owned());
         }
         gaps

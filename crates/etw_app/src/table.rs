@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use openetw::FileTime;
-use openetw::analysis::{Cell, Duration, Table};
+use openetw::analysis::{Cell, Column, Duration, Table};
 use openetw::schema::text::is_disruptive;
 use serde_json::{Value, json};
 
@@ -27,7 +27,8 @@ pub fn put_table(
 ) -> Result<()> {
     let title = table.kind.title();
     writeln!(out, "\n{title}{}", if is_incomplete { " (incomplete)" } else { "" })?;
-    let rows = &table.rows[..table.rows.len().min(top)];
+    let rows: Vec<Vec<Cell>> = table.rows.iter().take(top).map(|row| with_ids(table.columns, row)).collect();
+    let rows = rows.as_slice();
     let shown = |index: &usize| {
         let told = rows.iter().any(|row| row.get(*index).is_some_and(|cell| *cell != Cell::None));
         table.columns.get(*index).is_some_and(|column| !column.heading.is_empty()) && told
@@ -39,6 +40,20 @@ pub fn put_table(
         writeln!(out, "  … {} more", table.rows.len() - rows.len())?;
     }
     table.notes.iter().try_for_each(|note| put_note(out, note))
+}
+
+/// Returns a row with the id in place of a process's name that is not known, where the id has no column of its own.
+fn with_ids(columns: &[Column], row: &[Cell]) -> Vec<Cell> {
+    let mut row = row.to_vec();
+    let at = |key: &str, is_shown: bool| {
+        columns.iter().position(|column| column.key == key && column.heading.is_empty() != is_shown)
+    };
+    if let (Some(name), Some(id)) = (at("process", true), at("process_id", false))
+        && let (Some(Cell::None), Some(Cell::Id(number))) = (row.get(name), row.get(id))
+    {
+        row[name] = Cell::Text(format!("? ({number})"));
+    }
+    row
 }
 
 /// Writes rows of cells below their headings, and shortens texts until the lines fit the width.

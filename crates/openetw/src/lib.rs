@@ -147,12 +147,12 @@ pub use etw_event::{
 pub use etw_consumer::{
     BufferSummary, CallbackResult, Callbacks, Converted, Counts, Event, EventError, EventFilter,
     EventFilterError, FilterError, IdSet, Input, InputError, InputLimits, KeywordSpec, LossReport, Overview,
-    OwnedEvent, OwnedProperties, OwnedValue, Predicate, ProcessName, ProcessTable, ProviderKey, ProviderSpec,
-    ProviderSpecError, ReadRecord, SchemaEvent, SchemaFile, SchemaFileKind, SchemaFiles, SchemaReader,
-    Schemas, SessionChange, SessionEnd, SessionError, SessionGap, SessionsHandle, SourceStatistics, Spooled,
-    Stack, StackCounts, Stacks, Statistics, StatisticsHandle, StopHandle, Subscription, TimePoint,
-    TimePointError, Trace, TraceBuilder, TraceError, TraceReader, UndescribedPublisher, filter, relog,
-    testing,
+    OwnedEvent, OwnedProperties, OwnedValue, PartLosses, Predicate, ProcessName, ProcessTable, ProviderKey,
+    ProviderSpec, ProviderSpecError, ReadRecord, SchemaEvent, SchemaFile, SchemaFileKind, SchemaFiles,
+    SchemaReader, Schemas, SessionChange, SessionEnd, SessionError, SessionGap, SessionsHandle,
+    SourceStatistics, Spooled, Stack, StackCounts, Stacks, Statistics, StatisticsHandle, StopHandle,
+    Subscription, TimePoint, TimePointError, Trace, TraceBuilder, TraceError, TraceReader,
+    UndescribedPublisher, filter, relog, testing,
 };
 
 /// Decoding payloads, as TDH does on Windows: schemas from every source, layouts, values and their text.
@@ -173,11 +173,11 @@ pub mod schema {
         Array, ChannelName, CompiledSchema, Count, Decoding, EventLabel, EventSchema, Format, Found,
         FromValue, IdSet, InType, Inference, Inferred, KeywordName, KeywordSpec, Layout, LayoutDefect,
         Length, LocateError, LocateErrorKind, Located, MAX_DEPTH, MAX_EMPTY_VALUES, MapEntry, MapKind,
-        Members, MessageStyle, Names, Observed, OpcodeName, OutType, PayloadError, Properties, Property,
-        PropertyError, PropertyIndex, PropertyType, PropertyValue, Provider, ProviderInfo, ProviderKey,
-        ProviderSpec, ProviderSpecError, Providers, Resolver, SchemaSource, Struct, TaskName, Undecoded,
-        Value, ValueMap, ValueName, builtin, event_metadata, event_source, manifest, message, model, mof,
-        publishers, store, text, tracelogging, wevt, wpp,
+        Members, MessageStyle, Names, Observed, OpcodeName, OtherLayouts, OutType, PayloadError, Properties,
+        Property, PropertyError, PropertyIndex, PropertyType, PropertyValue, Provider, ProviderInfo,
+        ProviderKey, ProviderSpec, ProviderSpecError, Providers, Resolver, SchemaSource, Struct, TaskName,
+        Undecoded, Value, ValueMap, ValueName, builtin, event_metadata, event_source, manifest, message,
+        model, mof, publishers, store, text, tracelogging, wevt, wpp,
     };
 }
 
@@ -397,9 +397,9 @@ pub mod tables {
     }
 
     pub use etw_analysis::{
-        EventKinds, EventTable, IndexNote, IndexPlace, IndexProblem, KindKey, Regions, RegionsError,
-        RowFilterError, RowTables, TraceIndex, TraceIndexError, column_path, in_window, row_filter,
-        row_tables,
+        EventKinds, EventTable, IndexHome, IndexNote, IndexPlace, IndexProblem, KindKey, Regions,
+        RegionsError, RowFilterError, RowTables, TraceIndex, TraceIndexError, column_path, in_window,
+        row_filter, row_tables,
     };
     pub use etw_columns::{
         Aggregate, ChunkStatistics, Column, ColumnReader, ColumnType, ColumnsError, Comparison, Element,

@@ -42,6 +42,9 @@ pub(crate) struct ExportArgs {
     #[cfg(feature = "columns")]
     #[arg(long, value_name = "FILE", requires = "table")]
     pub(crate) regions: Vec<PathBuf>,
+    /// Replace the output if it exists.
+    #[arg(long)]
+    pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
     /// Stop after this many events.

@@ -4,17 +4,19 @@ use std::path::PathBuf;
 
 use clap::Args;
 use etw_app::index::IndexOptions;
+use openetw::tables::IndexHome;
 
 use super::Format;
 use super::symbols::SymbolArgs;
 
 /// The examples at the end of `etw index --help`.
 pub(crate) const EXAMPLES: &str = "Examples:
-  etw index trace.etl                      makes trace.etl.etwindex, unless it is there and up to date
+  etw index trace.etl                      makes it in the user's cache directory, unless it is up to date
+  etw index trace.etl --beside             makes trace.etl.etwindex
   etw index trace.etl --check              reads all of it; the exit status is 1 if it does not serve
   etw index trace.etl --force --symbols 'srv*/var/symbols'    again, with the names that were fetched meanwhile
-  etw index kernel.etl user.etl            one index for both, which are read together
-  etw index *.etl --each                   one index for each
+  etw index *.etl                          one index for each
+  etw index kernel.etl user.etl --together    one index for both, which are read together
   etw index trace.etl --remove
 
 `etw report` (with --columns, --group-by, --sum or --values) and `etw view` open the index instead of reading the
@@ -24,12 +26,12 @@ docs/index.md says when an index is made, where it lies and when it is made agai
 /// The arguments of `etw index`.
 #[derive(Debug, Args)]
 pub(crate) struct IndexCommandArgs {
-    /// Traces that are read together: .etl or .nettrace files, also inside .zst, .gz and .zip.
+    /// Traces: .etl or .nettrace files, also inside .zst, .gz and .zip; each gets an index.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Treat every file as a trace of its own, with an index of its own.
+    /// Make one index for all files, for commands that read them together.
     #[arg(long)]
-    pub(crate) each: bool,
+    pub(crate) together: bool,
     /// Verify every part of the index instead of making it; the exit status is 1 if it is missing, damaged or out of date.
     #[arg(long, conflicts_with_all = ["remove", "force"])]
     pub(crate) check: bool,
@@ -39,9 +41,12 @@ pub(crate) struct IndexCommandArgs {
     /// Make the index even if it is up to date.
     #[arg(long)]
     pub(crate) force: bool,
-    /// Directory of the index, instead of that of the trace; created if missing.
+    /// Directory of the index, instead of the user's cache directory; created if missing.
     #[arg(long, value_name = "DIR")]
     pub(crate) index_dir: Option<PathBuf>,
+    /// Make the index beside the trace.
+    #[arg(long, conflicts_with = "index_dir")]
+    pub(crate) beside: bool,
     #[command(flatten)]
     pub(crate) symbols: SymbolArgs,
     /// Output format; JSON is one object per index.
@@ -55,7 +60,7 @@ pub(crate) struct IndexArgs {
     /// Neither use nor make an index of the trace (`etw index`).
     #[arg(long, conflicts_with = "index_dir")]
     pub(crate) no_index: bool,
-    /// Directory of the index, instead of that of the trace.
+    /// Directory of the index, instead of what $OPENETW_INDEX says (off, beside or a directory) or the user's cache.
     #[arg(long, value_name = "DIR")]
     pub(crate) index_dir: Option<PathBuf>,
 }
@@ -63,13 +68,17 @@ pub(crate) struct IndexArgs {
 impl IndexArgs {
     /// Converts the arguments to options.
     pub(crate) fn options(&self) -> IndexOptions {
-        IndexOptions { disabled: self.no_index, directory: self.index_dir.clone(), of_copy: None }
+        IndexOptions::in_directory(self.no_index, self.index_dir.clone())
     }
 }
 
 impl IndexCommandArgs {
     /// Converts the arguments to options.
     pub(crate) fn options(&self) -> IndexOptions {
-        IndexOptions { directory: self.index_dir.clone(), ..IndexOptions::default() }
+        let options = IndexOptions::in_directory(false, self.index_dir.clone());
+        match self.beside {
+            true => IndexOptions { home: Some(IndexHome::Beside), ..options },
+            false => options,
+        }
     }
 }

@@ -252,19 +252,14 @@ impl Command {
     /// Returns the places that the command writes to if it only reads traces, and needs no rights for anything else.
     pub(crate) fn outputs(&self) -> Option<Vec<PathBuf>> {
         let all = |paths: &[&[PathBuf]]| Some(paths.concat());
-        let beside = |index: &IndexArgs, files: &[PathBuf]| match (index.no_index, &index.index_dir) {
-            (true, _) => Vec::new(),
-            (false, Some(folder)) => vec![folder.join("index")],
-            (false, None) => files.to_vec(),
-        };
         match self {
             Command::Info(_) | Command::Tables(_) => Some(Vec::new()),
-            Command::Dump(args) if args.session.is_empty() => {
-                all(&[args.output.as_slice(), &beside(&args.index, &args.input.files)])
-            }
-            Command::Stats(args) => Some(beside(&args.index, &args.input.files)),
+            Command::Dump(args) if args.session.is_empty() => Some(args.output.iter().cloned().collect()),
+            Command::Stats(_) => Some(Vec::new()),
             Command::Export(args) => all(&[std::slice::from_ref(&args.output), &args.input.files]),
-            Command::Report(args) => all(&[args.output.as_slice(), &beside(&args.index, &args.files)]),
+            Command::Report(args) => {
+                all(&[args.output.as_slice(), &args.index.options().targets(&args.files)])
+            }
             Command::Compare(args) => Some(args.output.iter().cloned().collect()),
             Command::Merge(args) => Some(vec![args.merge.output.clone()]),
             Command::Relog(args) => Some(vec![args.merge.output.clone()]),

@@ -17,7 +17,7 @@ use crate::args::index::IndexCommandArgs;
 pub(crate) fn run(args: &IndexCommandArgs) -> Result<u8> {
     let mut out = output::open(None)?;
     let sets: Vec<&[PathBuf]> =
-        if args.each { args.files.chunks(1).collect() } else { vec![&args.files[..]] };
+        if args.together { vec![&args.files[..]] } else { args.files.chunks(1).collect() };
     let mut status = 0;
     for files in sets {
         let options = args.options();

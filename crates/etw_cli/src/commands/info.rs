@@ -10,9 +10,8 @@ use etw_app::progress::Progress;
 use etw_app::schemas::Schemas;
 use etw_app::survey::{self, EventCount, Survey};
 use etw_app::{input, output};
-use openetw::ClockType;
-use openetw::Input;
-use openetw::etl::EtlFile;
+use openetw::etl::{EtlFile, LogFileHeader};
+use openetw::{ClockType, Input, PartLosses};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Format, InfoArgs};
@@ -24,7 +23,7 @@ const TOP: usize = 10;
 pub(crate) fn run(args: &InfoArgs) -> Result<()> {
     let schemas = Schemas::load(&args.input.schemas.options())?;
     let mut out = output::open(None)?;
-    let (mut files, mut failures) = (0, Vec::new());
+    let (mut files, mut failures, mut headers) = (0, Vec::new(), Vec::new());
     for path in &args.input.files {
         let inputs = match input::open_each(path) {
             Ok(inputs) => inputs,
@@ -37,7 +36,7 @@ pub(crate) fn run(args: &InfoArgs) -> Result<()> {
         // Other files and other members of an archive may be readable.
         for input in inputs {
             files += 1;
-            match input.map_err(Into::into).and_then(|input| show(&input, args, &schemas)) {
+            match input.map_err(Into::into).and_then(|input| show(&input, args, &schemas, &mut headers)) {
                 Ok(text) => out.write_all(&text)?,
                 Err(error) => failures.push(error),
             }
@@ -54,9 +53,16 @@ pub(crate) fn run(args: &InfoArgs) -> Result<()> {
     }
 }
 
-fn show(input: &Input, args: &InfoArgs, schemas: &Schemas) -> Result<Vec<u8>> {
+/// Returns what is to be said of a file; `headers` are those of the files before it.
+fn show(
+    input: &Input,
+    args: &InfoArgs,
+    schemas: &Schemas,
+    headers: &mut Vec<LogFileHeader>,
+) -> Result<Vec<u8>> {
     let file =
         EtlFile::open(input.bytes()).with_context(|| format!("'{}' is not a trace file", input.name()))?;
+    headers.push(file.header().clone());
     let progress = Progress::of_bytes(input.name(), input.bytes().len() as u64);
     let mut resolver = schemas.sources().resolver();
     resolver.set_builds(vec![file.header().provider_version]);
@@ -66,6 +72,7 @@ fn show(input: &Input, args: &InfoArgs, schemas: &Schemas) -> Result<Vec<u8>> {
     let mut survey = survey::survey(&file, &resolver, threads, &|bytes| progress.add(bytes));
     progress.finish();
     survey.machine = Machine::of(&file, &mut resolver);
+    survey.losses = PartLosses::of(headers).pop().unwrap_or_default();
     if let Some(source) = input.converted() {
         survey.add_source_damage(&source.damage, source.damage_count);
     }
@@ -111,24 +118,39 @@ fn put_text(out: &mut Vec<u8>, input: &Input, file: &EtlFile<'_>, survey: &Surve
     writeln!(out, "  records     {}, {} bytes", survey.records, survey.record_bytes)?;
     writeln!(
         out,
-        "  decoded     {} of {} ({}){}{}{}",
+        "  decoded     {} of {} ({}){}{}{}{}",
         survey.decoded,
         survey.records,
         percent(survey.decoded, survey.records),
-        match survey.cut {
-            0 => String::new(),
-            count => format!(", {count} with a payload that ends early"),
-        },
         match survey.inferred {
             0 => String::new(),
-            count => format!(", {count} by derived lengths"),
+            count => format!(", {count} of them by inference"),
         },
         match survey.partial {
             0 => String::new(),
-            count => format!(", {count} in part only"),
+            count => format!("; {count} in part only"),
+        },
+        match survey.opaque {
+            0 => String::new(),
+            count => format!("; {count} without a field, though their schema is known"),
+        },
+        match survey.cut {
+            0 => String::new(),
+            count => format!("; {count} have a payload that ends early"),
         }
     )?;
-    writeln!(out, "  lost        {} events, {} buffers", header.events_lost, header.buffers_lost)?;
+    let PartLosses { events, buffers, since_start } = survey.losses;
+    let part = match since_start {
+        true => " since the session's start: this is a part of its files".to_owned(),
+        false if (events, buffers) != (header.events_lost, header.buffers_lost) => {
+            format!(
+                " in this part; {} and {} since the session's start",
+                header.events_lost, header.buffers_lost
+            )
+        }
+        false => String::new(),
+    };
+    writeln!(out, "  lost        {events} events, {buffers} buffers{part}")?;
     let gaps = survey.gaps(file);
     match gaps.as_slice() {
         [] => writeln!(out, "  verdict     complete")?,
@@ -153,7 +175,7 @@ fn put_providers(out: &mut Vec<u8>, survey: &Survey, top: usize) -> Result<()> {
     let mut providers: Vec<(String, u64, u64)> = Vec::new();
     for event in &survey.events {
         let name = event.provider.clone().unwrap_or_else(|| event.guid.to_string());
-        let decoded = if event.decoding.is_ok() { event.count } else { 0 };
+        let decoded = event.decoded;
         match providers.iter_mut().find(|(other, ..)| *other == name) {
             Some((_, count, sum)) => {
                 *count += event.count;
@@ -186,7 +208,8 @@ fn put_undecoded(out: &mut Vec<u8>, survey: &Survey, top: usize) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n  Not decoded ({})", survey.records - survey.decoded)?;
+    let count: u64 = rows.iter().map(|(_, count)| count).sum();
+    writeln!(out, "\n  Not decoded ({count})")?;
     put_sums(out, &rows, top)?;
     writeln!(
         out,
@@ -314,13 +337,15 @@ fn to_json(input: &Input, file: &EtlFile<'_>, survey: &Survey) -> Value {
     put("source_format", source.map(|source| source.format.clone()).into());
     put("source_bytes", source.map(|source| source.len_bytes).into());
     put("records", survey.records.into());
-    put("events_lost", header.events_lost.into());
-    put("buffers_lost", header.buffers_lost.into());
+    put("events_lost", survey.losses.events.into());
+    put("buffers_lost", survey.losses.buffers.into());
+    put("lost_since_session_start", survey.losses.since_start.into());
     put("loss_records", survey.loss_records.iter().sum::<u64>().into());
     put("decoded", survey.decoded.into());
     put("payload_cut", survey.cut.into());
-    put("decoded_by_derived_lengths", survey.inferred.into());
+    put("decoded_by_inference", survey.inferred.into());
     put("decoded_in_part", survey.partial.into());
+    put("decoded_without_field", survey.opaque.into());
     let undecoded = survey.events.iter().filter_map(|event| {
         let reason = event.decoding.as_ref().err()?;
         let mut row = event_json(event);
@@ -394,9 +419,8 @@ fn to_json(input: &Input, file: &EtlFile<'_>, survey: &Survey) -> Value {
     put("record_bytes", survey.record_bytes.into());
     let events = survey.events.iter().map(|event| {
         let mut row = event_json(event);
-        if let Ok(decoding) = &event.decoding {
-            row.insert("schema".to_owned(), (*decoding).into());
-        }
+        row.insert("decoded".to_owned(), event.decoded.into());
+        row.insert("schema".to_owned(), event.decoding.as_ref().ok().copied().into());
         Value::Object(row)
     });
     put("events", events.collect());
@@ -408,9 +432,7 @@ fn event_json(event: &EventCount) -> Map<String, Value> {
     let d = &event.descriptor;
     let mut row = Map::new();
     let mut put = |name: &str, value: Value| {
-        if !value.is_null() {
-            row.insert(name.to_owned(), value);
-        }
+        row.insert(name.to_owned(), value);
     };
     put("provider", event.provider.clone().into());
     put("guid", event.guid.to_string().into());
@@ -421,8 +443,6 @@ fn event_json(event: &EventCount) -> Map<String, Value> {
     put("name", event.name.as_str().into());
     put("count", event.count.into());
     put("bytes", event.bytes.into());
-    if event.cut > 0 {
-        put("payload_cut", event.cut.into());
-    }
+    put("payload_cut", event.cut.into());
     row
 }

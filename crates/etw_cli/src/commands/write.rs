@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use etw_app::UsageError;
 use etw_app::output;
 use openetw::provider::{EventBuilder, Outcome, Provider, fields};
-use openetw::{Guid, Keyword, Level, Opcode};
+use openetw::{Guid, Keyword, Level, Opcode, TimePoint};
 
 use crate::args::write::WriteArgs;
 
@@ -119,7 +119,7 @@ fn typed(event: EventBuilder, name: &str, kind: &str, text: &str) -> Result<Even
         str8 str8_slice: Ok::<&str, String>; str16 str16_slice: Ok::<&str, String>;
         cstr8 cstr8_slice: Ok::<&str, String>; cstr16 cstr16_slice: Ok::<&str, String>;
         xml xml_slice: Ok::<&str, String>; json json_slice: Ok::<&str, String>;
-        guid guid_slice: parsed; filetime filetime_slice: integer;
+        guid guid_slice: parsed; filetime filetime_slice: time;
         pid pid_slice: integer; tid tid_slice: integer; port port_slice: integer;
         ipv4 ipv4_slice: parsed; ipv6 ipv6_slice: parsed;
         win32_error win32_error_slice: integer; ntstatus ntstatus_slice: integer;
@@ -139,6 +139,15 @@ fn integer<T: TryFrom<i128>>(text: &str) -> Result<T, String> {
         .checked_mul(sign)
         .and_then(|number| T::try_from(number).ok())
         .ok_or_else(|| format!("'{text}' does not fit the type"))
+}
+
+/// Parses a time in UTC, as `2024-01-01T00:00:00Z`, or a number of 100 ns since 1601.
+fn time(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        _ if text.parse::<u64>().is_ok() || text.starts_with("0x") => integer(text),
+        Ok(TimePoint::At(time)) => u64::try_from(time.0).map_err(|_| format!("'{text}' is before 1601")),
+        _ => Err(format!("'{text}' is neither a time (2024-01-01T00:00:00Z) nor a number")),
+    }
 }
 
 /// Parses an error code, which may be written as its unsigned bits.

@@ -49,15 +49,60 @@ fn an_index_is_made_checked_and_removed() {
     assert!(!Path::new(&index).exists() && etw.ok(&["index", &trace, "--remove"]).is_empty());
     // One for each, and one for all.
     let other = self::trace(&etw, "u.etl", 100);
-    etw.ok(&["index", &trace, &other, "--each"]);
+    etw.ok(&["index", &trace, &other]);
     assert!(Path::new(&index).exists() && Path::new(&etw.path("u.etl.etwindex")).exists());
-    let both = etw.ok(&["index", &trace, &other]);
+    let both = etw.ok(&["index", &trace, &other, "--together"]);
     assert!(both.starts_with(&format!("{trace}.")), "{both}");
     // What is no trace, or is read only once.
     let (code, problem) = etw.run_fails(&["index", &index]);
     assert!(code == 1 && problem.contains("an index of a trace"), "{problem}");
     let (code, _) = etw.run_fails(&["index", &etw.path("none.etl")]);
     assert_eq!(code, 1);
+}
+
+#[test]
+fn nothing_is_written_beside_a_trace_unless_asked() {
+    let etw = Etw::new();
+    let cases = etw.path("case");
+    fs::create_dir(&cases).unwrap();
+    let trace = trace(&etw, "case/t.etl", 5000);
+    let cache = etw.path("cache");
+    let beside = || fs::read_dir(&cases).unwrap().count() - 1;
+    let cached = || {
+        let found = fs::read_dir(Path::new(&cache).join("openetw")).into_iter().flatten();
+        found.map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
+    };
+    let run = |args: &[&str], variable: Option<&str>| {
+        let mut command = etw.command(args);
+        command.env("XDG_CACHE_HOME", &cache).env_remove("OPENETW_INDEX");
+        if let Some(value) = variable {
+            command.env("OPENETW_INDEX", value);
+        }
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    run(&["index", &trace], None);
+    assert_eq!((beside(), cached().len()), (0, 1));
+    // It is found by what identifies the trace, wherever that lies.
+    let moved = etw.path("moved");
+    fs::create_dir(&moved).unwrap();
+    fs::rename(&trace, format!("{moved}/t.etl")).unwrap();
+    assert!(run(&["index", &format!("{moved}/t.etl")], None).contains(": up to date"));
+    fs::rename(format!("{moved}/t.etl"), &trace).unwrap();
+    assert!(run(&["index", &trace], None).contains(": up to date"));
+    let report = ["report", &trace, "--table", "events", "--group-by", "kind"];
+    run(&report, None);
+    assert_eq!(beside(), 0);
+    let elsewhere = etw.path("elsewhere");
+    run(&["index", &trace], Some(&elsewhere));
+    assert_eq!((beside(), fs::read_dir(&elsewhere).unwrap().count()), (0, 1));
+    run(&["index", &trace, "--beside", "--force"], None);
+    assert_eq!(beside(), 1);
+    run(&["index", &trace, "--remove"], None);
+    assert_eq!((beside(), cached().len()), (0, 0));
+    run(&["index", &trace], Some("beside"));
+    assert_eq!((beside(), cached().len()), (1, 0));
 }
 
 #[test]
@@ -188,7 +233,7 @@ fn without_room_or_rights_the_tables_are_in_memory() {
         );
         let mut unshare = std::process::Command::new("unshare");
         let output = unshare.args(["-m", "bash", "-c", &script]).current_dir(etw.dir.path());
-        let output = output.env("XDG_CACHE_HOME", etw.path("cache")).output();
+        let output = output.env("OPENETW_INDEX", "beside").env("XDG_CACHE_HOME", etw.path("cache")).output();
         let is_refused = |output: &std::process::Output| text(&output.stderr).contains("unshare failed");
         let output = output.ok().filter(|output| !matches!(output.status.code(), Some(99) | None));
         let output = output.filter(|output| !is_refused(output));

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod beside;
+mod cases;
 mod dotnet;
 #[cfg(target_os = "linux")]
 mod dotnet_record;
@@ -100,6 +101,7 @@ impl Etw {
             .args(args)
             .current_dir(self.dir.path())
             .env("OPENETW_SCHEMAS", self.dir.path().join("schemas"))
+            .env("OPENETW_INDEX", "beside")
             .env_remove("_NT_SYMBOL_PATH")
             .env_remove("DEBUGINFOD_URLS");
         command

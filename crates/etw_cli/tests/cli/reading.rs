@@ -220,8 +220,8 @@ fn standard_input_and_pipes_are_read_by_every_command() {
         &["info", "FILE", "--format", "json"],
         &["report", "FILE"],
         &["relog", "FILE", "-o", "out.etl", "--limit", "5"],
-        &["export", "FILE", "-o", "out.ndjson"],
-        &["export", "FILE", "-o", "out.chrome.json"],
+        &["export", "FILE", "-o", "out.ndjson", "--force"],
+        &["export", "FILE", "-o", "out.chrome.json", "--force"],
         &["tracefmt", "FILE", "-o", "out.txt"],
     ];
     for command in commands {

@@ -33,6 +33,11 @@ use crate::commands::dump;
 /// Runs the command.
 pub(crate) fn run(args: ExportArgs) -> Result<()> {
     let format = format(&args)?;
+    // A directory must be empty, and devices have nothing that could be lost.
+    output::check_no_trace(&args.output)?;
+    if !args.force && args.output.is_file() {
+        return Err(anyhow::anyhow!("{}: already exists; --force replaces it", args.output.display()));
+    }
     #[cfg(feature = "columns")]
     if !args.table.is_empty() {
         return match format {

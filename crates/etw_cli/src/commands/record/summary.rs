@@ -32,7 +32,8 @@ impl Summary<'_> {
         let (events, seconds) = (grouped(contents.events), self.took.as_secs_f64());
         let plural = if contents.events == 1 { "" } else { "s" };
         etw_app::say!("etw: recorded {events} event{plural} in {seconds:.2} s: {}", contents.verdict());
-        if contents.events == 0 {
+        // What was lost was written.
+        if contents.events == 0 && contents.events_lost == 0 && contents.buffers_lost == 0 {
             let names = self.asked.join(", ");
             etw_app::say!(
                 "etw: no program wrote a requested event ({names}); check the name (`etw provider list --registered` \
