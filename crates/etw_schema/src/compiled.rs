@@ -191,7 +191,7 @@ impl CompiledSchema {
                 None if is_proof => best = Some(other),
                 Some(chosen) if is_proof => {
                     chosen.locate_alone(record, payload, located);
-                    located.inferred = Some(Inference::Releases);
+                    located.inferred = Some(Inference::Layouts);
                     return chosen;
                 }
                 _ => {}

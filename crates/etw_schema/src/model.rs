@@ -253,10 +253,10 @@ pub enum Inference {
     /// ones.
     #[error("the source does not say how its strings are encoded")]
     Text,
-    /// Which of several layouts holds: the trace's release of Windows is not known to have one of them, and the payload
-    /// ends where each of them ends.
-    #[error("layouts of several releases fit, and the one of this release is not known")]
-    Releases,
+    /// Which of several layouts holds, as the payload ends where each of them ends: the trace's release of Windows is not
+    /// known to have one of them, or the trace has several and does not tell which one is the event's.
+    #[error("several layouts of the event fit, and which one holds is not known")]
+    Layouts,
     /// Strings at the end, which the payload does not have. They are taken for empty ones.
     #[error("strings that are missing at the end are taken for empty ones: {0}")]
     LeftOut(u16),

@@ -75,6 +75,11 @@ impl Carried {
         own.into_iter().chain(others).filter_map(|place| distinct.get(place)).map(|(_, manifest)| &**manifest)
     }
 
+    /// Returns whether it is known which of the provider's manifests holds for a record.
+    pub(super) fn tells_manifest(&self, record: &Record<'_>, guid: &Guid) -> bool {
+        self.manifests.get(guid).is_none_or(|known| known.distinct.len() < 2 || known.of(record).is_some())
+    }
+
     /// Returns the number of the manifest that holds for a record's process; 0 if none does.
     pub(super) fn manifest_number(&self, record: &Record<'_>, guid: &Guid) -> u64 {
         let own = self.manifests.get(guid).and_then(|known| known.of(record));

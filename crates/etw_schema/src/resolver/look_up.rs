@@ -85,7 +85,8 @@ impl Resolver {
         for guid in [Some(guid), decode].into_iter().flatten() {
             let carried = self.carried_by(record);
             let layouts = carried.metadata.layouts(&guid, id, version);
-            if let Some(found) = self.with_other_layouts(&layouts, build) {
+            // Which of several descriptions in a merged trace is the event's is not known.
+            if let Some(found) = self.with_other_layouts(&layouts, build, layouts.len() < 2) {
                 return Ok(found);
             }
             let is_it =
@@ -108,7 +109,8 @@ impl Resolver {
                     }
                 }
             }
-            if let Some(found) = self.with_other_layouts(&layouts, build) {
+            let is_certain = self.carried_by(record).tells_manifest(record, &guid);
+            if let Some(found) = self.with_other_layouts(&layouts, build, is_certain) {
                 return Ok(found);
             }
         }
@@ -146,10 +148,15 @@ impl Resolver {
     }
 
     /// Compiles the first of several layouts of one event, with the rest of them, and those of other releases, as others.
-    fn with_other_layouts(&self, layouts: &[Arc<EventSchema>], build: u32) -> Option<Arc<CompiledSchema>> {
+    /// `is_certain` says whether the first one is known to be that of the event.
+    fn with_other_layouts(
+        &self,
+        layouts: &[Arc<EventSchema>],
+        build: u32,
+        mut is_certain: bool,
+    ) -> Option<Arc<CompiledSchema>> {
         let (first, rest) = layouts.split_first()?;
         let mut others = rest.to_vec();
-        let mut is_certain = true;
         for source in &self.built_in {
             let found = source.other_layouts(first, build);
             others.extend(found.layouts);
@@ -201,7 +208,7 @@ impl Resolver {
         }
         let build = self.build_of(record);
         let layouts = self.carried_by(record).metadata.classic_layouts(&class, opcode, version);
-        if let Some(found) = self.with_other_layouts(&layouts, build) {
+        if let Some(found) = self.with_other_layouts(&layouts, build, layouts.len() < 2) {
             return Ok(found);
         }
         let providers = self.providers(record, &class);
@@ -228,7 +235,7 @@ impl Resolver {
                     && !Arc::ptr_eq(event, best)
             };
             let layouts: Vec<_> = [best].into_iter().chain(of_type().filter(is_same)).cloned().collect();
-            if let Some(found) = self.with_other_layouts(&layouts, build) {
+            if let Some(found) = self.with_other_layouts(&layouts, build, true) {
                 return Ok(found);
             }
         }
