@@ -30,7 +30,7 @@ use crate::inputs::Input;
 use crate::opened::Files;
 use crate::source::{OpenOptions, Source};
 use crate::stacks::StackNames;
-use crate::{bounded, error, functions, memory, views};
+use crate::{bounded, error, functions, ignored, memory, views};
 
 /// Longest time for which a query that is started again waits until the memory of its first run is free.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
@@ -499,8 +499,11 @@ fn is_recursive(plan: &LogicalPlan) -> Result<bool, DataFusionError> {
 ///
 /// Fails if the text is no SQL; the error shows the place.
 pub(crate) fn parsed(sql: &str) -> Result<Vec<SqlStatement>> {
-    let statements = DFParser::parse_sql(sql);
-    Ok(statements.map_err(|error| error::of_statement(&error, sql))?.into())
+    let statements = DFParser::parse_sql(sql).map_err(|error| error::of_statement(&error, sql))?;
+    match statements.iter().find_map(ignored::clause) {
+        Some(message) => bail!(message),
+        None => Ok(statements.into()),
+    }
 }
 
 /// Returns the name of a type as SQL has it.

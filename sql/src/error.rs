@@ -81,10 +81,10 @@ pub(crate) fn message(error: &DataFusionError) -> String {
 
 /// Returns the message for syntax that the engine does not have, of which it only shows the tree; `None` for other texts.
 fn unsupported(text: &str) -> Option<String> {
-    let is_keywords = text.chars().all(|c| c.is_ascii_uppercase() || c == ' ');
+    let says_so = text.contains("not ") || text.contains("support");
     let name = match text.split_once(" {") {
         Some((before, _)) if text.starts_with("Unsupported ") => keywords(before.rsplit(' ').next()?),
-        _ if is_keywords => text.to_owned(),
+        _ if !says_so => text.to_owned(),
         _ => return None,
     };
     Some(format!("{name} is not supported"))

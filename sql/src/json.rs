@@ -77,10 +77,6 @@ fn applied(function: &ScalarUDF, left: Expr, right: Expr) -> Expr {
             it.expr = on(left, it.expr);
             Expr::Like(it)
         }
-        (left, Expr::SimilarTo(mut it)) => {
-            it.expr = on(left, it.expr);
-            Expr::SimilarTo(it)
-        }
         (left, Expr::Between(mut it)) => {
             it.expr = on(left, it.expr);
             Expr::Between(it)

@@ -25,6 +25,7 @@ mod error;
 mod events;
 
 mod functions;
+mod ignored;
 mod inputs;
 mod json;
 mod memory;

@@ -117,6 +117,26 @@ fn what_the_engine_does_not_have_is_named() {
         ),
         ("select * from events where event rlike 'a'", "RLIKE is not supported (line 1, column 28)"),
         ("select top 5 * from events", "TOP is not supported"),
+        ("select 1 from events where event like any ('x%')", "ANY in LIKE expression is not supported"),
+        // The engine ignores these, and answers another question.
+        (
+            "explain select count(*) from (select * from events tablesample 10 percent) e",
+            "TABLESAMPLE is not supported: write `where random() < 0.1` for a tenth of the rows",
+        ),
+        ("select count(*) from events partition (p)", "PARTITION is not supported"),
+        ("select count(*) from events prewhere id = 0", "PREWHERE is not supported: write `where`"),
+        (
+            "with e as (select * from events start with id = 1 connect by prior id = task) select 1 from e",
+            "CONNECT BY is not supported: write `with recursive`",
+        ),
+        (
+            "select id, count(*) from events group by id with rollup",
+            "WITH after GROUP BY is not supported: write `group by rollup (…)` or `cube (…)`",
+        ),
+        (
+            "select 1 where exists (select 1 from events where event similar to 'x')",
+            "SIMILAR TO is not supported: `~` takes regular expressions",
+        ),
     ] {
         let error = fixture.fail(&["trace.etl", query], 1);
         assert_eq!(error.lines().next(), Some(format!("etw sql: {expected}").as_str()), "{error}");
