@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
@@ -358,7 +359,13 @@ fn text(header: Header, record: &Record<'_>, event: Option<&Event<'_>>) -> Optio
         },
         Undecoded => {
             let rest = properties()?.map_or(record.payload(), |properties| properties.rest());
-            (!rest.is_empty()).then(|| rest.iter().map(|byte| format!("{byte:02x}")).collect())
+            (!rest.is_empty()).then(|| {
+                rest.iter().fold(String::with_capacity(2 * rest.len()), |mut text, byte| {
+                    // Writing to a string does not fail.
+                    let _written = write!(text, "{byte:02x}");
+                    text
+                })
+            })
         }
         _ => None,
     }

@@ -60,9 +60,9 @@ pub(crate) struct Unreadable {
     pub(crate) error: String,
 }
 
-/// What answers lack.
+/// What is left out of the answers.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Lacks {
+pub(crate) struct Omissions {
     /// Traces with damaged places, and how many reading has found.
     pub(crate) damage: Vec<(String, u64)>,
     pub(crate) unreadable: Vec<Unreadable>,

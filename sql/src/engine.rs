@@ -8,7 +8,7 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 
 use crate::cluster::Client;
-use crate::database::{Database, Lacks};
+use crate::database::{Database, Omissions};
 
 /// What answers statements.
 pub(crate) enum Engine {
@@ -43,15 +43,15 @@ impl Engine {
         }
     }
 
-    /// Returns what answers lack.
-    pub(crate) fn lacks(&self) -> Lacks {
+    /// Returns what is left out of the answers.
+    pub(crate) fn omissions(&self) -> Omissions {
         match self {
-            Engine::Here(database) => Lacks {
+            Engine::Here(database) => Omissions {
                 damage: database.damage(),
                 unreadable: database.unreadable().to_vec(),
                 notes: database.notes().to_vec(),
             },
-            Engine::Cluster(client) => client.lacks(),
+            Engine::Cluster(client) => client.omissions(),
         }
     }
 }

@@ -108,7 +108,7 @@ enum Step<'a> {
     Element(usize),
 }
 
-/// Returns the steps of a path; `None` if it is none.
+/// Returns the steps of a path, or `None` if the text is not a path.
 fn steps(path: &str) -> Option<Vec<Step<'_>>> {
     let Some(mut rest) = path.strip_prefix('$') else { return Some(vec![Step::Field(path)]) };
     let mut steps = Vec::new();

@@ -57,7 +57,7 @@ use etw_export::PlainWriter;
 use futures::StreamExt;
 
 use cluster::{Client, Credentials, TraceArgs};
-use database::{Allowed, Database, Lacks, Limits, Unreadable};
+use database::{Allowed, Database, Limits, Omissions, Unreadable};
 use engine::Engine;
 use inputs::Words;
 use output::{Answer, Format, Output};
@@ -153,7 +153,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Exit status of answers that lack the rows of traces which cannot be read.
+/// Exit status if some traces cannot be read, so that the answers are without their rows.
 const TRACES_MISSING: u8 = 3;
 
 /// Runs the command, and returns its exit status.
@@ -315,7 +315,7 @@ async fn run_script(
 
 /// Says on standard error what is missing, and returns the exit status.
 fn report(engine: &Engine) -> u8 {
-    let Lacks { damage, unreadable, notes } = engine.lacks();
+    let Omissions { damage, unreadable, notes } = engine.omissions();
     for (name, count) in damage {
         files::warn(&format_args!(
             "{name}: {count} damaged places; the rows are those of the intact events (select * from damage)"

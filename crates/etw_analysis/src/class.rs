@@ -54,26 +54,32 @@ pub(crate) fn class_of_provider(record: &Record<'_>) -> Option<Class> {
     let id = record.descriptor().id;
     Some(match record.provider_id() {
         KERNEL_PROCESS => match id {
+            // ProcessStart, ProcessStop and ProcessRundown.
             1 => (Group::Process, 1),
             2 => (Group::Process, 2),
             15 => (Group::Process, 3),
+            // ThreadStart and ThreadStop.
             3 => (Group::Thread, 1),
             4 => (Group::Thread, 2),
+            // ImageLoad and ImageUnload.
             5 => (Group::Image, 10),
             6 => (Group::Image, 2),
             _ => return None,
         },
         KERNEL_FILE => match id {
+            // NameCreate, NameDelete and Create.
             10 => (Group::File, 32),
             11 => (Group::File, 35),
             12 => (Group::File, 64),
-            // Cleanups, and paths of deleted and renamed files, repeat others.
+            // From Close to DeletePath, and from DirEnum on, the class has the same order. Cleanup (13), and the paths of
+            // deleted and renamed files, repeat others.
             14..=18 => (Group::File, id as u8 + 52),
             19 | 29 => (Group::File, 71),
             20..=25 => (Group::File, id as u8 + 52),
             _ => return None,
         },
         KERNEL_DISK => match id {
+            // Read, Write and Flush.
             10 | 11 | 14 => (Group::Disk, id as u8),
             _ => return None,
         },

@@ -39,22 +39,25 @@ impl PartLosses {
     /// assert_eq!((losses[1].events, losses[1].since_start), (356, false));
     /// ```
     pub fn of(headers: &[LogFileHeader]) -> Vec<PartLosses> {
-        let of = |header: &LogFileHeader| {
-            let (events, buffers) = (header.events_lost, header.buffers_lost);
-            if !header.log_file_mode.contains(LogFileMode::NEW_FILE) || (events, buffers) == (0, 0) {
-                return PartLosses { events, buffers, since_start: false };
-            }
-            let earlier = headers.iter().filter(|other| is_earlier_part(other, header));
-            match earlier.max_by_key(|other| other.start_time) {
-                Some(before) => PartLosses {
-                    events: events - before.events_lost,
-                    buffers: buffers - before.buffers_lost,
-                    since_start: false,
-                },
-                None => PartLosses { events, buffers, since_start: true },
-            }
-        };
-        headers.iter().map(of).collect()
+        headers.iter().map(|header| PartLosses::among(header, headers)).collect()
+    }
+
+    /// Returns what one file lost, as [`PartLosses::of`]; `headers` are those of the files among which the part before it
+    /// is looked for.
+    pub fn among(header: &LogFileHeader, headers: &[LogFileHeader]) -> PartLosses {
+        let (events, buffers) = (header.events_lost, header.buffers_lost);
+        if !header.log_file_mode.contains(LogFileMode::NEW_FILE) || (events, buffers) == (0, 0) {
+            return PartLosses { events, buffers, since_start: false };
+        }
+        let earlier = headers.iter().filter(|other| is_earlier_part(other, header));
+        match earlier.max_by_key(|other| other.start_time) {
+            Some(before) => PartLosses {
+                events: events - before.events_lost,
+                buffers: buffers - before.buffers_lost,
+                since_start: false,
+            },
+            None => PartLosses { events, buffers, since_start: true },
+        }
     }
 }
 

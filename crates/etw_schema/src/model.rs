@@ -313,19 +313,6 @@ impl Property {
     }
 }
 
-impl Property {
-    /// Returns whether the property is an array of characters, which is one text.
-    pub fn is_text_array(&self) -> bool {
-        let PropertyType::Value { in_type, out_type, .. } = self.kind else { return false };
-        let is_character = match in_type {
-            InType::UNICODE_CHAR | InType::ANSI_CHAR => true,
-            InType::INT8 | InType::UINT8 | InType::INT16 | InType::UINT16 => out_type == OutType::STRING,
-            _ => false,
-        };
-        is_character && self.count != Count::One
-    }
-}
-
 /// The type of a property: a value or a struct.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PropertyType {

@@ -16,7 +16,7 @@ use tonic::{Code, Status};
 
 use super::messages::{self, End, Question, VERSION};
 use super::security::Access;
-use crate::database::Lacks;
+use crate::database::Omissions;
 
 /// A connection with a scheduler, and the traces that are asked about.
 pub(crate) struct Client {
@@ -110,11 +110,11 @@ impl Client {
         Ok((schema, first.chain(rest).chain(end.filter_map(std::future::ready)).boxed()))
     }
 
-    /// Returns what the last answer lacks.
-    pub(crate) fn lacks(&self) -> Lacks {
+    /// Returns what is left out of the last answer.
+    pub(crate) fn omissions(&self) -> Omissions {
         let End { damage, unreadable, notes } =
             self.end.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Lacks { damage, unreadable, notes }
+        Omissions { damage, unreadable, notes }
     }
 }
 

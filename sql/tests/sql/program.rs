@@ -118,7 +118,7 @@ fn what_the_engine_does_not_have_is_named() {
         ("select * from events where event rlike 'a'", "RLIKE is not supported (line 1, column 28)"),
         ("select top 5 * from events", "TOP is not supported"),
         ("select 1 from events where event like any ('x%')", "ANY in LIKE expression is not supported"),
-        // The engine ignores these, and answers another question.
+        // The engine ignores these clauses, so its answer would be that of a different question.
         (
             "explain select count(*) from (select * from events tablesample 10 percent) e",
             "TABLESAMPLE is not supported: write `where random() < 0.1` for a tenth of the rows",

@@ -72,7 +72,7 @@ fn show(
     let mut survey = survey::survey(&file, &resolver, threads, &|bytes| progress.add(bytes));
     progress.finish();
     survey.machine = Machine::of(&file, &mut resolver);
-    survey.losses = PartLosses::of(headers).pop().unwrap_or_default();
+    survey.losses = PartLosses::among(file.header(), headers);
     if let Some(source) = input.converted() {
         survey.add_source_damage(&source.damage, source.damage_count);
     }

@@ -1,4 +1,4 @@
-//! Small inputs that once gave wrong answers, each of one kind of fault, with the right values.
+//! Small inputs that were once read wrongly. Each shows one kind of fault, and its test has the right values.
 
 use std::io::Cursor;
 

@@ -20,9 +20,9 @@ use etw_schema::Event;
 const TRACE_NAMESPACE: &str = "http://schemas.microsoft.com/win/2004/08/events/trace";
 /// `ERROR_EVT_INVALID_EVENT_DATA`.
 const INVALID_EVENT_DATA: u32 = 15005;
-/// Bytes of the fields of an event that is too long for a record, and of the part of its payload that is shown if even
-/// these do not fit.
+/// Limit in bytes of the fields that are written of an event that is too long for a record.
 const FIELDS_OF_TOO_LONG: usize = 40_000;
+/// Bytes that are shown of its payload if even these fields do not fit.
 const SHOWN_OF_TOO_LONG: usize = 4096;
 /// Limit of the nesting depth of structs in every layout.
 const MAX_DEPTH: u16 = etw_schema::MAX_DEPTH;

@@ -1,10 +1,11 @@
 //! The packets in events as a capture file (`.pcapng`) for Wireshark and similar tools.
 //!
 //! Packets are in the events of Microsoft-Windows-NDIS-PacketCapture (`netsh trace … capture=yes`), of
-//! Microsoft-Windows-Ras-NdisWanPacketCapture and of Microsoft-Windows-PktMon (`pktmon`). NDIS logs one event for each memory fragment of a packet; the keywords
-//! `PacketStart` and `PacketEnd` delimit a packet. Each pair of interface and link type is an interface of the file. A
-//! packet's comment names the process in whose context it was logged, and the ports of a virtual switch that it goes to.
-//! Of a packet that was captured in part, the original length is that of its IP header.
+//! Microsoft-Windows-Ras-NdisWanPacketCapture and of Microsoft-Windows-PktMon (`pktmon`). NDIS logs one event for each
+//! memory fragment of a packet; the keywords `PacketStart` and `PacketEnd` delimit a packet. Each pair of interface and
+//! link type is an interface of the file. A packet's comment names the process in whose context it was logged, and the
+//! ports of a virtual switch that it goes to. Of a packet that was captured in part, the original length is that of its
+//! IP header.
 //!
 //! Only incomplete packets are held in memory; their number and length are limited.
 //!

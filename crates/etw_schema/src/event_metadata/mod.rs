@@ -108,7 +108,6 @@ impl EventMetadata {
         if self.bytes + blob.len() > MAX_METADATA_BYTES {
             return Err(EventMetadataError::TooMuch);
         }
-        self.bytes += blob.len();
         if provider.name.is_empty()
             && let Some(name) = Strings::new(blob).field(0x34)
         {
@@ -116,8 +115,9 @@ impl EventMetadata {
         }
         let blobs = provider.events.entry(key).or_default();
         if blobs.len() >= MAX_LAYOUTS {
-            blobs.remove(0);
+            self.bytes -= blobs.remove(0).len();
         }
+        self.bytes += blob.len();
         blobs.push(blob.into());
         Ok(Some(guid))
     }
@@ -165,13 +165,10 @@ impl EventMetadata {
     }
 
     fn blobs(&self, guid: &Guid, key: &Key) -> impl Iterator<Item = EventSchema> {
-        let of = self.providers.get(guid);
-        let blobs = of.and_then(|of| of.events.get(key)).map_or(&[][..], Vec::as_slice);
-        blobs
-            .iter()
-            .rev()
-            .zip(of.into_iter().cycle())
-            .filter_map(|(blob, of)| parse_event(blob, &of.maps).ok())
+        self.providers.get(guid).into_iter().flat_map(|of| {
+            let blobs = of.events.get(key).into_iter().flatten().rev();
+            blobs.filter_map(|blob| parse_event(blob, &of.maps).ok())
+        })
     }
 
     /// Returns the schema of a classic event.
@@ -181,7 +178,7 @@ impl EventMetadata {
 
     /// Returns the number of events with metadata.
     pub fn len(&self) -> usize {
-        self.providers.values().flat_map(|provider| provider.events.values()).map(Vec::len).sum()
+        self.providers.values().map(|provider| provider.events.len()).sum()
     }
 
     /// Returns whether no event has metadata.

@@ -2,7 +2,7 @@
 
 use etw_event::PointerSize;
 
-use crate::{InType, OutType};
+use crate::{Count, InType, OutType, Property, PropertyType};
 
 /// The text form of a value, compiled from in-type and out-type (see `docs/schemas.md`, in- and out-types).
 ///
@@ -107,6 +107,16 @@ pub(crate) const fn fixed_size(in_type: InType, pointer: PointerSize) -> Option<
         },
         _ => return None,
     })
+}
+
+impl Property {
+    /// Returns whether the property is an array of characters, which is one text.
+    pub fn is_text_array(&self) -> bool {
+        let PropertyType::Value { in_type, out_type, .. } = self.kind else { return false };
+        let is_character =
+            matches!(read_and_format(in_type, out_type), Some((Read::Char8 | Read::Char16, _)));
+        is_character && self.count != Count::One
+    }
 }
 
 /// Returns reader and format of an in-type and out-type, or `None` for an unknown in-type.
