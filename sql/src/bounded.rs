@@ -20,7 +20,7 @@ use crate::memory;
 /// Part of the memory for queries that the result of one call may have.
 const PART: usize = 4;
 /// Least limit in bytes.
-const LEAST_LEN_BYTES: u64 = 16 << 20;
+const LEAST_LEN_BYTES: u64 = 4 << 20;
 /// Size in bytes of what is not counted itself.
 const ITEM_LEN_BYTES: u64 = 8;
 

@@ -398,6 +398,9 @@ pub(crate) enum Wanted {
     Field(usize),
 }
 
+/// Bytes from which on rows are a batch, however few they are.
+const BATCH_BYTES: usize = 1 << 20;
+
 /// Rows of events.
 pub(crate) struct Rows {
     schema: SchemaRef,
@@ -405,6 +408,8 @@ pub(crate) struct Rows {
     fields: EventColumnsBuilder,
     trace: String,
     rows: usize,
+    /// Bytes of what has no fixed size, about.
+    bytes: usize,
 }
 
 enum Column {
@@ -465,11 +470,17 @@ impl Rows {
             fields: fields.builder(&numbers),
             trace: trace.to_owned(),
             rows: 0,
+            bytes: 0,
         }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.rows
+    }
+
+    /// Whether the rows are a batch, which has a number of rows, or so many bytes that fewer are enough.
+    pub(crate) fn are_enough(&self, batch_rows: usize) -> bool {
+        self.rows >= batch_rows || self.bytes >= BATCH_BYTES
     }
 
     /// Adds an event.
@@ -511,6 +522,7 @@ impl Rows {
                         Some(event) => {
                             bytes.clear();
                             writer.put_fields(bytes, event);
+                            self.bytes += bytes.len();
                             builder.append_value(String::from_utf8_lossy(bytes));
                         }
                         None => builder.append_null(),
@@ -525,6 +537,7 @@ impl Rows {
         }
         if let Some(event) = event {
             self.fields.put(event);
+            self.bytes += record.as_bytes().len();
         }
         self.rows += 1;
     }
@@ -549,6 +562,7 @@ impl Rows {
             })
         });
         let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
+        self.bytes = 0;
         let options = RecordBatchOptions::new().with_row_count(Some(std::mem::take(&mut self.rows)));
         RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
     }

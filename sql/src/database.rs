@@ -1,7 +1,6 @@
 //! A database: traces, their tables, views and functions, and what statements may do.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,9 +10,6 @@ use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, SchemaProvider
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, TableReference};
 use datafusion::execution::context::{SQLOptions, SessionConfig, SessionContext};
-use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::MemoryLimit;
-use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -28,7 +24,8 @@ use crate::bases::Traces;
 use crate::catalog::{TraceTables, similar};
 use crate::inputs::Input;
 use crate::opened::Files;
-use crate::source::{OpenOptions, Source};
+use crate::resources::{Pace, Resources};
+use crate::source::Source;
 use crate::stacks::StackNames;
 use crate::{bounded, error, functions, ignored, memory, views};
 
@@ -42,7 +39,7 @@ const ALL: &str = "traces";
 #[derive(Clone)]
 pub(crate) struct Options {
     /// Memory and temporary files.
-    pub(crate) runtime: Arc<RuntimeEnv>,
+    pub(crate) resources: Resources,
     /// Number of threads.
     pub(crate) threads: usize,
     /// What statements may do.
@@ -84,54 +81,6 @@ pub(crate) enum Allowed {
 /// Adds to a session.
 pub(crate) type Extend = Arc<dyn Fn(SessionStateBuilder) -> SessionStateBuilder + Send + Sync>;
 
-/// Limits of what queries use.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Limits {
-    /// Memory for sorting, grouping and joining, in MiB; beyond it, temporary files are used.
-    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(16..))]
-    memory: u32,
-    /// Directory of temporary files, instead of the system's.
-    #[arg(long, value_name = "DIR")]
-    temp_dir: Option<PathBuf>,
-    /// Limit of temporary files, and also of what is fetched from URLs, in MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 102_400, value_parser = clap::value_parser!(u64).range(1..))]
-    disk: u64,
-}
-
-impl Limits {
-    /// Returns the limit of temporary files.
-    fn disk_bytes(&self) -> u64 {
-        self.disk.saturating_mul(1 << 20)
-    }
-
-    /// Returns the directory of temporary files, if it is not the system's.
-    pub(crate) fn temp_dir(&self) -> Option<&Path> {
-        self.temp_dir.as_deref()
-    }
-
-    /// Returns a table of traces that are opened, of which those at URLs keep to the limits.
-    pub(crate) fn files(&self, options: OpenOptions) -> Files {
-        Files::new(options, self.temp_dir.as_deref(), self.disk_bytes())
-    }
-
-    /// Returns the memory and the temporary files that all queries share.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no such directory.
-    pub(crate) fn runtime(&self) -> Result<Arc<RuntimeEnv>> {
-        let mode = match &self.temp_dir {
-            Some(directory) if !directory.is_dir() => bail!("{} is not a directory", directory.display()),
-            Some(directory) => DiskManagerMode::Directories(vec![directory.clone()]),
-            None => DiskManagerMode::OsTmpDirectory,
-        };
-        let disk = DiskManagerBuilder::default().with_mode(mode);
-        let disk = disk.with_max_temp_directory_size(self.disk_bytes());
-        let pool = memory::pool(self.memory as usize * (1 << 20));
-        Ok(RuntimeEnvBuilder::new().with_memory_pool(pool).with_disk_manager_builder(disk).build_arc()?)
-    }
-}
-
 /// Traces as tables.
 pub(crate) struct Database {
     context: SessionContext,
@@ -145,6 +94,8 @@ pub(crate) struct Database {
     notes: Vec<String>,
     /// The files that were fetched are there as long as this.
     _files: Arc<Files>,
+    /// So are temporary files.
+    _resources: Resources,
 }
 
 /// A statement that was checked.
@@ -199,14 +150,14 @@ impl Database {
             .with_information_schema(true)
             .with_create_default_catalog_and_schema(false)
             .with_default_catalog_and_schema(CATALOG, ALL);
-        limit_merges(&mut config, &options.runtime, options.threads);
+        options.resources.limit(&mut config, options.threads);
         let parser = &mut config.options_mut().sql_parser;
         // Names of fields have capitals; nobody is to quote them.
         parser.enable_ident_normalization = false;
         parser.collect_spans = true;
         let state = SessionStateBuilder::new()
             .with_config(config)
-            .with_runtime_env(options.runtime.clone())
+            .with_runtime_env(options.resources.runtime())
             .with_default_features();
         let state = match &options.cluster {
             Some(extend) => extend(state),
@@ -224,7 +175,7 @@ impl Database {
         }
         context.register_catalog(CATALOG, Arc::new(catalog));
         let of_stacks = traces.clone();
-        bounded::register(&mut context, options.runtime.memory_pool.memory_limit())?;
+        bounded::register(&mut context, options.resources.memory())?;
         functions::register(&mut context, &Arc::new(StackNames::new(move || Ok(of_stacks.clone()))))?;
         let is_in_cluster = options.cluster.is_some();
         let allowed = options.allowed;
@@ -237,6 +188,7 @@ impl Database {
             unreadable,
             notes: Vec::new(),
             _files: files.clone(),
+            _resources: options.resources.clone(),
         };
         for statement in parsed(views::BUILT_IN)? {
             database.add_view(&statement, views::BUILT_IN).await.context("the built-in views")?;
@@ -337,21 +289,24 @@ impl Database {
         let (mut state, plan) = self.context.execute_logical_plan(statement.plan).await?.into_parts();
         let before = state.runtime_env().memory_pool.reserved();
         let mut rows = self.started(&state, &plan).await?;
-        let first = match rows.next().await {
-            // Joins by hash keep one side in memory. Those of sorted rows use temporary files, as sorting does. What has
-            // written files is not run twice.
-            Some(Err(error)) if is_exhausted(&error) && !is_writing(&plan)? => {
-                drop(rows);
-                // Its tasks end a moment later, and what they hold counts until then.
-                let start = Instant::now();
-                while state.runtime_env().memory_pool.reserved() > before && start.elapsed() < LONGEST_WAIT {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
-                state.config_mut().options_mut().optimizer.prefer_hash_join = false;
-                rows = self.started(&state, &plan).await?;
-                None
+        let first = loop {
+            let error = match rows.next().await {
+                Some(Err(error)) if is_exhausted(&error) => error,
+                first => break first,
+            };
+            // What has written files is not run twice.
+            let slower = Pace::of(state.config()).slower();
+            let Some(slower) = slower.filter(|_| matches!(is_writing(&plan), Ok(false))) else {
+                break Some(Err(error));
+            };
+            drop(rows);
+            // Its tasks end a moment later, and what they hold counts until then.
+            let start = Instant::now();
+            while state.runtime_env().memory_pool.reserved() > before && start.elapsed() < LONGEST_WAIT {
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            first => first,
+            slower.set(state.config_mut());
+            rows = self.started(&state, &plan).await?;
         };
         let schema = rows.schema();
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream::iter(first).chain(rows))))
@@ -371,6 +326,7 @@ impl Database {
             }
             false => state.create_physical_plan(plan).await?,
         };
+        let physical = Pace::of(state.config()).planned(physical)?;
         execute_stream(physical, Arc::new(TaskContext::from(state)))
     }
 
@@ -461,14 +417,6 @@ fn is_reading(statement: &SqlStatement) -> bool {
         ),
         SqlStatement::Explain(explained) => is_reading(&explained.statement),
         _ => false,
-    }
-}
-
-/// Limits what each sort keeps for merging its files. The default is too much for several sorts in little memory.
-pub(crate) fn limit_merges(config: &mut SessionConfig, runtime: &RuntimeEnv, threads: usize) {
-    if let MemoryLimit::Finite(bytes) = runtime.memory_pool.memory_limit() {
-        let kept = &mut config.options_mut().execution.sort_spill_reservation_bytes;
-        *kept = (*kept).min(bytes / (16 * threads));
     }
 }
 

@@ -168,7 +168,7 @@ impl TableProvider for EventsTable {
         }
         let is_ordered = in_order && wanted.contains(&Wanted::Header(Header::Time));
         let reading = EventReading { wanted, fields: self.fields.clone(), conditions };
-        let scan = Scan::new(&self.name, schema, Arc::new(reading), pieces, limit);
+        let scan = Scan::new(&self.name, schema, Arc::new(reading), pieces, limit).fitted(state);
         Ok(Arc::new(if is_ordered { scan.ordered_by(Header::Time.name())? } else { scan }))
     }
 }

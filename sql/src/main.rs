@@ -4,7 +4,7 @@
 //! - `events`, `absent`, `rows`, `damage`, `catalog`: the tables, and how they are found by name. `condition` is what of a query they
 //!   decide themselves; `scan` runs them in partitions; `reading` and `columns` read events for it.
 //! - `bases`, `stacks`, `functions`, `stack_functions`, `views`: what queries have besides tables. `bounded` limits functions of
-//!   the engine, `memory` the process.
+//!   the engine, `memory` and `pool` the process; `resources` and `temporary` are the memory and the files that all queries share.
 //! - `database`, `engine`, `error`, `output`, `shell`: statements, and their answers; `threads`, `once`: their number, and values
 //!   that are made once.
 //! - `cluster`: the same on several machines.
@@ -32,14 +32,17 @@ mod memory;
 mod once;
 mod opened;
 mod output;
+mod pool;
 mod reading;
 mod remote;
+mod resources;
 mod rows;
 mod scan;
 mod shell;
 mod source;
 mod stack_functions;
 mod stacks;
+mod temporary;
 mod threads;
 mod views;
 
@@ -57,10 +60,11 @@ use etw_export::PlainWriter;
 use futures::StreamExt;
 
 use cluster::{Client, Credentials, TraceArgs};
-use database::{Allowed, Database, Limits, Omissions, Unreadable};
+use database::{Allowed, Database, Omissions, Unreadable};
 use engine::Engine;
 use inputs::Words;
 use output::{Answer, Format, Output};
+use resources::Limits;
 use threads::{STACK_BYTES, runtime, threads};
 use tokio::runtime::Runtime;
 
@@ -124,6 +128,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
+    etw_sys::keep_little_heap();
     etw_sys::exit_on_page_error(
         "etw sql: a trace was truncated while it was read, or the disk failed; copy the file and read the copy\n",
     );
@@ -225,7 +230,7 @@ fn answer(
 /// Opens traces in this process.
 async fn open(args: &Args, traces: &Words) -> Result<Database> {
     let options = database::Options {
-        runtime: args.limits.runtime()?,
+        resources: args.limits.resources()?,
         threads: threads(args.threads),
         allowed: match (args.read_only, args.allow_write) {
             (true, _) => Allowed::Reading,

@@ -1,24 +1,29 @@
-//! The memory of the process, which has a limit beyond that of the engine's pool.
+//! The memory of the process, which `--memory` bounds.
 //!
-//! The pool knows what sorts, groups and joins keep. Batches on their way, results of functions and what traces need are
-//! not in it. A thread looks at what the process has: above the limit, its queries fail, and far above it, the process
-//! ends, since what takes memory does not look whether it may.
+//! The pool knows what sorts, groups and joins keep, and has a part of it. Batches on their way, results of functions and
+//! what traces need are not in it. A thread looks at what the process has: pages of files are given back as soon as there
+//! is too much; above one and a half times the limit, its queries fail, and far above it, the process ends, since what takes
+//! memory does not look whether it may.
 
-use std::fmt::{Display, Formatter};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use datafusion::common::{DataFusionError, Result, resources_err};
-use datafusion::execution::memory_pool::{
-    FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
-};
+use datafusion::execution::memory_pool::MemoryPool;
+use etw_sys::Memory;
+
+use crate::pool::SharedPool;
 
 /// Time between looks.
-const EVERY: Duration = Duration::from_millis(10);
-/// What a process may have besides twice the memory for queries, in bytes.
-const BESIDES: u64 = 512 << 20;
+const EVERY: Duration = Duration::from_millis(2);
+/// Time between two times that the heap is trimmed.
+const BETWEEN_TRIMS: Duration = Duration::from_millis(10);
+/// What a process has without a query, and what is on its way in one, in bytes.
+const BESIDES: usize = 24 << 20;
+/// The same in one that writes temporary files.
+const BESIDES_FILES: usize = 46 << 20;
 
 static IS_EXCEEDED: AtomicBool = AtomicBool::new(false);
 
@@ -44,23 +49,28 @@ pub(crate) async fn exceeded() -> DataFusionError {
     }
 }
 
-/// Starts to watch the memory of the process, of which queries may use `bytes` in the pool.
+/// Starts to watch the memory of the process, which may have some bytes.
 pub(crate) fn watch(bytes: u64) {
     static START: Once = Once::new();
-    let limit = bytes.saturating_mul(2).saturating_add(BESIDES);
     // Without the thread, the pool alone counts.
-    START.call_once(|| drop(std::thread::Builder::new().name("memory".into()).spawn(move || look(limit))));
+    START.call_once(|| drop(std::thread::Builder::new().name("memory".into()).spawn(move || look(bytes))));
 }
 
-fn look(limit: u64) {
-    while let Some(mut used) = etw_sys::private_memory() {
-        if used > limit {
-            // What was freed may still be the process's.
-            etw_sys::trim_heap();
-            used = etw_sys::private_memory().unwrap_or(0);
+fn look(bytes: u64) {
+    let limit = bytes.saturating_mul(3) / 2;
+    let mut trimmed = Instant::now();
+    while let Some(mut now) = Memory::now() {
+        if now.resident > bytes {
+            etw_sys::release_file_maps();
         }
-        IS_EXCEEDED.store(used > limit, Ordering::Relaxed);
-        if used > limit.saturating_mul(2) {
+        // What was freed may still be the process's.
+        if now.resident > bytes && trimmed.elapsed() > BETWEEN_TRIMS || now.private > limit {
+            etw_sys::trim_heap();
+            trimmed = Instant::now();
+            now = Memory::now().unwrap_or(now);
+        }
+        IS_EXCEEDED.store(now.private > limit, Ordering::Relaxed);
+        if now.private > limit.saturating_mul(2) {
             let text = "etw sql: a query takes far more memory than --memory allows\n";
             // A closed standard error is ignored.
             let _ = std::io::stderr().write_all(text.as_bytes());
@@ -70,53 +80,9 @@ fn look(limit: u64) {
     }
 }
 
-/// A pool that gives nothing more when the process has too much memory.
-#[derive(Debug)]
-pub(crate) struct WatchedPool<P>(pub(crate) P);
-
-impl<P: MemoryPool> Display for WatchedPool<P> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        Display::fmt(&self.0, f)
-    }
-}
-
-impl<P: MemoryPool> MemoryPool for WatchedPool<P> {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn register(&self, consumer: &MemoryConsumer) {
-        self.0.register(consumer);
-    }
-
-    fn unregister(&self, consumer: &MemoryConsumer) {
-        self.0.unregister(consumer);
-    }
-
-    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
-        self.0.grow(reservation, additional);
-    }
-
-    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
-        self.0.shrink(reservation, shrink);
-    }
-
-    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        check()?;
-        self.0.try_grow(reservation, additional)
-    }
-
-    fn reserved(&self) -> usize {
-        self.0.reserved()
-    }
-
-    fn memory_limit(&self) -> MemoryLimit {
-        self.0.memory_limit()
-    }
-}
-
-/// Returns a pool of some bytes, and watches the process.
+/// Returns a pool for a process that may have some bytes, and watches it.
 pub(crate) fn pool(bytes: usize) -> Arc<dyn MemoryPool> {
     watch(bytes as u64);
-    Arc::new(WatchedPool(FairSpillPool::new(bytes)))
+    let without = |besides| (bytes / 8 * 7).saturating_sub(besides);
+    Arc::new(SharedPool::new(without(BESIDES), without(BESIDES_FILES)))
 }

@@ -189,7 +189,7 @@ impl Reading for EventReading {
                 state.rows.put(record, None, (names, None), processes);
             }
             state.left -= 1;
-            match state.rows.len() >= batch_rows || state.left == 0 {
+            match state.rows.are_enough(batch_rows) || state.left == 0 {
                 true => state.send(),
                 false => ControlFlow::Continue(()),
             }

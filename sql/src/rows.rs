@@ -201,7 +201,8 @@ impl TableProvider for RowTable {
             return Ok(Arc::new(EmptyExec::new(schema)));
         }
         let reading = RowReading { declared: self.declared, columns };
-        Ok(Arc::new(Scan::new(name(self.declared), schema, Arc::new(reading), pieces, limit)))
+        let scan = Scan::new(name(self.declared), schema, Arc::new(reading), pieces, limit);
+        Ok(Arc::new(scan.fitted(state)))
     }
 }
 

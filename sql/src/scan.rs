@@ -7,10 +7,12 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::Session;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::physical_expr::expressions::col;
 use datafusion::physical_expr::{
     EquivalenceProperties, LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr,
@@ -26,12 +28,17 @@ use datafusion::physical_plan::{
 use tokio::sync::mpsc::Sender;
 
 use crate::error;
+use crate::resources::Pace;
 use crate::source::Source;
 
 /// Batches that wait for the query, of each partition.
-const AHEAD: usize = 2;
+const AHEAD: usize = 1;
 /// Number of partitions, each of which has a thread while a query reads it.
 const MAX_PARTITIONS: usize = 64;
+/// Part of the memory for queries that batches of partitions may have, and what those of one have: one that is made, one
+/// that waits, and one that is used.
+const BATCHES_PART: usize = 4;
+const PARTITION_BYTES: usize = 3 << 20;
 
 /// How a table is read, in pieces that stand alone.
 pub(crate) trait Reading: fmt::Debug + Any + Send + Sync {
@@ -93,6 +100,19 @@ impl<R: Reading> Scan<R> {
             limit,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    /// Reads as many pieces at a time as the pace and the memory of a query allow.
+    pub(crate) fn fitted(self, state: &dyn Session) -> Scan<R> {
+        let most = match (Pace::of(state.config()), state.runtime_env().memory_pool.memory_limit()) {
+            (Pace::OneByOne, _) => 1,
+            (_, MemoryLimit::Finite(bytes)) => (bytes / BATCHES_PART / PARTITION_BYTES).max(1),
+            _ => MAX_PARTITIONS,
+        };
+        match self.partitions.len() > most {
+            true => self.with_pieces(self.pieces().cloned().collect(), most),
+            false => self,
         }
     }
 

@@ -31,10 +31,10 @@ mod words;
 pub use atomic_ref::AtomicRef;
 pub use child::end_with_parent;
 pub use files::{DiskRoom, Root, names_in, open_regular};
-pub use heap::{private_memory, trim_heap};
+pub use heap::{Memory, keep_little_heap, trim_heap};
 #[cfg(target_os = "linux")]
 pub use linux::*;
-pub use map::FileMap;
+pub use map::{FileMap, release_file_maps};
 pub use page_errors::exit_on_page_error;
 pub use prefetch::{prefetch, prefetch_for_writing};
 #[cfg(windows)]

@@ -6,8 +6,29 @@
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use memmap2::Mmap;
+
+/// Addresses and sizes of all maps that are there.
+static MAPS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
+
+fn maps() -> MutexGuard<'static, Vec<(usize, usize)>> {
+    MAPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes the pages of all [`FileMap`]s out of this process's memory. The system still has them as long as it has room, and
+/// they come back when they are touched. For processes whose memory is to be bounded; on Linux only.
+pub fn release_file_maps() {
+    #[cfg(target_os = "linux")]
+    for (address, len_bytes) in maps().iter() {
+        // SAFETY: these bytes are mapped, as a map is removed from the list, under the lock, before it ends. They are
+        // those of a file, which nobody writes through the map, so they are the same when they are read again.
+        unsafe {
+            libc::madvise(*address as *mut libc::c_void, *len_bytes, libc::MADV_DONTNEED);
+        }
+    }
+}
 
 /// A read-only memory map of a whole file. An empty file gives an empty slice.
 ///
@@ -50,6 +71,7 @@ impl FileMap {
         // SAFETY: the map is private to this value and read-only, so no Rust code writes through it. That nobody changes
         // the file is the contract of the type.
         let map = unsafe { Mmap::map(file)? };
+        maps().push((map.as_ptr() as usize, map.len()));
         Ok(FileMap(Some(map)))
     }
 
@@ -58,6 +80,17 @@ impl FileMap {
         #[cfg(unix)]
         if let Some(map) = &self.0 {
             let _ = map.advise(memmap2::Advice::Sequential);
+        }
+    }
+}
+
+impl Drop for FileMap {
+    fn drop(&mut self) {
+        if let Some(map) = &self.0 {
+            let mut maps = maps();
+            if let Some(place) = maps.iter().position(|(address, _)| *address == map.as_ptr() as usize) {
+                maps.swap_remove(place);
+            }
         }
     }
 }
@@ -83,6 +116,8 @@ mod tests {
         file.write_all(b"buffers").unwrap();
         let map = FileMap::new(&file).unwrap();
         map.advise_sequential();
+        assert_eq!(&*map, b"buffers");
+        release_file_maps();
         assert_eq!(&*map, b"buffers");
         drop(file);
         assert_eq!(&*map, b"buffers", "the map outlives the handle");

@@ -11,7 +11,6 @@ use arrow_flight::flight_service_client::FlightServiceClient;
 use async_trait::async_trait;
 use datafusion::common::DataFusionError;
 use datafusion::execution::SessionState;
-use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
 use datafusion_distributed::{
     ChannelResolver, DistributedExt, Worker, WorkerChannel, WorkerQueryContext, WorkerSessionBuilder,
@@ -24,8 +23,9 @@ use super::codec::Codec;
 use super::messages::{self, DAMAGE, Damage, JOIN, Joining, QUERY, TRACES, VERSION};
 use super::scheduler::print;
 use super::security::Access;
+use crate::resources::Resources;
 use crate::stacks::StackNames;
-use crate::{bounded, database, error, functions};
+use crate::{bounded, error, functions};
 
 /// Time between attempts to join the scheduler.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -54,10 +54,10 @@ pub(super) async fn run(args: &ExecutorArgs) -> Result<()> {
         scheduler: scheduler.clone(),
         codec: Arc::new(Codec { files: Arc::new(files) }),
         channels: Channels::new(access.clone()),
-        runtime: args.process.limits.runtime()?,
+        resources: args.process.limits.resources()?,
         threads: crate::threads::threads(args.process.threads),
     };
-    let runtime = sessions.runtime.clone();
+    let runtime = sessions.resources.runtime();
     let worker = Worker::from_session_builder(sessions).with_runtime_env(runtime).with_version(VERSION);
     let server = access.server()?.add_service(worker.into_worker_server());
     print(&format!("listening on {address}"));
@@ -72,7 +72,7 @@ struct Sessions {
     scheduler: Scheduler,
     codec: Arc<Codec>,
     channels: Channels,
-    runtime: Arc<RuntimeEnv>,
+    resources: Resources,
     threads: usize,
 }
 
@@ -89,7 +89,7 @@ impl WorkerSessionBuilder for Sessions {
             .with_distributed_channel_resolver(self.channels.clone());
         if let Some(config) = builder.config() {
             config.options_mut().execution.target_partitions = self.threads;
-            database::limit_merges(config, &self.runtime, self.threads);
+            self.resources.limit(config, self.threads);
         }
         let mut state = builder.build();
         let (scheduler, codec) = (self.scheduler.clone(), self.codec.clone());
@@ -98,7 +98,7 @@ impl WorkerSessionBuilder for Sessions {
             let bytes = scheduler.ask(TRACES, messages::encode(&query)?)?;
             Ok(Arc::new(codec.decode_traces(&bytes)?))
         });
-        bounded::register(&mut state, self.runtime.memory_pool.memory_limit())?;
+        bounded::register(&mut state, self.resources.memory())?;
         functions::register(&mut state, &Arc::new(stacks))?;
         Ok(state)
     }

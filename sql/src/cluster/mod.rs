@@ -25,7 +25,7 @@ use etw_app::index::IndexOptions;
 use etw_app::schemas::{SchemaOptions, Schemas};
 use etw_app::symbols::SymbolOptions;
 
-use crate::database::Limits;
+use crate::resources::Limits;
 use crate::source::OpenOptions;
 
 pub(crate) use client::Client;

@@ -30,6 +30,7 @@ use datafusion_distributed::{
 };
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt, TryStreamExt};
+use tokio::sync::watch;
 use tonic::codegen::http::{HeaderMap, HeaderValue};
 use tonic::{Request, Response, Status, Streaming};
 use url::Url;
@@ -51,6 +52,8 @@ use crate::scan::{Reading, Scan};
 const ATTEMPTS: usize = 3;
 /// Time in which an executor that was lost is known to be.
 const NOTICED: Duration = Duration::from_secs(2);
+/// Longest time without a row after an executor was lost. The others may still compute what does not depend on it.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// What errors of connections say; the engine passes them on as text.
 const CONNECTION: [&str; 4] = ["h2 protocol error", "transport error", "cannot be reached", "connection"];
 /// Longest message of an error; messages are headers.
@@ -67,7 +70,7 @@ pub(super) async fn run(args: &SchedulerArgs) -> Result<()> {
     let threads = crate::threads::threads(args.process.threads);
     let scheduler = Scheduler {
         options: Options {
-            runtime: args.process.limits.runtime()?,
+            resources: args.process.limits.resources()?,
             threads,
             allowed: Allowed::Reading,
             strict: false,
@@ -107,28 +110,38 @@ struct Scheduler {
 #[derive(Default)]
 struct Executors {
     next: AtomicU64,
-    joined: Mutex<BTreeMap<u64, Url>>,
+    joined: watch::Sender<BTreeMap<u64, Url>>,
 }
 
 impl Executors {
-    fn joined(&self) -> MutexGuard<'_, BTreeMap<u64, Url>> {
-        self.joined.lock().unwrap_or_else(PoisonError::into_inner)
+    fn joined(&self) -> BTreeMap<u64, Url> {
+        self.joined.borrow().clone()
+    }
+
+    /// Waits until executors of an earlier time are no longer there, and returns them.
+    async fn lost(&self, earlier: &BTreeMap<u64, Url>) -> Vec<Url> {
+        let mut joined = self.joined.subscribe();
+        loop {
+            let now = joined.borrow_and_update().clone();
+            let is_gone = |(id, url): (&u64, &Url)| (!now.contains_key(id)).then(|| url.clone());
+            let lost: Vec<Url> = earlier.iter().filter_map(is_gone).collect();
+            // The sender is there as long as this.
+            if !lost.is_empty() || joined.changed().await.is_err() {
+                return lost;
+            }
+        }
     }
 
     /// Returns the executors of an earlier time that are no longer there, if that can be the reason of an error.
-    async fn lost(&self, earlier: &BTreeMap<u64, Url>, error: &str) -> Vec<Url> {
-        let can_be = CONNECTION.iter().any(|word| error.contains(word));
-        let end = tokio::time::Instant::now() + if can_be { NOTICED } else { Duration::ZERO };
-        loop {
-            let now = self.joined().clone();
-            let lost: Vec<Url> =
-                earlier.iter().filter(|(id, _)| !now.contains_key(id)).map(|(_, url)| url.clone()).collect();
-            if !lost.is_empty() || tokio::time::Instant::now() >= end {
-                return lost;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+    async fn lost_by(&self, earlier: &BTreeMap<u64, Url>, error: &str) -> Vec<Url> {
+        let noticed = if is_of_connection(error) { NOTICED } else { Duration::ZERO };
+        tokio::time::timeout(noticed, self.lost(earlier)).await.unwrap_or_default()
     }
+}
+
+/// Whether an error may be that of a connection with an executor.
+fn is_of_connection(error: &str) -> bool {
+    CONNECTION.iter().any(|word| error.contains(word))
 }
 
 /// An executor that is there as long as its request.
@@ -139,9 +152,11 @@ struct Joined {
 
 impl Drop for Joined {
     fn drop(&mut self) {
-        if let Some(url) = self.executors.joined().remove(&self.id) {
-            print(&format!("{url} has left"));
-        }
+        self.executors.joined.send_modify(|joined| {
+            if let Some(url) = joined.remove(&self.id) {
+                print(&format!("{url} has left"));
+            }
+        });
     }
 }
 
@@ -150,7 +165,7 @@ struct Resolver(Arc<Executors>);
 
 impl WorkerResolver for Resolver {
     fn get_urls(&self) -> Result<Vec<Url>, DataFusionError> {
-        let urls: Vec<Url> = self.0.joined().values().cloned().collect();
+        let urls: Vec<Url> = self.0.joined.borrow().values().cloned().collect();
         if urls.is_empty() {
             return exec_err!("no executor has joined the cluster");
         }
@@ -201,24 +216,23 @@ impl Scheduler {
         }
         let mut attempt = 1;
         loop {
-            let executors = self.executors.joined().clone();
-            match self.attempt(question, executors.clone()).await {
+            let executors = self.executors.joined();
+            let error = match self.attempt(question, executors.clone()).await {
                 Ok(begun) => return Ok(begun),
-                Err(error) if error.is::<Interrupted>() => {
-                    let lost = self.executors.lost(&executors, &error.to_string()).await;
-                    if lost.is_empty() {
-                        return Err(error);
-                    }
-                    if attempt == ATTEMPTS {
-                        bail!(
-                            "lost an executor {ATTEMPTS} times, at last {}; run the query again",
-                            named(&lost)
-                        );
-                    }
-                    attempt += 1;
-                }
-                Err(error) => return Err(error),
+                Err(error) => error,
+            };
+            if !error.is::<Interrupted>() {
+                return Err(error);
             }
+            let text = error.to_string();
+            let lost = self.executors.lost_by(&executors, &text).await;
+            if lost.is_empty() && !is_of_connection(&text) {
+                return Err(error);
+            }
+            if attempt == ATTEMPTS {
+                bail!("{} {ATTEMPTS} times; run the query again", lost_what(&lost, &text));
+            }
+            attempt += 1;
         }
     }
 
@@ -242,10 +256,18 @@ impl Scheduler {
         let statement = database::parsed(&question.sql)?.into_iter().nth(question.statement);
         let statement =
             database.plan(statement.context("there is no such statement")?, &question.sql).await?;
-        let mut rest = database.run(statement, &question.sql).await?;
-        let first = rest.next().await.transpose();
-        let first =
-            first.map_err(|error| Interrupted(format!("{:#}", database.explained(&error, &question.sql))))?;
+        let begin = async {
+            let interrupted = |error| Interrupted(format!("{error:#}"));
+            let mut rest = database.run(statement, &question.sql).await.map_err(interrupted)?;
+            let first = rest.next().await.transpose();
+            let first = first.map_err(|error| interrupted(database.explained(&error, &question.sql)))?;
+            anyhow::Ok((first, rest))
+        };
+        let (first, rest) = tokio::select! {
+            begun = begin => begun?,
+            // What it owes will not come, whether somebody says so or not.
+            lost = self.executors.lost(&executors) => return Err(Interrupted(gone(&lost)).into()),
+        };
         Ok(Begun { schema: rest.schema(), first, rest, database, executors, running })
     }
 
@@ -270,10 +292,35 @@ impl Scheduler {
             .with_distributed_planner()
     }
 
+    /// Returns the rest of an answer, which ends with an error if nothing more comes of it after an executor was lost.
+    fn watched(
+        self,
+        rest: SendableRecordBatchStream,
+        executors: BTreeMap<u64, Url>,
+    ) -> impl Stream<Item = Result<RecordBatch, DataFusionError>> {
+        stream::unfold(Some((rest, executors)), move |state| {
+            let scheduler = self.clone();
+            async move {
+                let (mut rest, executors) = state?;
+                let lost = async {
+                    let lost = scheduler.executors.lost(&executors).await;
+                    tokio::time::sleep(LONGEST_PAUSE).await;
+                    gone(&lost)
+                };
+                let next = tokio::select! {
+                    next = rest.next() => next?,
+                    text = lost => return Some((exec_err!("{text}"), None)),
+                };
+                Some((next, Some((rest, executors))))
+            }
+        })
+    }
+
     /// Returns an answer as messages: rows, and then the damage that was found.
     fn answer(self, begun: Begun, sql: String) -> impl Stream<Item = Result<FlightData, Status>> {
         let Begun { schema, first, rest, database, executors, running } = begun;
         let explains = database.clone();
+        let rest = self.clone().watched(rest, executors.clone());
         let rows = stream::iter(first.map(Ok)).chain(rest).then(move |batch| {
             let (scheduler, database, executors, sql) =
                 (self.clone(), explains.clone(), executors.clone(), sql.clone());
@@ -283,14 +330,14 @@ impl Scheduler {
                     Err(error) => error,
                 };
                 let text = format!("{:#}", database.explained(&error, &sql));
-                let lost = scheduler.executors.lost(&executors, &text).await;
-                Err(FlightError::Tonic(Box::new(status(&match lost.is_empty() {
+                let lost = scheduler.executors.lost_by(&executors, &text).await;
+                let text = match lost.is_empty() && !is_of_connection(&text) {
                     true => text,
-                    false => format!(
-                        "lost the executor {} after a part of the answer; run the query again",
-                        named(&lost)
-                    ),
-                }))))
+                    false => {
+                        format!("{} after a part of the answer; run the query again", lost_what(&lost, &text))
+                    }
+                };
+                Err(FlightError::Tonic(Box::new(status(&text))))
             }
         });
         let messages = FlightDataEncoderBuilder::new()
@@ -333,6 +380,23 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
+/// Says that executors are gone, as an error of a connection with one of them would.
+fn gone(lost: &[Url]) -> String {
+    format!("the connection with {} is lost", named(lost))
+}
+
+/// Says what a query has lost: executors, or connections with some that are still there.
+fn lost_what(lost: &[Url], error: &str) -> String {
+    match lost.is_empty() {
+        // What errors are made of says nothing more.
+        true => {
+            let reason = error.split(", source:").next().unwrap_or(error);
+            format!("lost the connection with an executor ({reason})")
+        }
+        false => format!("lost the executor {}", named(lost)),
+    }
+}
+
 fn named(urls: &[Url]) -> String {
     urls.iter().map(Url::to_string).collect::<Vec<_>>().join(", ")
 }
@@ -374,7 +438,7 @@ fn route(
     if !matches!(is_scan, Ok(true)) {
         return None;
     }
-    let urls: Vec<Url> = executors.joined().values().cloned().collect();
+    let urls: Vec<Url> = executors.joined.borrow().values().cloned().collect();
     let first = start.checked_rem(urls.len())?;
     let urls = urls.iter().cycle().skip(first).take(event.task_count).cloned().collect();
     Some(Ok(RouteTasksEventResponse::new(urls)))
@@ -493,7 +557,7 @@ impl Scheduler {
         let url = Url::parse(&joining.url).with_context(|| joining.url.clone())?;
         let id = self.executors.next.fetch_add(1, Ordering::Relaxed);
         print(&format!("{url} has joined"));
-        self.executors.joined().insert(id, url);
+        self.executors.joined.send_modify(|joined| drop(joined.insert(id, url)));
         let joined = Joined { executors: self.executors.clone(), id };
         Ok(once(Vec::new()).chain(Forever(joined)).boxed())
     }

@@ -4,10 +4,8 @@
 //! - `object`: one object, as a file of this machine of the same size, whose missing parts are zeros; `pages` says what is
 //!   there.
 //! - `trace`: a trace that is an object, and its index.
-//! - `downloads`: the directory of the files, also of processes that were killed.
 
 mod address;
-mod downloads;
 mod list;
 mod object;
 mod pages;
@@ -21,7 +19,8 @@ use anyhow::{Context, Result, bail};
 use tokio::runtime::Runtime;
 
 use address::Stores;
-use downloads::Downloads;
+
+use crate::temporary::TemporaryDirectory;
 
 pub(crate) use address::is_url;
 pub(crate) use trace::RemoteTrace;
@@ -34,7 +33,7 @@ pub(crate) struct Remote {
     /// Of its own, so that every thread may wait for it. Taken away when this is dropped.
     runtime: Option<Runtime>,
     stores: Stores,
-    downloads: Downloads,
+    downloads: TemporaryDirectory,
     /// Number of the next object's directory.
     next: AtomicU64,
     kept_bytes: AtomicU64,
@@ -56,7 +55,7 @@ impl Remote {
         max_bytes: u64,
         make_room: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Result<Remote> {
-        let downloads = Downloads::new(parent.unwrap_or(&std::env::temp_dir()))
+        let downloads = TemporaryDirectory::new(parent.unwrap_or(&std::env::temp_dir()))
             .and_then(|downloads| etw_app::input::confine_also(downloads.path()).map(|()| downloads));
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(THREADS).thread_name("fetch").enable_all().build();

@@ -106,7 +106,7 @@ impl<'f> Cluster<'f> {
         let words = ["executor", "--scheduler", &self.address, "--threads", "1", "--root", "."];
         let mut options: Vec<&str> = self.options.iter().map(String::as_str).collect();
         if !options.contains(&"--memory") {
-            options.extend(["--memory", "64"]);
+            options.extend(["--memory", "128"]);
         }
         let mut executor = command(self.fixture, &[&words, &options[..]].concat());
         executor.envs(self.variables.iter().cloned());
@@ -285,7 +285,7 @@ fn joins_of_more_than_executors_may_use_take_temporary_files() {
         "select count(*), max(one.time), max(other.time) from {KIND} one join {KIND} other on one.ProcessID = other.ProcessID"
     );
     let words = ["trace.etl", query.as_str(), "--format", "csv"];
-    let cluster = Cluster::start_with(&fixture, 2, &["--memory", "16"], &[]);
+    let cluster = Cluster::start_with(&fixture, 2, &["--memory", "64"], &[]);
     assert_eq!(cluster.answer(&words), text_of(&fixture.run(&words)));
 }
 

@@ -332,8 +332,46 @@ fn large_groups_use_temporary_files() {
     let fixture = Fixture::new();
     let query = "select a.row, b.row, count(*) as n from processes a cross join processes b where a.row < 30 \
                  group by a.row, b.row order by n, a.row, b.row limit 1";
-    let output = fixture.run(&["trace.etl", query, "--memory", "32", "--format", "csv"]);
+    let output = fixture.run(&["trace.etl", query, "--memory", "64", "--format", "csv"]);
     assert_eq!(text_of(&output).lines().count(), 2);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_bounds_what_the_process_has() {
+    let fixture = Fixture::empty();
+    write_trace(&fixture.path("trace.etl"), 1_000_000);
+    // Some 200 MB of payloads, which sorts and groups keep.
+    let sort = "select payload, time from events order by payload, time";
+    let first = format!("{sort} limit 300000");
+    let count = "select count(*), sum(n) from (select payload, count(*) as n from events group by payload)";
+    for query in [sort, &first, count] {
+        let ask = |memory| {
+            let output = fixture.path(&format!("{memory}.csv"));
+            let words = ["trace.etl", query, "--memory", memory, "-o", output.to_str().unwrap()];
+            let (bytes, done) = peak(fixture.program(&words));
+            text_of(&done);
+            (bytes, std::fs::read(output).unwrap())
+        };
+        let (bytes, answer) = ask("64");
+        assert!(bytes < (96 + 120) << 20, "{} MiB: {query}", bytes >> 20);
+        assert!(answer == ask("2048").1, "{query}");
+    }
+}
+
+#[test]
+fn exchanges_between_threads_end_where_memory_is_short() {
+    let fixture = Fixture::empty();
+    for number in 0..4 {
+        write_trace(&fixture.path(&format!("t{number}.etl")), 60_000);
+    }
+    let query = "select process_id, count(distinct payload) as n from events group by process_id order by n, process_id";
+    let ask =
+        |words: &[&str]| text_of(&fixture.run(&[&["t*.etl", query, "--format", "csv"], words].concat()));
+    let expected = ask(&["--memory", "2048"]);
+    for threads in ["1", "2", "4"] {
+        assert_eq!(ask(&["--memory", "64", "--threads", threads]), expected, "{threads} threads");
+    }
 }
 
 #[test]
@@ -345,7 +383,7 @@ fn joins_of_more_than_fits_into_memory_use_temporary_files() {
         "select count(*), max(one.time), max(other.time) from {KIND} one join {KIND} other on one.ProcessID = other.ProcessID"
     );
     let ask = |memory| text_of(&fixture.run(&["trace.etl", &query, "--memory", memory, "--format", "csv"]));
-    let answer = ask("16");
+    let answer = ask("64");
     assert!(answer.contains("1000000,"), "{answer}");
     assert_eq!(answer, ask("1024"));
 }
@@ -432,7 +470,7 @@ fn peak(mut program: std::process::Command) -> (u64, std::process::Output) {
 #[cfg(target_os = "linux")]
 fn queries_cannot_take_far_more_memory_than_they_may() {
     let fixture = Fixture::new();
-    let long = "with t as (select repeat('x', 16000000) as s from events limit 1) select length(";
+    let long = "with t as (select repeat('x', 4000000) as s from events limit 1) select length(";
     let joined = format!("{long}{}) from t", ["s"; 100].join(" || "));
     for query in [
         "select repeat('x', 1500000000)",
@@ -451,9 +489,10 @@ fn queries_cannot_take_far_more_memory_than_they_may() {
         &joined,
     ] {
         let query = query.replace("TABLE", crate::KIND);
-        let (bytes, output) = peak(fixture.program(&["trace.etl", "--memory", "16", &query]));
+        let (bytes, output) = peak(fixture.program(&["trace.etl", "--memory", "64", &query]));
         let error = text(&output.stderr);
-        assert!(bytes < 1300 << 20, "{bytes} {query}");
+        // One and a half times the limit, and the pages of a program that is not optimized.
+        assert!(bytes < (96 + 120) << 20, "{bytes} {query}");
         assert_eq!((output.status.code(), error.lines().count()), (Some(1), 1), "{query}: {error}");
         assert!(error.contains("more than") || error.contains("more memory"), "{query}: {error}");
     }

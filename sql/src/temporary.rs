@@ -1,4 +1,5 @@
-//! The directory of what a process fetches. It goes with the process or, if that was killed, when the next one starts.
+//! The directory of what a process fetches and of what does not fit in its memory. It goes with the process or, if that
+//! was killed, when the next one starts.
 
 use std::fs::{self, File, Metadata};
 use std::io::Result;
@@ -12,18 +13,18 @@ const LOCK: &str = "lock";
 
 /// A directory that no other process takes for abandoned.
 #[derive(Debug)]
-pub(super) struct Downloads {
+pub(crate) struct TemporaryDirectory {
     directory: TempDir,
     _lock: File,
 }
 
-impl Downloads {
+impl TemporaryDirectory {
     /// Makes a directory in another one, and removes those of processes that are gone.
     ///
     /// # Errors
     ///
     /// Fails if it cannot be made.
-    pub(super) fn new(parent: &Path) -> Result<Downloads> {
+    pub(crate) fn new(parent: &Path) -> Result<TemporaryDirectory> {
         let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
         // It gets its name after it is locked, so that there is no moment in which it looks abandoned.
         let unnamed = directory.path().join("lock.new");
@@ -31,10 +32,10 @@ impl Downloads {
         lock.lock()?;
         fs::rename(unnamed, directory.path().join(LOCK))?;
         remove_abandoned(parent, &fs::metadata(directory.path())?);
-        Ok(Downloads { directory, _lock: lock })
+        Ok(TemporaryDirectory { directory, _lock: lock })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.directory.path()
     }
 }
@@ -74,15 +75,15 @@ mod tests {
     #[test]
     fn directories_of_processes_that_are_gone_are_removed() {
         let parent = tempfile::tempdir().unwrap();
-        let used = Downloads::new(parent.path()).unwrap();
+        let used = TemporaryDirectory::new(parent.path()).unwrap();
         // As a process leaves it that is killed: the lock is gone, the files are there.
-        let Downloads { directory, _lock } = Downloads::new(parent.path()).unwrap();
+        let TemporaryDirectory { directory, _lock } = TemporaryDirectory::new(parent.path()).unwrap();
         let killed = directory.keep();
         fs::write(killed.join("t.etl"), "x").unwrap();
         drop(_lock);
         let foreign = parent.path().join("etw-sql-mine");
         fs::create_dir(&foreign).unwrap();
-        let next = Downloads::new(parent.path()).unwrap();
+        let next = TemporaryDirectory::new(parent.path()).unwrap();
         assert!(!killed.exists());
         for there in [used.path(), next.path(), &foreign] {
             assert!(there.is_dir(), "{there:?}");
