@@ -61,6 +61,10 @@ const STAGES: &[Stage] = &[
     after_build("hostile neighbours, a second each", First, || {
         tools::run_built("torture", &["hostile", "--seconds", "17", "--each", "1", "--at-once", "2"])
     }),
+    // First: an answer that is short, or never comes. Hours with `cargo xtask torture cluster`.
+    after_build("killed executors, some seeds", First, || {
+        tools::run_built("torture", &["cluster", "--seeds", "12"])
+    }),
     // All: only a release makes these packages.
     stage("packages for crates.io", All, package),
     // All: a crate that needs a feature of another is found by its users only.

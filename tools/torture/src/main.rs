@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cluster;
 mod hostile;
 mod ledger;
 mod region;
@@ -45,6 +46,8 @@ enum Child {
     Host,
     /// Attack a host as other users while an honest program writes and root controls it.
     Hostile(hostile::Options),
+    /// Kill executors of clusters and cut their connections while they answer queries.
+    Cluster(cluster::Options),
     #[command(hide = true)]
     HostOfNeighbours(hostile::HostChild),
     #[command(hide = true)]
@@ -67,6 +70,7 @@ fn run(options: &Options) -> Result<()> {
         Some(Child::Consumer(child)) => child.run(),
         Some(Child::Host) => session::host(),
         Some(Child::Hostile(options)) => options.run(),
+        Some(Child::Cluster(options)) => options.run(),
         Some(Child::HostOfNeighbours(child)) => child.run(),
         Some(Child::HonestWriter(child)) => child.run(),
         Some(Child::HonestConsumer(child)) => child.run(),
