@@ -52,6 +52,7 @@ pub(crate) enum Header {
     Inferred,
     DecodeError,
     Undecoded,
+    Computer,
     Trace,
 }
 
@@ -87,6 +88,7 @@ pub(crate) const OF_EVENTS: &[Header] = &[
     Inferred,
     DecodeError,
     Undecoded,
+    Computer,
     Trace,
 ];
 
@@ -136,6 +138,7 @@ impl Header {
             Inferred => "inferred",
             DecodeError => "decode_error",
             Undecoded => "undecoded",
+            Computer => "computer",
             Trace => "trace",
         }
     }
@@ -170,6 +173,7 @@ impl Header {
             Inferred => "What of the payload is inferred, as in `etw dump --format json`.",
             DecodeError => "Why the payload is not decoded, or not all of it.",
             Undecoded => "Bytes of the payload that are not decoded, in hexadecimal; missing if all are.",
+            Computer => "Name of the computer that the trace is of, if the trace tells it.",
             Trace => "Trace that the row is of.",
         }
     }
@@ -178,7 +182,7 @@ impl Header {
         let data_type = match self {
             Time => DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
             Provider | Event | Process | Trace | LevelName | OpcodeName | TaskName | ChannelName
-            | KeywordNames | UserSid | Inferred => dictionary(),
+            | KeywordNames | UserSid | Inferred | Computer => dictionary(),
             Id | Task | Processor => DataType::UInt16,
             Version | Level | Opcode | Channel => DataType::UInt8,
             Keywords => DataType::UInt64,
@@ -187,7 +191,7 @@ impl Header {
         };
         let is_nullable = match self {
             Time | ProcessId | ThreadId | Process | Activity | RelatedActivity => true,
-            _ => self.is_of_decoding() || self == UserSid,
+            _ => self.is_of_decoding() || matches!(self, UserSid | Computer),
         };
         let summary = [("summary".to_owned(), self.summary().to_owned())];
         Field::new(self.name(), data_type, is_nullable).with_metadata(summary.into())
@@ -407,6 +411,8 @@ pub(crate) struct Rows {
     columns: Vec<Column>,
     fields: EventColumnsBuilder,
     trace: String,
+    /// Names of the computers of its files.
+    computers: Vec<Option<String>>,
     rows: usize,
     /// Bytes of what has no fixed size, about.
     bytes: usize,
@@ -426,12 +432,18 @@ enum Column {
     Repeated(Header, Texts),
     Payload(Box<JsonWriter>, Vec<u8>, StringBuilder),
     Trace(Texts),
+    Computer(Texts),
     Field,
 }
 
 impl Rows {
     /// Creates rows with these columns, which are those of the schema.
-    pub(crate) fn new(schema: SchemaRef, wanted: &[Wanted], fields: &EventColumns, trace: &str) -> Rows {
+    pub(crate) fn new(
+        schema: SchemaRef,
+        wanted: &[Wanted],
+        fields: &EventColumns,
+        (trace, computers): (&str, &[Option<String>]),
+    ) -> Rows {
         let numbers: Vec<usize> = wanted
             .iter()
             .filter_map(|wanted| match wanted {
@@ -462,6 +474,7 @@ impl Rows {
                     StringBuilder::new(),
                 ),
                 Trace => Column::Trace(Texts::default()),
+                Computer => Column::Computer(Texts::default()),
             },
         };
         Rows {
@@ -469,6 +482,7 @@ impl Rows {
             columns: wanted.iter().map(column).collect(),
             fields: fields.builder(&numbers),
             trace: trace.to_owned(),
+            computers: computers.to_vec(),
             rows: 0,
             bytes: 0,
         }
@@ -532,6 +546,11 @@ impl Rows {
                     let code = texts.code(&self.trace);
                     texts.put(Some(code));
                 }
+                Column::Computer(texts) => {
+                    let name = self.computers.get(record.origin().source as usize).and_then(Option::as_deref);
+                    let code = name.map(|name| texts.code(name));
+                    texts.put(code);
+                }
                 Column::Field => {}
             }
         }
@@ -554,7 +573,10 @@ impl Rows {
                 Column::U16(_, builder) => Arc::new(builder.finish()),
                 Column::U32(_, builder) => Arc::new(builder.finish()),
                 Column::U64(_, builder) => Arc::new(builder.finish()),
-                Column::Process(texts) | Column::Trace(texts) | Column::Repeated(_, texts) => texts.take()?,
+                Column::Process(texts)
+                | Column::Trace(texts)
+                | Column::Computer(texts)
+                | Column::Repeated(_, texts) => texts.take()?,
                 Column::Text(_, builder) | Column::Payload(_, _, builder) => Arc::new(builder.finish()),
                 Column::Field => fields
                     .next()

@@ -2,6 +2,15 @@
 
 use datafusion::common::DataFusionError;
 
+/// What the engine says of its own settings, and the same with the options of the command.
+const OPTIONS: [(&str, &str); 2] = [
+    ("datafusion.runtime.max_temp_directory_size", "the query needs more temporary files than --disk allows"),
+    (
+        "DiskManager is disabled",
+        "the query needs temporary files, and none can be made; name another directory with --temp-dir, or more memory with --memory",
+    ),
+];
+
 /// Wraps an error of reading a trace.
 pub(crate) fn of_trace(error: anyhow::Error) -> DataFusionError {
     DataFusionError::External(error.into_boxed_dyn_error())
@@ -75,6 +84,9 @@ pub(crate) fn message(error: &DataFusionError) -> String {
         Some((before, _)) => before,
         None => text,
     };
+    if let Some((_, own)) = OPTIONS.iter().find(|(of_engine, _)| text.contains(of_engine)) {
+        return (*own).to_owned();
+    }
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.join(" ")
 }

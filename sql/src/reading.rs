@@ -148,13 +148,17 @@ impl Reading for EventReading {
                 Wanted::Header(header) => header.needs_schema(),
                 Wanted::Field(_) => true,
             });
+        let computers = match wanted.contains(&Wanted::Header(Header::Computer)) {
+            true => source.computers()?,
+            false => &[],
+        };
         let (batch_rows, left) = (run.batch_rows, run.left());
         let mut state = State {
             resolver: scanned.resolver.clone(),
             located: Located::new(),
             kind,
             names: Names::default(),
-            rows: Rows::new(run.schema.clone(), wanted, fields, &source.name),
+            rows: Rows::new(run.schema.clone(), wanted, fields, (&source.name, computers)),
             left,
             skipped: 0,
             run,

@@ -11,6 +11,7 @@ use anyhow::{Result, bail};
 use etw_analysis::{EventKinds, EventTable, TraceIndex};
 use etw_app::index::{IndexOptions, Tables};
 use etw_app::input::error_of_open;
+use etw_app::machine;
 use etw_app::symbols::SymbolOptions;
 use etw_consumer::{BufferSummary, Input, Overview, ProcessTable, Schemas, Statistics, Trace};
 use etw_etl::EtlFile;
@@ -89,6 +90,8 @@ pub(crate) struct TraceFile {
     /// Those in the index, and all.
     kinds: [Once<Vec<EventTable>>; 2],
     index: Once<Arc<TraceIndex>>,
+    /// Names of the computers of its files.
+    computers: Once<Vec<Option<String>>>,
     /// Number of damaged places that reading has found.
     damage: AtomicU64,
     pub(crate) on_damage: Option<Arc<OnDamage>>,
@@ -207,6 +210,22 @@ impl Source {
     /// Fails if the trace cannot be read.
     pub(crate) fn scanned(&self) -> Result<&Scanned> {
         self.file.scanned()
+    }
+
+    /// Returns the names of the computers of its files, which may be anywhere in the trace.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the trace cannot be read.
+    pub(crate) fn computers(&self) -> Result<&[Option<String>]> {
+        let scanned = self.scanned()?;
+        let names = once(&self.file.computers, || {
+            self.file.remote.as_ref().map_or(Ok(()), RemoteTrace::fetch_all)?;
+            let mut resolver = scanned.resolver.clone();
+            let machines = machine::machines(scanned.trace.inputs(), Some(&scanned.overview), &mut resolver);
+            Ok(machines.into_iter().map(|machine| machine.computer).collect())
+        })?;
+        Ok(names)
     }
 
     /// Returns the kinds of events that the trace has.
@@ -345,6 +364,7 @@ impl TraceFile {
             scanned: Once::new(),
             kinds: [Once::new(), Once::new()],
             index: Once::new(),
+            computers: Once::new(),
             damage: AtomicU64::new(0),
             on_damage: None,
         }

@@ -7,9 +7,9 @@ use etw_etl::encode::RecordBuilder;
 use etw_etl::{EtlWriter, WriterOptions};
 use etw_event::{Clock, ClockType, EventDescriptor, FileTime, Guid, Origin, PointerSize, Record, Ticks};
 use etw_kernel::classes::{
-    CSwitch, DiskIo, DiskIoInit, DiskOperation, DiskTransfer, FileIoName, Image, ImageEvent, KernelEvent,
-    NameEvent, Process, ProcessEvent, RecordBuffer, STILL_ACTIVE, SampledProfile, StackWalk, Stamp, Thread,
-    ThreadEvent,
+    CSwitch, Cpu, DiskIo, DiskIoInit, DiskOperation, DiskTransfer, FileIoName, Image, ImageEvent,
+    KernelEvent, NameEvent, Process, ProcessEvent, RecordBuffer, STILL_ACTIVE, SampledProfile, StackWalk,
+    Stamp, Thread, ThreadEvent,
 };
 
 use crate::START;
@@ -48,16 +48,32 @@ pub(crate) fn write(path: &Path, seed: u32, rounds: u32) {
     }
     machine.rundown();
     machine.records.sort_by_key(|(micros, ..)| *micros);
-    let clock = Clock::new(ClockType::Qpc, Ticks(0), START, 1_000_000 * PER_MICRO);
-    let mut writer =
-        EtlWriter::new(File::create(path).unwrap(), WriterOptions::new(clock, 0x4000, 4)).unwrap();
-    for (_, processor, record) in &machine.records {
-        writer.write(*processor, record).unwrap();
-    }
-    writer.finish(FileTime(START.0 + 1_000_000 * PER_MICRO)).unwrap();
+    machine.finish(path);
+}
+
+/// Writes a trace of a machine that tells its name in the middle, as merged traces do.
+pub(crate) fn write_named(path: &Path, name: &str) {
+    let mut machine = Machine { records: Vec::new() };
+    machine.process(4, "System");
+    (1..100).for_each(|round| machine.switch(1000 * round, [0, PROGRAM], 0));
+    let cpu = Cpu { processors: 4, computer_name: name.as_bytes(), ..Cpu::default() };
+    machine.put(50_500, 0, (4, 4), &cpu);
+    machine.records.sort_by_key(|(micros, ..)| *micros);
+    machine.finish(path);
 }
 
 impl Machine {
+    /// Writes what the machine has done.
+    fn finish(&self, path: &Path) {
+        let clock = Clock::new(ClockType::Qpc, Ticks(0), START, 1_000_000 * PER_MICRO);
+        let mut writer =
+            EtlWriter::new(File::create(path).unwrap(), WriterOptions::new(clock, 0x4000, 4)).unwrap();
+        for (_, processor, record) in &self.records {
+            writer.write(*processor, record).unwrap();
+        }
+        writer.finish(FileTime(START.0 + 1_000_000 * PER_MICRO)).unwrap();
+    }
+
     fn put(&mut self, micros: i64, processor: u16, (process, thread): (u32, u32), event: &impl KernelEvent) {
         let mut buffer = RecordBuffer::new();
         assert!(buffer.put(&Stamp::new(Ticks(micros * PER_MICRO), process, thread), event));
