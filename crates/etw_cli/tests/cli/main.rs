@@ -59,6 +59,7 @@ mod stacks;
 mod symbols;
 mod tables;
 #[cfg(target_os = "linux")]
+mod together;
 mod tools;
 #[cfg(target_os = "linux")]
 mod tools_system;
