@@ -54,8 +54,14 @@ const ATTEMPTS: usize = 3;
 const NOTICED: Duration = Duration::from_secs(2);
 /// Longest time without a row after an executor was lost. The others may still compute what does not depend on it.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// What errors of connections say; the engine passes them on as text.
-const CONNECTION: [&str; 4] = ["h2 protocol error", "transport error", "cannot be reached", "connection"];
+/// What errors of connections say; the engine passes them on as text. Executors wait for a plan whose sender has met one.
+const CONNECTION: [&str; 5] = [
+    "h2 protocol error",
+    "transport error",
+    "cannot be reached",
+    "connection",
+    "waiting for the plan to be set by the coordinator",
+];
 /// Longest message of an error; messages are headers.
 const MAX_MESSAGE: usize = 4 << 10;
 
