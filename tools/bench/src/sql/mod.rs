@@ -46,6 +46,7 @@ pub(crate) fn rows(effort: &Effort) -> Result<Vec<Row>> {
     let mut rows = bench.scans(directory.path(), effort.events * times[0])?;
     rows.extend(bench.samples(directory.path(), effort.events * times[1])?);
     rows.extend(bench.clusters(directory.path(), effort.events * times[2])?);
+    rows.extend(bench.sorts(directory.path(), effort.events * times[1])?);
     rows.push(bench.memory(directory.path(), effort.events * times[3])?);
     Ok(rows)
 }
@@ -152,6 +153,25 @@ impl Bench<'_> {
             peak.1
         );
         Ok(Row::new(name, peak.0, "MiB"))
+    }
+
+    /// Measures the memory of a sort of far more than it may have.
+    fn sorts(&self, directory: &Path, events: u64) -> Result<Vec<Row>> {
+        let file = directory.join("sorted.etl");
+        traces::write(BufWriter::new(File::create(&file)?), &Recipe::new(Kind::Mixed, events))?;
+        let millions = events as f64 / 1e6;
+        let mut rows = Vec::new();
+        for memory in ["512", "64"] {
+            let query = "select payload, time from events order by payload, time";
+            let mut command = Command::new(&self.sql);
+            command.args([text(&file)?, query, "--no-index", "--format", "csv", "--memory", memory]);
+            let name = format!(
+                "sort of {millions} M events by their payload with --memory {memory}: greatest memory without mapped files"
+            );
+            rows.push(Row::new(name, peak_mib(&mut command)?, "MiB"));
+        }
+        fs::remove_file(&file)?;
+        Ok(rows)
     }
 
     /// Returns the seconds of a query, with the start of the program.
