@@ -1,6 +1,7 @@
 //! Files as byte slices.
 
-// UNSAFETY: mapping a file is unsafe because others can change the file while the slice is alive.
+// UNSAFETY: mapping a file is unsafe because others can change the file while the slice is alive; pages are given back by
+// their addresses.
 #![expect(unsafe_code)]
 
 use std::fs::File;

@@ -73,7 +73,7 @@ impl Options {
                     let outcome = outcome.with_context(|| format!("--first {seed} --seeds 1"))?;
                     let mut tally = tally.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     tally.add(outcome);
-                    if (seed + 1 - self.first).is_multiple_of(1000) {
+                    if (seed + 1 - self.first).is_multiple_of(100) {
                         eprintln!("{seed}: {tally}");
                     }
                 }
