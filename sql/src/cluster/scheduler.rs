@@ -55,11 +55,15 @@ const NOTICED: Duration = Duration::from_secs(2);
 /// Longest time without a row after an executor was lost. The others may still compute what does not depend on it.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// What errors of connections say; the engine passes them on as text. Executors wait for a plan whose sender has met one.
-const CONNECTION: [&str; 5] = [
+const CONNECTION: [&str; 9] = [
     "h2 protocol error",
     "transport error",
     "cannot be reached",
-    "connection",
+    "from connection",
+    "Connection re",
+    "connection re",
+    "connection closed",
+    "the connection with ",
     "waiting for the plan to be set by the coordinator",
 ];
 /// Longest message of an error; messages are headers.
@@ -158,11 +162,11 @@ struct Joined {
 
 impl Drop for Joined {
     fn drop(&mut self) {
-        self.executors.joined.send_modify(|joined| {
-            if let Some(url) = joined.remove(&self.id) {
-                print(&format!("{url} has left"));
-            }
-        });
+        let mut left = None;
+        self.executors.joined.send_modify(|joined| left = joined.remove(&self.id));
+        if let Some(url) = left {
+            print(&format!("{url} has left"));
+        }
     }
 }
 
