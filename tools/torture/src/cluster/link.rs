@@ -1,16 +1,19 @@
 //! Connections with a process that pass through here, where they are slow or cut.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
 /// Bytes that pass at a time: less than a message, so that messages are cut in the middle.
 const PIECE: usize = 4096;
+
+/// Time after which an address is free again.
+const FREE_AFTER: Duration = Duration::from_secs(10);
 
 /// A place to connect to instead of another.
 pub(super) struct Link {
@@ -31,7 +34,7 @@ struct State {
 impl Link {
     /// Listens on an address, whose connections go to another one.
     pub(super) fn new(from: SocketAddr, to: SocketAddr) -> Result<Link> {
-        let listener = TcpListener::bind(from).with_context(|| format!("cannot listen on {from}"))?;
+        let listener = listen(from).with_context(|| format!("cannot listen on {from}"))?;
         let state = Arc::new(State {
             to,
             is_over: AtomicBool::new(false),
@@ -66,6 +69,19 @@ impl Link {
     pub(super) fn mend(&self) {
         self.state.left.store(u64::MAX, Relaxed);
         self.state.delay_micros.store(0, Relaxed);
+    }
+}
+
+/// Listens on an address, from which a connection of an earlier link may still be ending.
+fn listen(from: SocketAddr) -> std::io::Result<TcpListener> {
+    let start = Instant::now();
+    loop {
+        match TcpListener::bind(from) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && start.elapsed() < FREE_AFTER => {
+                thread::sleep(Duration::from_millis(10));
+            }
+            listener => return listener,
+        }
     }
 }
 
