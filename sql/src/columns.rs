@@ -403,7 +403,7 @@ pub(crate) enum Wanted {
 }
 
 /// Bytes from which on rows are a batch, however few they are.
-const BATCH_BYTES: usize = 1 << 20;
+pub(crate) const BATCH_BYTES: usize = 1 << 20;
 
 /// Rows of events.
 pub(crate) struct Rows {

@@ -295,7 +295,7 @@ impl Database {
                 first => break first,
             };
             // What has written files is not run twice.
-            let slower = Pace::of(state.config()).slower();
+            let slower = Pace::from_config(state.config()).slower();
             let Some(slower) = slower.filter(|_| matches!(is_writing(&plan), Ok(false))) else {
                 break Some(Err(error));
             };
@@ -326,7 +326,7 @@ impl Database {
             }
             false => state.create_physical_plan(plan).await?,
         };
-        let physical = Pace::of(state.config()).planned(physical)?;
+        let physical = Pace::from_config(state.config()).planned(physical)?;
         execute_stream(physical, Arc::new(TaskContext::from(state)))
     }
 

@@ -4,7 +4,8 @@
 //! - `events`, `absent`, `rows`, `damage`, `catalog`: the tables, and how they are found by name. `condition` is what of a query they
 //!   decide themselves; `scan` runs them in partitions; `reading` and `columns` read events for it.
 //! - `bases`, `stacks`, `functions`, `stack_functions`, `views`: what queries have besides tables. `bounded` limits functions of
-//!   the engine, `memory` and `pool` the process; `resources` and `temporary` are the memory and the files that all queries share.
+//!   the engine, `memory` and `pool` the process; `resources` and `temporary` are the memory and the files that all
+//!   queries share.
 //! - `database`, `engine`, `error`, `output`, `shell`: statements, and their answers; `threads`, `once`: their number, and values
 //!   that are made once.
 //! - `cluster`: the same on several machines.

@@ -16,7 +16,6 @@ use crate::memory;
 const FREE_PART: usize = 4;
 /// Bytes that each may have, so that it can take a batch and write it, or merge some.
 const LEAST_BYTES: usize = 512 << 10;
-
 /// How the engine calls the part of a sort that merges its files. It takes what it gets, and merges that many files at a
 /// time.
 const MERGE: &str = "ExternalSorterMerge";

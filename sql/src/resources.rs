@@ -23,7 +23,6 @@ use crate::temporary::TemporaryDirectory;
 
 /// Rows of a batch where there is little memory.
 const FEW_ROWS: usize = 512;
-
 /// Memory for each row of a batch: many batches are on their way at a time, which nobody counts.
 const ROW_BYTES: usize = 24 << 10;
 
@@ -48,7 +47,7 @@ impl Pace {
     }
 
     /// Returns the pace of a session.
-    pub(crate) fn of(config: &SessionConfig) -> Pace {
+    pub(crate) fn from_config(config: &SessionConfig) -> Pace {
         config.get_extension::<Pace>().map_or(Pace::Full, |pace| *pace)
     }
 

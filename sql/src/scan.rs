@@ -27,6 +27,7 @@ use datafusion::physical_plan::{
 };
 use tokio::sync::mpsc::Sender;
 
+use crate::columns::BATCH_BYTES;
 use crate::error;
 use crate::resources::Pace;
 use crate::source::Source;
@@ -38,7 +39,7 @@ const MAX_PARTITIONS: usize = 64;
 /// Part of the memory for queries that batches of partitions may have, and what those of one have: one that is made, one
 /// that waits, and one that is used.
 const BATCHES_PART: usize = 4;
-const PARTITION_BYTES: usize = 3 << 20;
+const PARTITION_BYTES: usize = 3 * BATCH_BYTES;
 
 /// How a table is read, in pieces that stand alone.
 pub(crate) trait Reading: fmt::Debug + Any + Send + Sync {
@@ -105,7 +106,7 @@ impl<R: Reading> Scan<R> {
 
     /// Reads as many pieces at a time as the pace and the memory of a query allow.
     pub(crate) fn fitted(self, state: &dyn Session) -> Scan<R> {
-        let most = match (Pace::of(state.config()), state.runtime_env().memory_pool.memory_limit()) {
+        let most = match (Pace::from_config(state.config()), state.runtime_env().memory_pool.memory_limit()) {
             (Pace::OneByOne, _) => 1,
             (_, MemoryLimit::Finite(bytes)) => (bytes / BATCHES_PART / PARTITION_BYTES).max(1),
             _ => MAX_PARTITIONS,

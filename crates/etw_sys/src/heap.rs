@@ -3,7 +3,7 @@
 // UNSAFETY: a function of the C library that rustix does not have.
 #![cfg_attr(all(target_os = "linux", target_env = "gnu"), expect(unsafe_code))]
 
-/// Bytes of this process in memory.
+/// Bytes of this process in memory, as `proc_pid_statm(5)` has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
     /// All of them.
