@@ -53,6 +53,11 @@ pub(crate) enum Header {
     DecodeError,
     Undecoded,
     Computer,
+    SourceFile,
+    SourceOffset,
+    SourceWithin,
+    SourceBuffer,
+    SourceRecord,
     Trace,
 }
 
@@ -89,6 +94,11 @@ pub(crate) const OF_EVENTS: &[Header] = &[
     DecodeError,
     Undecoded,
     Computer,
+    SourceFile,
+    SourceOffset,
+    SourceWithin,
+    SourceBuffer,
+    SourceRecord,
     Trace,
 ];
 
@@ -139,6 +149,11 @@ impl Header {
             DecodeError => "decode_error",
             Undecoded => "undecoded",
             Computer => "computer",
+            SourceFile => "source_file",
+            SourceOffset => "source_offset",
+            SourceWithin => "source_within",
+            SourceBuffer => "source_buffer",
+            SourceRecord => "source_record",
             Trace => "trace",
         }
     }
@@ -174,6 +189,15 @@ impl Header {
             DecodeError => "Why the payload is not decoded, or not all of it.",
             Undecoded => "Bytes of the payload that are not decoded, in hexadecimal; missing if all are.",
             Computer => "Name of the computer that the trace is of, if the trace tells it.",
+            SourceFile => "Path of the file that has the event.",
+            SourceOffset => {
+                "Byte offset in the file of the event's record or, if it is compressed, of its buffer."
+            }
+            SourceWithin => {
+                "Byte offset of the record in its decompressed buffer; missing if the file is not compressed."
+            }
+            SourceBuffer => "Byte offset in the file of the buffer that has the record.",
+            SourceRecord => "Number of the record in its buffer, from 1.",
             Trace => "Trace that the row is of.",
         }
     }
@@ -182,16 +206,16 @@ impl Header {
         let data_type = match self {
             Time => DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
             Provider | Event | Process | Trace | LevelName | OpcodeName | TaskName | ChannelName
-            | KeywordNames | UserSid | Inferred | Computer => dictionary(),
+            | KeywordNames | UserSid | Inferred | Computer | SourceFile => dictionary(),
             Id | Task | Processor => DataType::UInt16,
             Version | Level | Opcode | Channel => DataType::UInt8,
-            Keywords => DataType::UInt64,
-            ProcessId | ThreadId | Size => DataType::UInt32,
+            Keywords | SourceOffset | SourceBuffer => DataType::UInt64,
+            ProcessId | ThreadId | Size | SourceWithin | SourceRecord => DataType::UInt32,
             Activity | RelatedActivity | Payload | Message | DecodeError | Undecoded => DataType::Utf8,
         };
         let is_nullable = match self {
             Time | ProcessId | ThreadId | Process | Activity | RelatedActivity => true,
-            _ => self.is_of_decoding() || matches!(self, UserSid | Computer),
+            _ => self.is_of_decoding() || matches!(self, UserSid | Computer) || self.is_of_place(),
         };
         let summary = [("summary".to_owned(), self.summary().to_owned())];
         Field::new(self.name(), data_type, is_nullable).with_metadata(summary.into())
@@ -219,6 +243,10 @@ impl Header {
             ThreadId => record.thread_id()?.into(),
             Processor => record.processor().into(),
             Size => (record.payload().len() as u32).into(),
+            SourceOffset => record.place()?.offset.into(),
+            SourceWithin => record.place()?.within?.into(),
+            SourceBuffer => record.place()?.buffer.into(),
+            SourceRecord => record.place()?.record.into(),
             _ => return None,
         })
     }
@@ -238,6 +266,11 @@ impl Header {
                 | DecodeError
                 | Undecoded
         )
+    }
+
+    /// Whether the column says where the file has the record.
+    pub(crate) const fn is_of_place(self) -> bool {
+        matches!(self, SourceOffset | SourceWithin | SourceBuffer | SourceRecord)
     }
 
     /// Whether the schema of the event is needed.
@@ -411,11 +444,19 @@ pub(crate) struct Rows {
     columns: Vec<Column>,
     fields: EventColumnsBuilder,
     trace: String,
-    /// Names of the computers of its files.
-    computers: Vec<Option<String>>,
     rows: usize,
     /// Bytes of what has no fixed size, about.
     bytes: usize,
+}
+
+/// What is the same for all events of a trace or of a file of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OfTrace<'a> {
+    pub(crate) name: &'a str,
+    /// Names of the computers of its files, if they are wanted.
+    pub(crate) computers: &'a [Option<String>],
+    /// Names of its files, if they are wanted.
+    pub(crate) files: &'a [Option<String>],
 }
 
 enum Column {
@@ -432,7 +473,8 @@ enum Column {
     Repeated(Header, Texts),
     Payload(Box<JsonWriter>, Vec<u8>, StringBuilder),
     Trace(Texts),
-    Computer(Texts),
+    /// A text of each file of the trace.
+    OfFile(Vec<Option<String>>, Texts),
     Field,
 }
 
@@ -442,7 +484,7 @@ impl Rows {
         schema: SchemaRef,
         wanted: &[Wanted],
         fields: &EventColumns,
-        (trace, computers): (&str, &[Option<String>]),
+        of_trace: OfTrace<'_>,
     ) -> Rows {
         let numbers: Vec<usize> = wanted
             .iter()
@@ -459,8 +501,10 @@ impl Rows {
                 Event => Column::Event,
                 Id | Task | Processor => Column::U16(header, UInt16Builder::new()),
                 Version | Level | Opcode | Channel => Column::U8(header, UInt8Builder::new()),
-                Keywords => Column::U64(header, UInt64Builder::new()),
-                ProcessId | ThreadId | Size => Column::U32(header, UInt32Builder::new()),
+                Keywords | SourceOffset | SourceBuffer => Column::U64(header, UInt64Builder::new()),
+                ProcessId | ThreadId | Size | SourceWithin | SourceRecord => {
+                    Column::U32(header, UInt32Builder::new())
+                }
                 Process => Column::Process(Texts::default()),
                 Activity | RelatedActivity | Message | DecodeError | Undecoded => {
                     Column::Text(header, StringBuilder::new())
@@ -474,15 +518,15 @@ impl Rows {
                     StringBuilder::new(),
                 ),
                 Trace => Column::Trace(Texts::default()),
-                Computer => Column::Computer(Texts::default()),
+                Computer => Column::OfFile(of_trace.computers.to_vec(), Texts::default()),
+                SourceFile => Column::OfFile(of_trace.files.to_vec(), Texts::default()),
             },
         };
         Rows {
             schema,
             columns: wanted.iter().map(column).collect(),
             fields: fields.builder(&numbers),
-            trace: trace.to_owned(),
-            computers: computers.to_vec(),
+            trace: of_trace.name.to_owned(),
             rows: 0,
             bytes: 0,
         }
@@ -546,8 +590,8 @@ impl Rows {
                     let code = texts.code(&self.trace);
                     texts.put(Some(code));
                 }
-                Column::Computer(texts) => {
-                    let name = self.computers.get(record.origin().source as usize).and_then(Option::as_deref);
+                Column::OfFile(names, texts) => {
+                    let name = names.get(record.origin().source as usize).and_then(Option::as_deref);
                     let code = name.map(|name| texts.code(name));
                     texts.put(code);
                 }
@@ -575,7 +619,7 @@ impl Rows {
                 Column::U64(_, builder) => Arc::new(builder.finish()),
                 Column::Process(texts)
                 | Column::Trace(texts)
-                | Column::Computer(texts)
+                | Column::OfFile(_, texts)
                 | Column::Repeated(_, texts) => texts.take()?,
                 Column::Text(_, builder) | Column::Payload(_, _, builder) => Arc::new(builder.finish()),
                 Column::Field => fields

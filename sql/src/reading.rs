@@ -13,7 +13,7 @@ use etw_export::columns::EventColumns;
 use etw_schema::{Event, EventSchema, Located, Resolver};
 use serde::{Deserialize, Serialize};
 
-use crate::columns::{Header, Names, Rows, Wanted};
+use crate::columns::{Header, Names, OfTrace, Rows, Wanted};
 use crate::condition::{Accepted, Condition};
 use crate::scan::{Reading, Run};
 use crate::source::{Part, Source};
@@ -152,13 +152,20 @@ impl Reading for EventReading {
             true => source.computers()?,
             false => &[],
         };
+        let files = match wanted.contains(&Wanted::Header(Header::SourceFile)) {
+            true => source.file_names()?,
+            false => Vec::new(),
+        };
+        let of_trace = OfTrace { name: &source.name, computers, files: &files };
+        let needs_places = conditions.0.iter().any(|(header, _)| header.is_of_place())
+            || wanted.iter().any(|wanted| matches!(wanted, Wanted::Header(header) if header.is_of_place()));
         let (batch_rows, left) = (run.batch_rows, run.left());
         let mut state = State {
             resolver: scanned.resolver.clone(),
             located: Located::new(),
             kind,
             names: Names::default(),
-            rows: Rows::new(run.schema.clone(), wanted, fields, (&source.name, computers)),
+            rows: Rows::new(run.schema.clone(), wanted, fields, of_trace),
             left,
             skipped: 0,
             run,
@@ -202,6 +209,9 @@ impl Reading for EventReading {
         let mut steps = source.steps(*part)?.into_iter().peekable();
         while let Some(step) = steps.next() {
             let mut trace = source.range(step.from, step.to)?;
+            if needs_places {
+                trace.find_places();
+            }
             if let Some(next) = steps.peek() {
                 source.fetch_ahead(*next);
             }

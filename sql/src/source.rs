@@ -228,6 +228,23 @@ impl Source {
         Ok(names)
     }
 
+    /// Returns the names of its files: of an object its URL, and of what is in an archive its name there too.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the trace cannot be read.
+    pub(crate) fn file_names(&self) -> Result<Vec<Option<String>>> {
+        let scanned = self.scanned()?;
+        let name = |name: &str| match &self.file.remote {
+            Some(remote) => {
+                let copy = remote.path().to_string_lossy();
+                format!("{}{}", remote.shown(), name.strip_prefix(&*copy).unwrap_or_default())
+            }
+            None => name.to_owned(),
+        };
+        Ok(scanned.trace.source_names().map(|local| Some(name(local))).collect())
+    }
+
     /// Returns the kinds of events that the trace has.
     ///
     /// The index knows them, but for the records of stacks (`StackWalk`); with `stacks`, the trace is read for those.

@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, anyhow};
-use openetw::{Origin, Outline, Record, Trace};
+use openetw::{Origin, Outline, Position, Record, Trace};
 
 use crate::progress::Progress;
 
@@ -32,6 +32,7 @@ struct Place {
     /// Index into the origins.
     origin: u32,
     outline: Outline,
+    position: Position,
 }
 
 impl Batch {
@@ -55,14 +56,16 @@ impl Batch {
             }),
         };
         let outline = record.outline();
-        self.places.push(Place { start: start as u32, origin: origin as u32, outline });
+        let position = record.position();
+        self.places.push(Place { start: start as u32, origin: origin as u32, outline, position });
     }
 
     /// Returns the records as they were in the trace.
     pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
         self.places.iter().filter_map(|place| {
             let bytes = self.bytes.get(place.start as usize..)?;
-            place.outline.record(bytes, self.origins.get(place.origin as usize)?)
+            let record = place.outline.record(bytes, self.origins.get(place.origin as usize)?)?;
+            Some(record.at(place.position))
         })
     }
 }

@@ -118,10 +118,13 @@ impl Opened {
         progress.finish();
         let mut resolver = trace.resolver().clone();
         let machines = machine::machines(trace.inputs(), overview.map(|overview| &**overview), &mut resolver);
-        let sources = trace.headers().iter().zip(machines).map(|(header, machine)| Source {
-            computer: machine.computer,
-            timer_resolution: header.timer_resolution,
-        });
+        let names = trace.source_names();
+        let sources =
+            trace.headers().iter().zip(machines).zip(names).map(|((header, machine), name)| Source {
+                name: name.to_owned(),
+                computer: machine.computer,
+                timer_resolution: header.timer_resolution,
+            });
         let sources = sources.collect();
         Ok(Opened { trace, sources, resolver, processes, stacks, is_filtered })
     }
@@ -458,7 +461,9 @@ pub fn stop_on_interrupt(trace: &Trace) -> Result<()> {
 pub fn live_sources(trace: &Trace) -> Vec<Source> {
     let computer = machine::host_name();
     let first_session = trace.inputs().len();
-    let sources = trace.headers().iter().enumerate().map(|(number, header)| Source {
+    let headers = trace.headers().iter().enumerate().zip(trace.source_names());
+    let sources = headers.map(|((number, header), name)| Source {
+        name: name.to_owned(),
         computer: computer.clone().filter(|_| number >= first_session),
         timer_resolution: header.timer_resolution,
     });

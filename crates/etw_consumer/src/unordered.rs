@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use etw_etl::{BufferRef, Damage, EtlFile, Records};
-use etw_event::Record;
+use etw_event::{Position, Record};
 
 use crate::intact;
 
@@ -100,23 +100,27 @@ fn read(
     let origin = buffer.origin(file.clock(), source);
     let mut cursor = Records::new(data.bytes, &origin, buffer.place()).cursor();
     let mut number = 0;
+    let mut position = |at: usize| {
+        number += 1;
+        Position { at: at as u32, number }
+    };
     let mut visit = |item: Result<&Record<'_>, Damage>| match item {
         Ok(record) => {
-            number += 1;
+            let number = record.position().number;
             visit(Met::Record(record, (buffer.index, number)))
         }
         Err(damage) => visit(Met::Damage(damage)),
     };
     loop {
-        intact::for_each(data.bytes, &mut cursor, |outline, _, bytes| {
+        intact::for_each(data.bytes, &mut cursor, |outline, at, bytes| {
             match outline.record(bytes, &origin) {
-                Some(intact) => visit(Ok(&intact)),
+                Some(intact) => visit(Ok(&intact.at(position(at)))),
                 None => ControlFlow::Continue(()),
             }
         })?;
         let mut rest = Records::resume(data.bytes, &origin, buffer.place(), cursor);
         match rest.next() {
-            Some(Ok(unusual)) => visit(Ok(&unusual))?,
+            Some(Ok(unusual)) => visit(Ok(&unusual.at(position(rest.cursor().last))))?,
             Some(Err(damage)) => visit(Err(damage))?,
             None => return ControlFlow::Continue(()),
         }

@@ -1,6 +1,8 @@
 //! One buffer of a file: what is in it.
 
-use etw_event::{Clock, ClockType, Fields, FileTime, HeaderKind, Origin, Record, Ticks};
+use etw_event::{
+    BufferPlace, Clock, ClockType, Fields, FileTime, HeaderKind, Origin, Record, Storage, Ticks,
+};
 
 use crate::buffers::{FileLayout, MAX_BUFFER_BYTES, MIN_BUFFER_BYTES, damage};
 use crate::{BufferHeader, BufferType, Damage, DamageKind, Place, Records, cswitch, xpress};
@@ -16,8 +18,14 @@ const MAX_EXPANSION: usize = 4096;
 const FIRST_TIME_BYTES: usize = 0x200;
 
 // The origin for records whose origin is not exposed.
-static PLAIN_ORIGIN: Origin =
-    Origin { clock: Clock::system_time(), processor: 0, logger_id: 0, source: 0, is_private: false };
+static PLAIN_ORIGIN: Origin = Origin {
+    clock: Clock::system_time(),
+    processor: 0,
+    logger_id: 0,
+    source: 0,
+    is_private: false,
+    buffer: None,
+};
 
 /// One buffer of a file: its header, and access to its events.
 #[derive(Debug, Clone, Copy)]
@@ -88,7 +96,7 @@ impl<'a> BufferRef<'a> {
     pub fn place(&self) -> Place {
         Place {
             buffer_offset: self.offset,
-            is_derived: self.is_compressed() || self.is_context_swap(),
+            is_derived: self.storage() != Storage::Plain,
             ends_at_mark: self.layout.is_before_vista,
         }
     }
@@ -102,6 +110,8 @@ impl<'a> BufferRef<'a> {
             logger_id: self.header.logger_id,
             source,
             is_private: self.layout.is_private,
+            buffer: (!self.layout.is_converted)
+                .then(|| BufferPlace { offset: self.offset, storage: self.storage() }),
         }
     }
 
@@ -131,6 +141,15 @@ impl<'a> BufferRef<'a> {
         let origin = Origin { clock, ..Origin::default() };
         let first = Records::new(data.bytes, &origin, self.place()).next()?.ok()?;
         Some(first.raw_time()).filter(|time| time.0 != i64::MIN)
+    }
+
+    /// Returns how the file stores the buffer's records.
+    fn storage(&self) -> Storage {
+        match (self.is_compressed(), self.is_context_swap()) {
+            (true, _) => Storage::Compressed,
+            (false, true) => Storage::Packed,
+            (false, false) => Storage::Plain,
+        }
     }
 
     fn body(&self) -> &'a [u8] {

@@ -19,6 +19,8 @@ pub(crate) struct FileLayout {
     pub(crate) is_before_vista: bool,
     /// Whether the session was private to a process.
     pub(crate) is_private: bool,
+    /// Whether the file was made from one of another format, where the records are elsewhere.
+    pub(crate) is_converted: bool,
 }
 
 impl FileLayout {

@@ -147,6 +147,7 @@ impl<'a> EtlFile<'a> {
             is_private: header
                 .log_file_mode
                 .intersects(LogFileMode::PRIVATE_LOGGER | LogFileMode::PRIVATE_IN_PROC),
+            is_converted: false,
         };
         Ok(EtlFile { bytes, header, clock, layout })
     }
@@ -164,6 +165,13 @@ impl<'a> EtlFile<'a> {
     /// Replaces the header's clock, for sessions that are known to share one.
     pub fn set_clock(&mut self, clock: Clock) {
         self.clock = clock;
+    }
+
+    /// Says that the bytes were made from a file of another format: where records are in them has no meaning.
+    #[must_use]
+    pub fn converted(mut self) -> EtlFile<'a> {
+        self.layout.is_converted = true;
+        self
     }
 
     /// Returns the bytes of the file.

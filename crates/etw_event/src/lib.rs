@@ -15,7 +15,7 @@
 //! bytes[2..4].copy_from_slice(&[0x13, 0xC0]);
 //! bytes[0x10] = 100; // time stamp
 //! bytes[0x28] = 7; // id
-//! let origin = Origin { clock: Clock::system_time(), processor: 0, logger_id: 0, source: 0, is_private: false };
+//! let origin = Origin { clock: Clock::system_time(), ..Origin::default() };
 //!
 //! let record = Record::parse(&bytes, &origin, Ticks(0))?;
 //! assert_eq!(record.kind(), HeaderKind::Event64);
@@ -38,6 +38,7 @@ mod guid;
 mod header;
 mod outline;
 mod owned_record;
+mod place;
 mod record;
 mod sha1;
 mod sid;
@@ -52,6 +53,7 @@ pub use guid::{Guid, GuidParseError, guid_from_name};
 pub use header::{HeaderKind, HookId, PointerSize, classes};
 pub use outline::Outline;
 pub use owned_record::OwnedRecord;
+pub use place::{BufferPlace, Position, RecordPlace, Storage};
 pub use record::{Instance, MessageFlags, Origin, Record, RecordError};
 pub use sid::Sid;
 pub use stack_frame::StackFrame;

@@ -4,8 +4,9 @@ use bitflags::bitflags;
 
 use crate::header::classes;
 use crate::{
-    Clock, EventDescriptor, ExtendedItem, ExtendedItems, ExtendedType, Fields, FileTime, Guid, HeaderKind,
-    HookId, Keyword, Level, Opcode, Outline, PointerSize, Sid, StackTrace, Ticks,
+    BufferPlace, Clock, EventDescriptor, ExtendedItem, ExtendedItems, ExtendedType, Fields, FileTime, Guid,
+    HeaderKind, HookId, Keyword, Level, Opcode, Outline, PointerSize, Position, RecordPlace, Sid, StackTrace,
+    Ticks,
 };
 
 /// Properties that all records of a buffer share.
@@ -22,6 +23,8 @@ pub struct Origin {
     /// Whether the session was private to a process (`EVENT_TRACE_PRIVATE_LOGGER_MODE`): its events have a processor time
     /// in place of CPU times.
     pub is_private: bool,
+    /// The buffer in its file; `None` for live sessions, and where the file's records were made from another format.
+    pub buffer: Option<BufferPlace>,
 }
 
 /// Why bytes are not a valid record.
@@ -136,6 +139,7 @@ pub struct Record<'a> {
     bytes: &'a [u8],
     origin: &'a Origin,
     outline: Outline,
+    position: Position,
 }
 
 impl<'a> Record<'a> {
@@ -158,7 +162,26 @@ impl<'a> Record<'a> {
     /// Creates a record from its bytes and its outline.
     #[inline(always)]
     pub(crate) fn new(bytes: &'a [u8], origin: &'a Origin, outline: Outline) -> Record<'a> {
-        Record { bytes, origin, outline }
+        Record { bytes, origin, outline, position: Position::UNKNOWN }
+    }
+
+    /// Returns the record with its position in its buffer.
+    #[inline(always)]
+    #[must_use]
+    pub fn at(self, position: Position) -> Record<'a> {
+        Record { position, ..self }
+    }
+
+    /// Returns the position in the buffer.
+    #[inline]
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// Returns where the file has the record; `None` if it is not from a file, or its position is not known.
+    #[inline]
+    pub fn place(&self) -> Option<RecordPlace> {
+        RecordPlace::of(self.origin.buffer?, self.position)
     }
 
     /// Returns the outline, the result of parsing.
@@ -484,8 +507,14 @@ mod tests {
     use super::*;
 
     fn record(bytes: &[u8]) -> Result<Record<'_>, RecordError> {
-        static ORIGIN: Origin =
-            Origin { clock: Clock::system_time(), processor: 3, logger_id: 1, source: 0, is_private: false };
+        static ORIGIN: Origin = Origin {
+            clock: Clock::system_time(),
+            processor: 3,
+            logger_id: 1,
+            source: 0,
+            is_private: false,
+            buffer: None,
+        };
         Record::parse(bytes, &ORIGIN, Ticks(7))
     }
 
@@ -525,8 +554,14 @@ mod tests {
         let mut without_times = bytes.clone();
         without_times[4] |= Record::NO_CPU_TIME as u8;
         assert_eq!(self::record(&without_times).unwrap().cpu_times(), None);
-        static PRIVATE: Origin =
-            Origin { clock: Clock::system_time(), processor: 3, logger_id: 1, source: 0, is_private: true };
+        static PRIVATE: Origin = Origin {
+            clock: Clock::system_time(),
+            processor: 3,
+            logger_id: 1,
+            source: 0,
+            is_private: true,
+            buffer: None,
+        };
         let private = Record::parse(record.as_bytes(), &PRIVATE, Ticks(0)).unwrap();
         assert_eq!((private.cpu_times(), private.processor_time()), (None, Some(6 << 32 | 5)));
         assert_eq!(record.related_activity_id(), Some(Guid::from_bytes([9; 16])));

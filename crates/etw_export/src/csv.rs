@@ -22,7 +22,7 @@ use etw_event::FileTime;
 use crate::cache::Cache;
 use crate::escape::{self, Csv, Escaping, quoted};
 use crate::fields::{FieldName, FieldSelection};
-use crate::header::HeaderField;
+use crate::header::{HeaderField, SourcePart};
 use crate::json::{self, Fields};
 use crate::options::Options;
 use crate::put::{self, TimeWriter};
@@ -64,6 +64,8 @@ pub struct CsvWriter {
     is_selection: bool,
     pub(crate) separator: u8,
     sources: Vec<Source>,
+    /// The columns at the end of each line, which tell where the event is from.
+    places: &'static [SourcePart],
     scratch: Vec<u8>,
 }
 
@@ -86,6 +88,7 @@ impl CsvWriter {
             is_selection: options.fields.has_header(),
             separator: options.separator.byte(),
             sources: options.sources.clone(),
+            places: if options.source { &SourcePart::ALL } else { &[] },
             scratch: Vec::new(),
         }
     }
@@ -107,6 +110,11 @@ impl CsvWriter {
         for field in self.fields.names() {
             separate(out);
             quoted(out, field.name());
+        }
+        for place in self.places {
+            separate(out);
+            out.extend_from_slice(b"System.Source.");
+            out.extend_from_slice(place.name().as_bytes());
         }
         out.extend_from_slice(b"\r\n");
     }
@@ -180,6 +188,7 @@ impl CsvWriter {
         } else {
             selected(out, &self.fields, separator, event);
         }
+        self.put_places(out, event);
         out.extend_from_slice(b"\r\n");
     }
 }
@@ -200,7 +209,18 @@ impl CsvWriter {
                 None => put_field(out, field, event),
             }
         }
+        self.put_places(out, event);
         out.extend_from_slice(b"\r\n");
+    }
+}
+
+impl CsvWriter {
+    /// Appends the columns that tell where the event is from.
+    fn put_places(&mut self, out: &mut Vec<u8>, event: &Event<'_>) {
+        for place in self.places {
+            out.push(self.separator);
+            HeaderField::Source(*place).put(out, event, &self.sources, &mut self.time);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Fields of the header as columns.
 
-use etw_event::EventDescriptor;
+use etw_event::{EventDescriptor, RecordPlace};
 use etw_schema::Event;
 
 use crate::escape::quoted;
@@ -8,7 +8,7 @@ use crate::put::{self, TimeWriter};
 use crate::source::Source;
 
 /// The names of all header fields, which are those of an event's JSON (`docs/json.md`).
-const NAMES: [(&str, HeaderField); 33] = [
+const NAMES: [(&str, HeaderField); 39] = [
     ("System.Computer", HeaderField::Computer),
     ("System.Channel", HeaderField::Channel),
     ("System.EventID", HeaderField::EventId),
@@ -42,6 +42,12 @@ const NAMES: [(&str, HeaderField); 33] = [
     ("System.TimeCreated", HeaderField::Time { raw: false }),
     ("System.TimeCreated.SystemTime", HeaderField::Time { raw: false }),
     ("System.TimeCreated.RawTime", HeaderField::Time { raw: true }),
+    ("System.Source", HeaderField::Source(SourcePart::File)),
+    ("System.Source.File", HeaderField::Source(SourcePart::File)),
+    ("System.Source.Offset", HeaderField::Source(SourcePart::Offset)),
+    ("System.Source.Within", HeaderField::Source(SourcePart::Within)),
+    ("System.Source.Buffer", HeaderField::Source(SourcePart::Buffer)),
+    ("System.Source.Record", HeaderField::Source(SourcePart::Record)),
 ];
 
 /// A field of an event's header.
@@ -91,6 +97,52 @@ pub enum HeaderField {
         /// Whether this is the reading of the session's clock.
         raw: bool,
     },
+    /// Where the event is from.
+    Source(SourcePart),
+}
+
+/// A part of what tells where an event is from ([`RecordPlace`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourcePart {
+    /// Path of the file, or name of the session.
+    File,
+    /// Offset in the file.
+    Offset,
+    /// Offset in the decompressed buffer.
+    Within,
+    /// Offset of the buffer in the file.
+    Buffer,
+    /// Number of the record in its buffer.
+    Record,
+}
+
+impl SourcePart {
+    /// All parts, in the order in which they are written.
+    pub(crate) const ALL: [SourcePart; 5] =
+        [SourcePart::File, SourcePart::Offset, SourcePart::Within, SourcePart::Buffer, SourcePart::Record];
+
+    /// Returns the name, which is that in JSON and of columns.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            SourcePart::File => "File",
+            SourcePart::Offset => "Offset",
+            SourcePart::Within => "Within",
+            SourcePart::Buffer => "Buffer",
+            SourcePart::Record => "Record",
+        }
+    }
+
+    /// Returns the number, `None` for the file and for what the place does not have.
+    pub(crate) fn number(self, place: Option<RecordPlace>) -> Option<u64> {
+        let place = place?;
+        match self {
+            SourcePart::File => None,
+            SourcePart::Offset => Some(place.offset),
+            SourcePart::Within => place.within.map(u64::from),
+            SourcePart::Buffer => Some(place.buffer),
+            SourcePart::Record => Some(place.record.into()),
+        }
+    }
 }
 
 /// The part of a field that has a value and a name.
@@ -168,6 +220,12 @@ impl HeaderField {
                 (Part::Name, None) => {}
                 _ => put::guid(out, names.provider_guid()),
             },
+            HeaderField::Source(SourcePart::File) => {
+                text(out, sources.get(record.origin().source as usize).map(|source| source.name.as_str()));
+            }
+            HeaderField::Source(part) => {
+                part.number(record.place()).into_iter().for_each(|number| put::unsigned(out, number));
+            }
             HeaderField::Time { raw: true } => put::signed(out, record.raw_time().0),
             HeaderField::Time { raw: false } => time.put(out, record.time()),
         }

@@ -42,7 +42,7 @@ pub use columns::{ColumnFormat, ColumnsSummary, ColumnsWriter, RowCollector, Row
 pub use csv::CsvWriter;
 pub use evtx::{EvtxSummary, EvtxWriter};
 pub use fields::{FieldName, FieldSelection};
-pub use header::{HeaderField, Part};
+pub use header::{HeaderField, Part, SourcePart};
 pub use json::JsonWriter;
 pub use options::{Options, Separator};
 pub use pcapng::{PcapngSummary, PcapngWriter};

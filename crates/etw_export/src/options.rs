@@ -1,6 +1,7 @@
 //! The options of all writers.
 
 use crate::fields::FieldSelection;
+use crate::header::HeaderField;
 use crate::source::Source;
 
 /// The options of a writer, and the properties of the events' sources.
@@ -11,6 +12,8 @@ pub struct Options {
     /// Writes readings of the session's raw clock: in addition to the time in JSON and XML, instead of it in CSV and
     /// text.
     pub raw_time: bool,
+    /// Writes where the file has each event ([`RecordPlace`](etw_event::RecordPlace)), in JSON, CSV and text.
+    pub source: bool,
     /// The fields to write. The default is all fields of the payload.
     pub fields: FieldSelection,
     /// The separator of columns in CSV.
@@ -22,6 +25,14 @@ pub struct Options {
     /// In XML, EVTX and tracerpt's CSV, omits all fields of an event whose payload does not match its schema. This is
     /// tracerpt's default.
     pub strict: bool,
+}
+
+impl Options {
+    /// Returns whether something is written that [`Record::place`](etw_event::Record::place) tells.
+    pub fn needs_places(&self) -> bool {
+        let is_place = |header: Option<HeaderField>| matches!(header, Some(HeaderField::Source(_)));
+        self.source || self.fields.names().iter().any(|field| is_place(field.header()))
+    }
 }
 
 /// A separator of columns.

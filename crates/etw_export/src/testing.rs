@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use etw_event::{Clock, EventDescriptor, FileTime, Guid, Keyword, Level, Opcode, Origin, Record, Ticks};
+use etw_event::{
+    BufferPlace, Clock, EventDescriptor, FileTime, Guid, Keyword, Level, Opcode, Origin, Position, Record,
+    Storage, Ticks,
+};
 use etw_schema::{
     CompiledSchema, Count, Decoding, Event, EventSchema, InType, KeywordName, Located, MapEntry, MapKind,
     MessageStyle, OutType, Property, PropertyType, ProviderInfo, Undecoded, ValueMap,
@@ -128,9 +131,15 @@ pub(crate) fn with_event(
     use_it: impl FnOnce(&Event<'_>),
 ) {
     let bytes = record_bytes(payload);
-    let origin =
-        Origin { clock: Clock::system_time(), processor: 3, logger_id: 1, source: 0, is_private: false };
-    let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap();
+    let origin = Origin {
+        clock: Clock::system_time(),
+        processor: 3,
+        logger_id: 1,
+        source: 0,
+        is_private: false,
+        buffer: Some(BufferPlace { offset: 0x1_0000, storage: Storage::Compressed }),
+    };
+    let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap().at(Position { at: 0x18, number: 2 });
     let mut located = Located::new();
     let reason = Undecoded::NamelessMessage;
     let properties = match schema {

@@ -11,7 +11,7 @@ use crate::{
 };
 
 fn options() -> Options {
-    let source = Source { computer: Some("PC".into()), timer_resolution: 156_250 };
+    let source = Source { name: "x.etl".into(), computer: Some("PC".into()), timer_resolution: 156_250 };
     Options { sources: vec![source], ..Options::default() }
 }
 
@@ -63,6 +63,39 @@ fn json_of_payloads_that_do_not_fit() {
     let start = r#"{"EventData":null,"System":{"Computer":"PC","Channel":"16","EventID":1,"#;
     assert!(none.starts_with(start), "{none}");
     assert!(none.ends_with(r#","Undecoded":{"Reason":"the WPP message carries no GUID by which to find its format","Payload":"4300"}}"#), "{none}");
+}
+
+#[test]
+fn the_place_of_an_event_is_written_on_request() {
+    let place = |options: &Options| {
+        let mut csv = CsvWriter::new(options);
+        let mut lines = Vec::new();
+        csv.put_header(&mut lines);
+        with_event(&rich().1, Some(&rich().0), |event| csv.put(&mut lines, event));
+        let lines = String::from_utf8(lines).unwrap();
+        lines.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let options = Options { source: true, ..options() };
+    let text = written(&rich().1, true, |out, event| TextWriter::new(&options).put(out, event));
+    assert!(text.starts_with("x.etl:65536+96#2 2026-01-02T03:04:05.1234567Z cpu3 "), "{text}");
+    let source = r#""Source":{"File":"x.etl","Offset":65536,"Within":96,"Buffer":65536,"Record":2}"#;
+    let json = json(&rich().1, true, &options);
+    assert!(
+        json.contains(&format!(r#""SystemTime":"2026-01-02T03:04:05.1234567Z"}},{source}}},"#)),
+        "{json}"
+    );
+    let lines = place(&options);
+    let names = ["File", "Offset", "Within", "Buffer", "Record"].map(|name| format!("System.Source.{name}"));
+    assert!(lines[0].ends_with(&format!(",User Data,{}", names.join(","))), "{lines:?}");
+    assert!(
+        lines[1].ends_with(r#"}",x.etl,65536,96,65536,2"#)
+            || lines[1].ends_with(r#"}","x.etl",65536,96,65536,2"#),
+        "{lines:?}"
+    );
+    let fields = FieldSelection::of(["System.Source.Record", "System.EventID", "System.Source"]);
+    let chosen = Options { fields, source: false, ..options };
+    assert!(chosen.needs_places());
+    assert_eq!(place(&chosen)[1], r#"2,1,"x.etl""#);
 }
 
 #[test]

@@ -14,6 +14,7 @@
 //! }
 //! ```
 
+use etw_event::Record;
 use etw_schema::PropertyValue;
 
 use crate::cache::Cache;
@@ -34,12 +35,17 @@ const RESET: &[u8] = b"\x1b[0m";
 /// Writes events as lines: time, processor, process and thread, event, then the message or the fields.
 ///
 /// `2026-01-02T03:04:05.1234567Z cpu2 4711:4712 x.exe Contoso/Started Name=value Other="two words"`
+///
+/// With [`Options::source`], `trace.etl:4096#17 ` comes first: the file, the offset of the event in it, and its number in
+/// its buffer.
 pub struct TextWriter {
     cache: Cache<Parts>,
     time: TimeWriter,
     raw_time: bool,
     fields: FieldSelection,
     color: bool,
+    /// Names of the sources, if they are wanted.
+    sources: Option<Vec<String>>,
     scratch: Vec<u8>,
 }
 
@@ -60,6 +66,9 @@ impl TextWriter {
             raw_time: options.raw_time,
             fields: options.fields.clone(),
             color: options.color,
+            sources: options
+                .source
+                .then(|| options.sources.iter().map(|source| source.name.clone()).collect()),
             scratch: Vec::new(),
         }
     }
@@ -74,6 +83,9 @@ impl TextWriter {
             }
         };
         color(out, DIM);
+        if let Some(sources) = &self.sources {
+            put_source(out, record, sources);
+        }
         if self.raw_time {
             put::signed(out, record.raw_time().0);
         } else {
@@ -174,6 +186,25 @@ impl Parts {
         let has_message = schema.is_some_and(|schema| schema.message.is_some());
         Parts { name, level: descriptor.level.0, has_message }
     }
+}
+
+/// Writes `FILE:OFFSET#RECORD `, with `+WITHIN` after the offset if the buffer is compressed.
+#[cold]
+fn put_source(out: &mut Vec<u8>, record: &Record<'_>, sources: &[String]) {
+    if let Some(name) = sources.get(record.origin().source as usize) {
+        escape::text::<Line>(out, name);
+    }
+    if let Some(place) = record.place() {
+        out.push(b':');
+        put::unsigned(out, place.offset);
+        if let Some(within) = place.within {
+            out.push(b'+');
+            put::unsigned32(out, within);
+        }
+        out.push(b'#');
+        put::unsigned32(out, place.record);
+    }
+    out.push(b' ');
 }
 
 fn id(out: &mut Vec<u8>, id: Option<u32>) {

@@ -138,9 +138,9 @@
 pub mod session;
 
 pub use etw_event::{
-    Clock, ClockType, EventDescriptor, ExtendedItem, ExtendedType, FileTime, Guid, HeaderKind, HookId,
-    Keyword, Level, Opcode, Origin, Outline, PointerSize, Record, Sid, StackFrame, StackTrace, SystemTime,
-    Ticks, classes,
+    BufferPlace, Clock, ClockType, EventDescriptor, ExtendedItem, ExtendedType, FileTime, Guid, HeaderKind,
+    HookId, Keyword, Level, Opcode, Origin, Outline, PointerSize, Position, Record, RecordPlace, Sid,
+    StackFrame, StackTrace, Storage, SystemTime, Ticks, classes,
 };
 
 #[cfg(feature = "read")]
@@ -324,8 +324,8 @@ pub mod export {
     pub use etw_export::{ColumnFormat, ColumnsSummary, ColumnsWriter, RowCollector, Rows, columns};
     pub use etw_export::{
         CsvWriter, EvtxSummary, EvtxWriter, FieldName, FieldSelection, HeaderField, JsonWriter, Options,
-        Part, PcapngSummary, PcapngWriter, PlainWriter, Separator, Source, TextWriter, TracerptCsvWriter,
-        XmlWriter, csv, evtx, pcapng, plain_line, text, tracerpt, xml,
+        Part, PcapngSummary, PcapngWriter, PlainWriter, Separator, Source, SourcePart, TextWriter,
+        TracerptCsvWriter, XmlWriter, csv, evtx, pcapng, plain_line, text, tracerpt, xml,
     };
 }
 

@@ -115,6 +115,40 @@ fn events_have_the_name_of_their_computer_wherever_the_trace_tells_it() {
 }
 
 #[test]
+fn events_tell_where_their_file_has_them() {
+    let fixture = Fixture::new();
+    write_trace(&fixture.path("other.etl"), 2_000);
+    let columns = "source_file, source_offset, source_within, source_buffer, source_record";
+    // In the order of time and without it, alone, and by a condition on a place.
+    let all = format!("select time, {columns} from events where trace = 'other.etl' order by time");
+    let answer = text_of(&fixture.run(&["trace.etl", "other.etl", &all, "--format", "csv"]));
+    let lines: Vec<&str> = answer.lines().collect();
+    assert!(lines.len() > 2_000, "{}", lines.len());
+    let bytes = std::fs::read(fixture.path("other.etl")).unwrap();
+    for line in &lines[1..] {
+        let values: Vec<&str> = line.split(',').collect();
+        let [_, file, offset, within, buffer, record] = values[..] else { panic!("{line}") };
+        assert_eq!((file, within), ("other.etl", ""), "{line}");
+        let [offset, buffer, record] = [offset, buffer, record].map(|value| value.parse::<usize>().unwrap());
+        assert!(buffer + 0x48 <= offset && record > 0, "{line}");
+        // Headers of records have 0xC0 in their fourth byte.
+        assert_eq!(bytes[offset + 3], 0xC0, "{line}");
+        if record == 1 {
+            assert_eq!(offset, buffer + 0x48, "{line}");
+        }
+    }
+    let values: Vec<&str> = lines[1_000].split(',').collect();
+    let one = format!("select time, {columns} from events where source_offset = {}", values[2]);
+    let answer = text_of(&fixture.run(&["other.etl", &one, "--format", "csv"]));
+    assert_eq!(answer.lines().skip(1).collect::<Vec<_>>(), [lines[1_000]]);
+    let count = "select count(distinct (source_buffer, source_record)) as n from events";
+    assert_eq!(
+        text_of(&fixture.run(&["other.etl", count, "--format", "csv"])),
+        format!("n\n{}\n", lines.len() - 1)
+    );
+}
+
+#[test]
 fn limits_are_named_as_the_options_of_the_command() {
     let fixture = Fixture::empty();
     write_trace(&fixture.path("trace.etl"), 400_000);

@@ -207,7 +207,7 @@ const LEVELS: &[Level] = &[
 
 fn export_options(trace: &Trace) -> Options {
     let source =
-        |header: &LogFileHeader| Source { computer: None, timer_resolution: header.timer_resolution };
+        |header: &LogFileHeader| Source { timer_resolution: header.timer_resolution, ..Source::default() };
     Options { sources: trace.headers().iter().map(source).collect(), ..Options::default() }
 }
 

@@ -47,6 +47,10 @@ pub(crate) struct ExportArgs {
     pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
+    /// Tell where each event is from: the file, the byte offset in it, and the number in its buffer; only as NDJSON, Parquet
+    /// or Arrow.
+    #[arg(long)]
+    pub(crate) source: bool,
     /// Stop after this many events.
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
@@ -80,6 +84,16 @@ pub(crate) enum ExportFormat {
 }
 
 impl ExportFormat {
+    /// Whether the output has a row for each event.
+    pub(crate) fn has_rows_of_events(self) -> bool {
+        match self {
+            ExportFormat::Ndjson => true,
+            #[cfg(feature = "columns")]
+            ExportFormat::Parquet | ExportFormat::Arrow => true,
+            _ => false,
+        }
+    }
+
     /// Returns the format for a file name's extension, or `None` if the extension is unknown.
     pub(crate) fn of_name(name: &str) -> Option<ExportFormat> {
         const ENDINGS: &[(&str, ExportFormat)] = &[

@@ -333,6 +333,9 @@ pub(crate) struct DumpArgs {
     /// Show times as raw readings of the session's clock.
     #[arg(long)]
     pub(crate) raw_time: bool,
+    /// Tell where each event is from: the file, the byte offset in it, and the number in its buffer; not with --format xml.
+    #[arg(long)]
+    pub(crate) source: bool,
     /// Show events at once, decoded with the schemas and process names that precede them. By default, the whole trace
     /// is scanned first, because these are often stored at its end.
     #[arg(long)]

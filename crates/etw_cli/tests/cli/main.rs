@@ -43,6 +43,7 @@ mod machines;
 mod mc;
 mod owned;
 mod pages;
+mod places;
 mod providers;
 mod reading;
 mod real;

@@ -136,7 +136,7 @@ impl Session {
     pub(super) fn origin(&self, processor: u16) -> Origin {
         // A private session has no real-time consumers.
         let (clock, logger_id, source) = (self.clock, self.logger_id, self.source);
-        Origin { clock, processor, logger_id, source, is_private: false }
+        Origin { clock, processor, logger_id, source, is_private: false, buffer: None }
     }
 
     /// Returns the next buffer and its processor. Handles watermarks and the end of the session on the way.

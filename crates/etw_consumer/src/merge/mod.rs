@@ -60,6 +60,8 @@ pub(crate) struct Merge<'a> {
     shared: Shared,
     /// Damage of and between buffers, reported first.
     damage: Vec<(u32, Damage)>,
+    /// Whether the records have their positions.
+    has_positions: bool,
     pub(crate) inversions: u64,
 }
 
@@ -83,6 +85,7 @@ impl<'a> Merge<'a> {
             ranks_change: false,
             shared: Shared::default(),
             damage: Vec::new(),
+            has_positions: false,
             inversions: 0,
         };
         let streams = files.iter().map(|(_, plan)| plan.streams.len()).sum();
@@ -104,6 +107,11 @@ impl<'a> Merge<'a> {
             Window::with_capacity(streams, merge.streams.iter().map(|stream| stream.batch.room()).sum());
         merge.tournament = Tournament::new(streams);
         merge
+    }
+
+    /// Gives the records their positions, if `wanted`.
+    pub(crate) fn with_positions(self, wanted: bool) -> Merge<'a> {
+        Merge { has_positions: wanted, ..self }
     }
 
     /// Returns the offsets of the buffers of each file that reading all records touches, in ascending order. All buffers must
@@ -135,8 +143,9 @@ impl<'a> Merge<'a> {
             if !self.next_window() {
                 return;
             }
-            turns_are_long =
-                !self.ranks_change && (self.live.len() == 1 || self.window.has_long_turns(LONG_TURN));
+            turns_are_long = !self.has_positions
+                && !self.ranks_change
+                && (self.live.len() == 1 || self.window.has_long_turns(LONG_TURN));
             for spot in self.window.spots() {
                 let Some(stream) =
                     self.live.get(spot.stream).and_then(|stream| self.streams.get_mut(*stream))
@@ -150,7 +159,10 @@ impl<'a> Merge<'a> {
                     continue;
                 }
                 self.inversions += u64::from(item.steps_back);
-                let Some(record) = stream.record(item) else { return };
+                let Some(mut record) = stream.record(item) else { return };
+                if self.has_positions {
+                    record = record.at(stream.position(item));
+                }
                 if visit(&record).is_break() {
                     return;
                 }
@@ -190,7 +202,9 @@ impl<'a> Merge<'a> {
     pub(crate) fn current(&self) -> Option<Record<'_>> {
         let spot = self.window.spot(self.advanced.checked_sub(1)?)?;
         let stream = self.streams.get(*self.live.get(spot.stream)?)?;
-        stream.record(stream.batch.item(spot.number)?)
+        let item = stream.batch.item(spot.number)?;
+        let record = stream.record(item)?;
+        Some(if self.has_positions { record.at(stream.position(item)) } else { record })
     }
 
     /// Delivers records as they are parsed, stream by stream, as long as turns are long. Only the next record of the

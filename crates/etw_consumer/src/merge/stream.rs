@@ -1,10 +1,11 @@
 //! One stream: the buffers of one processor, opened in sequence.
 
+use std::cell::Cell;
 use std::io::Write;
 use std::ops::ControlFlow;
 
 use etw_etl::{BufferRef, Damage, EtlFile, Place, RecordCursor, Records};
-use etw_event::{Origin, Outline, Record, Ticks};
+use etw_event::{Origin, Outline, Position, Record, Ticks};
 use etw_sys::FileMap;
 use tempfile::tempfile;
 
@@ -41,6 +42,7 @@ pub(super) struct Stream<'a> {
     place: Place,
     pub(super) data: Data<'a>,
     cursor: RecordCursor,
+    positions: Positions,
     pub(super) batch: Batch,
     keys: Keys,
     dropped: Dropped,
@@ -111,6 +113,17 @@ impl Keys {
     }
 }
 
+/// The positions of records in the open buffer, for those who ask.
+#[derive(Debug, Default)]
+struct Positions {
+    /// The last record that was asked for, and its number; `None` before the first one.
+    asked: Cell<Option<(RecordCursor, u32)>>,
+    /// The cursor at the start of the buffer.
+    start: Option<RecordCursor>,
+    /// Where the buffer has the records, if they had to be sorted.
+    before_sorting: Vec<Position>,
+}
+
 /// The events of the open buffer.
 #[derive(Debug)]
 pub(super) enum Data<'a> {
@@ -144,6 +157,7 @@ impl<'a> Stream<'a> {
             place: Place::default(),
             data: Data::Mapped(&[]),
             cursor: RecordCursor::start(Ticks(0)),
+            positions: Positions::default(),
             batch,
             keys,
             dropped: Dropped::default(),
@@ -231,6 +245,27 @@ impl<'a> Stream<'a> {
         item.outline?.record(bytes, &self.origin)
     }
 
+    /// Returns the position of the record of an item in the buffer as the file has it. Those of a buffer are asked for in
+    /// order.
+    #[cold]
+    pub(super) fn position(&self, item: &Item) -> Position {
+        let Positions { asked, start, before_sorting } = &self.positions;
+        let Some(start) = *start else { return Position::UNKNOWN };
+        let (mut cursor, mut number) = asked.get().unwrap_or((start, 0));
+        while number == 0 || cursor.last < item.at as usize {
+            let mut records = Records::resume(self.data.bytes(), &self.origin, self.place, cursor);
+            match records.by_ref().find(Result::is_ok) {
+                Some(_) => (cursor, number) = (records.cursor(), number + 1),
+                None => return Position::UNKNOWN,
+            }
+        }
+        asked.set(Some((cursor, number)));
+        match before_sorting.is_empty() {
+            true => Position { at: item.at, number },
+            false => before_sorting.get(number as usize - 1).copied().unwrap_or(Position::UNKNOWN),
+        }
+    }
+
     /// Parses intact records of the usual kinds, and calls `each` with their items and bytes until it breaks. Stops
     /// after a record that is dropped for its time.
     #[inline(always)]
@@ -299,6 +334,9 @@ impl<'a> Stream<'a> {
         self.origin = buffer.origin(file.clock(), self.file as u32);
         self.place = buffer.place();
         self.cursor = RecordCursor::start(if previous.0 == 0 { file.clock().anchor } else { previous });
+        self.positions.asked.set(None);
+        self.positions.start = Some(self.cursor);
+        self.positions.before_sorting.clear();
         let damage = match buffer.data_in_file() {
             Some(data) => {
                 self.release(shared);
@@ -448,9 +486,21 @@ impl<'a> Stream<'a> {
         if items().flatten().all(|record| in_order(record.raw_time())) {
             return;
         }
-        let mut records: Vec<Record<'_>> = items().flatten().collect();
-        let damage: Vec<Damage> = items().filter_map(Result::err).collect();
+        let mut positions = items();
+        let mut numbers = 1..;
+        let mut records = Vec::new();
+        let mut damage = Vec::new();
+        while let Some(item) = positions.next() {
+            match item {
+                Ok(record) => {
+                    let number = numbers.next().unwrap_or(0);
+                    records.push(record.at(Position { at: positions.cursor().last as u32, number }));
+                }
+                Err(found) => damage.push(found),
+            }
+        }
         records.sort_by_key(|record| record.raw_time());
+        self.positions.before_sorting.extend(records.iter().map(Record::position));
         let mut sorted = Vec::with_capacity(data.len());
         for record in records {
             sorted.extend_from_slice(record.as_bytes());

@@ -300,6 +300,7 @@ impl TraceBuilder {
             predicate,
             limit: self.limit,
             process_names: self.process_names,
+            places: false,
             look_ahead: !self.no_look_ahead,
             decoder: match Decoder::new(resolver, machines, threads) {
                 decoder if self.no_look_ahead => decoder.without_scan(),

@@ -65,6 +65,7 @@ pub struct Trace {
     predicate: Option<Predicate>,
     limit: Option<u64>,
     process_names: bool,
+    places: bool,
     look_ahead: bool,
     decoder: Decoder,
     located: Located,
@@ -255,6 +256,12 @@ impl Trace {
         self.decoder.overview = overview::checked(overview, &lengths);
     }
 
+    /// Finds where the files have the records from now on: [`Record::place`]. Reading in order costs some 10 ns a record
+    /// more; reading without an order ([`Trace::for_each_record_unordered`]) finds the places anyway.
+    pub fn find_places(&mut self) {
+        self.places = true;
+    }
+
     /// Returns another trace of the same open files, which reads the records from `from` on and before `to`.
     ///
     /// It knows what this trace knows of schemas, processes and buffers so far, so that several threads can read parts of
@@ -288,6 +295,7 @@ impl Trace {
             predicate: None,
             limit: None,
             process_names: false,
+            places: self.places,
             look_ahead: self.look_ahead,
             decoder: self.decoder.clone(),
             located: Located::new(),
@@ -482,6 +490,7 @@ impl Trace {
 }
 
 fn open(input: &Input) -> Result<EtlFile<'_>, InputError> {
-    EtlFile::open(input.bytes())
-        .map_err(|source| InputError::NotATrace { name: input.name().to_owned(), source })
+    let file = EtlFile::open(input.bytes())
+        .map_err(|source| InputError::NotATrace { name: input.name().to_owned(), source })?;
+    Ok(if input.converted().is_some() { file.converted() } else { file })
 }

@@ -74,7 +74,7 @@ impl Trace {
             first_observed: if self.look_ahead { files.len() as u32 } else { 0 },
             hooks: &self.hooks,
         };
-        let mut merge = Merge::new(planned, self.from, self.to);
+        let mut merge = Merge::new(planned, self.from, self.to).with_positions(self.places);
         let mut damaged = Statistics::default();
         let report = |source, damage| damaged.add_damage(source, damage);
         let mut error = None;

@@ -61,7 +61,7 @@ impl<'t> TraceReader<'t> {
         }
         trace.statistics = statistics;
         Ok(TraceReader {
-            merge: Merge::new(planned, trace.from, trace.to),
+            merge: Merge::new(planned, trace.from, trace.to).with_positions(trace.places),
             files,
             decoder: &mut trace.decoder,
             located: &mut trace.located,

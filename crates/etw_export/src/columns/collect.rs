@@ -36,6 +36,8 @@ pub struct RowCollector {
     undecoded_table: Option<usize>,
     /// Number of columns in the tables of all collectors.
     columns: Arc<AtomicUsize>,
+    /// Names of the sources, if the columns that tell where an event is from are wanted.
+    sources: Option<Arc<[String]>>,
     /// Tables that have rows, in the order of their first one.
     used: Vec<usize>,
     events: u64,
@@ -80,7 +82,13 @@ impl RowCollector {
 
     /// Returns an empty collector with the same limit of columns.
     pub(super) fn another(&self) -> RowCollector {
-        RowCollector::with_columns(self.columns.clone())
+        RowCollector { sources: self.sources.clone(), ..RowCollector::with_columns(self.columns.clone()) }
+    }
+
+    /// Adds the columns [`PLACE_COLUMNS`](super::PLACE_COLUMNS) to every table. `sources` are the names of the files and
+    /// sessions that events are from, by `Origin::source`.
+    pub(super) fn with_places(self, sources: Arc<[String]>) -> RowCollector {
+        RowCollector { sources: Some(sources), ..self }
     }
 
     fn with_columns(columns: Arc<AtomicUsize>) -> RowCollector {
@@ -91,6 +99,7 @@ impl RowCollector {
             by_key: HashMap::new(),
             undecoded_table: None,
             columns,
+            sources: None,
             used: Vec::new(),
             events: 0,
             undecoded: 0,
@@ -154,7 +163,7 @@ impl RowCollector {
         }
         self.properties += schema.properties.len();
         let room = MAX_COLUMNS.saturating_sub(self.columns.load(Ordering::Relaxed));
-        let index = self.add(TableRows::of_schema(file_name(event), schema, room))?;
+        let index = self.add(TableRows::of_schema(file_name(event), schema, room, self.sources.clone()))?;
         self.by_schema.insert(address, (schema.clone(), index));
         Ok(index)
     }
@@ -163,7 +172,7 @@ impl RowCollector {
         if let Some(index) = self.undecoded_table {
             return Ok(index);
         }
-        let index = self.add(TableRows::undecoded(UNDECODED.to_owned()))?;
+        let index = self.add(TableRows::undecoded(UNDECODED.to_owned(), self.sources.clone()))?;
         self.undecoded_table = Some(index);
         Ok(index)
     }

@@ -1,6 +1,6 @@
 //! Events as tables: a Parquet or Arrow file for each kind of event, with a column for each field.
 //!
-//! Each table has the header's columns ([`HEADER_COLUMNS`]), followed by those of the payload with the types of its
+//! Each table has the header's columns ([`HEADER_COLUMNS`], on request also [`PLACE_COLUMNS`]), followed by those of the payload with the types of its
 //! schema: numbers, texts, times, bytes, lists, structs. Names of values are in the metadata of their columns. Events
 //! without a schema go to a separate table, with their bytes.
 //!
@@ -51,7 +51,7 @@ use table::TableKey;
 pub use collect::{RowCollector, Rows};
 pub use nested::NestedColumns;
 pub use selected::{EventColumns, EventColumnsBuilder};
-pub use table::HEADER_COLUMNS;
+pub use table::{HEADER_COLUMNS, PLACE_COLUMNS};
 
 /// Limit of open files.
 const MAX_OPEN: usize = 256;
@@ -157,6 +157,13 @@ impl<W: Write + Send + 'static, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W
             open: 0,
             clock: 0,
         }
+    }
+
+    /// Adds the columns [`PLACE_COLUMNS`] to every table. `sources` are the names of the files and sessions that events are
+    /// from, by `Origin::source`.
+    #[must_use]
+    pub fn with_places(self, sources: impl IntoIterator<Item = String>) -> ColumnsWriter<W, F> {
+        ColumnsWriter { own: self.own.with_places(sources.into_iter().collect()), ..self }
     }
 
     /// Adds an event as a row.

@@ -11,6 +11,7 @@ use etw_schema::{Decoding, EventSchema, Properties};
 use super::builder::{Builder, Lost};
 use super::kind::{self, Column, Kind};
 use crate::fields::FieldSelection;
+use crate::header::SourcePart;
 use crate::json::{self, Fields};
 use crate::put::TimeWriter;
 use etw_schema::Event;
@@ -33,6 +34,10 @@ pub const HEADER_COLUMNS: [&str; 14] = [
     "ExtraPayload",
     "Inferred",
 ];
+/// The columns after these that tell where the file has the event, if they are requested: its path, and the numbers of
+/// [`RecordPlace`](etw_event::RecordPlace).
+pub const PLACE_COLUMNS: [&str; 5] =
+    ["SourceFile", "SourceOffset", "SourceWithin", "SourceBuffer", "SourceRecord"];
 /// Approximate bytes of a row's header.
 const HEADER_BYTES: usize = 128;
 /// Approximate bytes of a column with a few rows.
@@ -81,6 +86,8 @@ impl Hash for TableKey {
 pub(super) struct TableRows {
     pub(super) key: Arc<TableKey>,
     builders: Vec<Builder>,
+    /// Names of the sources, if the columns that tell where an event is from are wanted.
+    sources: Option<Arc<[String]>>,
     payload: Payload,
     times: TimeWriter,
     rows: usize,
@@ -89,8 +96,14 @@ pub(super) struct TableRows {
 
 impl TableRows {
     /// Creates a table with a column for each field, if there is room for them.
-    pub(super) fn of_schema(name: String, schema: &EventSchema, room: usize) -> TableRows {
-        let columns = kind::of_schema(schema, &HEADER_COLUMNS, room);
+    pub(super) fn of_schema(
+        name: String,
+        schema: &EventSchema,
+        room: usize,
+        sources: Option<Arc<[String]>>,
+    ) -> TableRows {
+        let places: &[&str] = if sources.is_some() { &PLACE_COLUMNS } else { &[] };
+        let columns = kind::of_schema(schema, &[&HEADER_COLUMNS, places].concat(), room);
         let (columns, payload) = match columns {
             Some(mut columns) if schema.decoding == Decoding::Wpp => {
                 columns.insert(0, Column::new("FormattedMessage", Kind::Text));
@@ -106,10 +119,10 @@ impl TableRows {
             ("event_version".to_owned(), schema.descriptor.version.to_string()),
             ("event_opcode".to_owned(), schema.descriptor.opcode.0.to_string()),
         ]);
-        TableRows::new(name, columns, payload, metadata)
+        TableRows::new(name, columns, payload, metadata, sources)
     }
 
-    pub(super) fn undecoded(name: String) -> TableRows {
+    pub(super) fn undecoded(name: String, sources: Option<Arc<[String]>>) -> TableRows {
         let columns = vec![
             Column::new("Provider", Kind::Text),
             Column::new("EventId", Kind::U16),
@@ -117,7 +130,7 @@ impl TableRows {
             Column::new("Reason", Kind::Text),
             Column::new("Payload", Kind::Binary),
         ];
-        TableRows::new(name, columns, Payload::Undecoded, HashMap::new())
+        TableRows::new(name, columns, Payload::Undecoded, HashMap::new(), sources)
     }
 
     fn new(
@@ -125,6 +138,7 @@ impl TableRows {
         columns: Vec<Column>,
         payload: Payload,
         metadata: HashMap<String, String>,
+        sources: Option<Arc<[String]>>,
     ) -> TableRows {
         let kinds = [
             Kind::Time,
@@ -143,12 +157,16 @@ impl TableRows {
             Kind::Text,
         ];
         let header = HEADER_COLUMNS.iter().zip(kinds).map(|(name, kind)| Column::new(name, kind));
-        let columns: Vec<Column> = header.chain(columns).collect();
+        let kinds = [Kind::Text, Kind::U64, Kind::U32, Kind::U64, Kind::U32];
+        let places = PLACE_COLUMNS.iter().zip(kinds).map(|(name, kind)| Column::new(name, kind));
+        let places = places.filter(|_| sources.is_some());
+        let columns: Vec<Column> = header.chain(places).chain(columns).collect();
         let fields: Vec<_> = columns.iter().map(Column::field).collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
         TableRows {
             key: Arc::new(TableKey { name, schema }),
             builders: columns.iter().map(|column| Builder::new(&column.kind)).collect(),
+            sources,
             payload,
             times: TimeWriter::new(),
             rows: 0,
@@ -167,9 +185,14 @@ impl TableRows {
 
     /// Adds an event.
     pub(super) fn put(&mut self, event: &Event<'_>, lost: &mut Lost) {
-        let TableRows { builders, payload, times, .. } = self;
-        let (header, fields) = builders.split_at_mut(HEADER_COLUMNS.len());
+        let TableRows { builders, sources, payload, times, .. } = self;
+        let (header, mut fields) = builders.split_at_mut(HEADER_COLUMNS.len());
         let mut bytes = HEADER_BYTES + put_header(header, event, lost);
+        if let Some(sources) = sources {
+            let (places, others) = fields.split_at_mut(PLACE_COLUMNS.len());
+            fields = others;
+            bytes += put_places(places, event, sources);
+        }
         match (&event.properties, payload) {
             (Ok(properties), Payload::Fields) => bytes += put_fields(fields, properties, lost),
             (Ok(properties), Payload::Message) => {
@@ -268,6 +291,18 @@ fn put_header(columns: &mut [Builder], event: &Event<'_>, lost: &mut Lost) -> us
     decode_error.text(error.as_deref());
     extra.bytes(Some(rest).filter(|rest| !rest.is_empty()));
     bytes + rest.len()
+}
+
+fn put_places(columns: &mut [Builder], event: &Event<'_>, sources: &[String]) -> usize {
+    let (record, place) = (event.record, event.record.place());
+    let name = sources.get(record.origin().source as usize);
+    for (column, part) in columns.iter_mut().zip(SourcePart::ALL) {
+        match part {
+            SourcePart::File => column.text(name.map(String::as_str)),
+            _ => number(column, part.number(place)),
+        }
+    }
+    name.map_or(0, String::len)
 }
 
 fn number(builder: &mut Builder, value: Option<u64>) {

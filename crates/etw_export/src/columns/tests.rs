@@ -41,6 +41,26 @@ fn read(directory: &Path, format: ColumnFormat, name: &str) -> Vec<RecordBatch> 
 }
 
 #[test]
+fn the_place_of_an_event_has_columns_on_request() {
+    let directory = tempfile::tempdir().unwrap();
+    let (schema, payload) = rich();
+    let mut writer =
+        writer(directory.path(), ColumnFormat::Parquet, 0).with_places(["traces/x.etl".to_owned()]);
+    with_event(&payload, Some(&schema), |event| writer.put(event).unwrap());
+    with_event(&payload, None, |event| writer.put(event).unwrap());
+    writer.finish().unwrap();
+    for name in ["Contoso__Quoted_/ProcessStart_Start.1.v4.parquet", "undecoded.parquet"] {
+        let batches = read(directory.path(), ColumnFormat::Parquet, name);
+        let column = |name: &str| batches[0].column_by_name(name).unwrap_or_else(|| panic!("{name}"));
+        assert_eq!(column("SourceFile").as_string::<i32>().value(0), "traces/x.etl");
+        let wide = |name| column(name).as_primitive::<UInt64Type>().value(0);
+        let narrow = |name| column(name).as_primitive::<UInt32Type>().value(0);
+        assert_eq!([wide("SourceOffset"), wide("SourceBuffer")], [65_536; 2]);
+        assert_eq!((narrow("SourceWithin"), narrow("SourceRecord")), (96, 2));
+    }
+}
+
+#[test]
 fn every_kind_of_value_comes_back() {
     for format in [ColumnFormat::Parquet, ColumnFormat::Arrow] {
         let directory = tempfile::tempdir().unwrap();

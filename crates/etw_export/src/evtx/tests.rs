@@ -16,7 +16,7 @@ use crate::Source;
 use crate::testing::{PROVIDER, rich, with_event};
 
 fn options() -> Options {
-    let source = Source { computer: Some("PC".into()), timer_resolution: 156_250 };
+    let source = Source { name: "x.etl".into(), computer: Some("PC".into()), timer_resolution: 156_250 };
     Options { sources: vec![source], ..Options::default() }
 }
 

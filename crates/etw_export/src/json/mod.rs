@@ -32,6 +32,8 @@ pub struct JsonWriter {
     /// `"Computer":"…",` for each source.
     computers: Vec<Vec<u8>>,
     raw_time: bool,
+    /// `,"Source":{"File":"…"` for each source, if it is wanted.
+    files: Option<Vec<Vec<u8>>>,
     fields: FieldSelection,
 }
 
@@ -57,6 +59,7 @@ impl JsonWriter {
             time: TimeWriter::new(),
             computers: options.sources.iter().map(computer).collect(),
             raw_time: options.raw_time,
+            files: options.source.then(|| options.sources.iter().map(system::source).collect()),
             fields: options.fields.clone(),
         }
     }
@@ -78,6 +81,10 @@ impl JsonWriter {
         }
         let computer = self.computers.get(record.origin().source as usize).map_or(&[][..], Vec::as_slice);
         parts.system.put(out, record, computer, &mut self.time, self.raw_time);
+        if let Some(files) = &self.files {
+            system::put_source(out, record, files);
+        }
+        out.push(b'}');
         extended::put(out, record);
         match &event.properties {
             Ok(properties) => {

@@ -4,7 +4,9 @@ use etw_event::Record;
 use etw_schema::Event;
 
 use super::string;
+use crate::header::SourcePart;
 use crate::put::{self, TimeWriter};
+use crate::source::Source;
 
 /// The JSON shared by all events with one schema and descriptor.
 pub(super) struct System {
@@ -55,7 +57,7 @@ impl System {
         System { head, tail }
     }
 
-    /// Writes the `System` object. `computer` is written before it, with its comma.
+    /// Writes the `System` object, without its end. `computer` is written before it, with its comma.
     #[inline]
     pub(super) fn put(
         &self,
@@ -75,11 +77,35 @@ impl System {
         if raw_time {
             out.extend_from_slice(b"\",\"RawTime\":");
             put::signed(out, record.raw_time().0);
-            out.extend_from_slice(b"}}");
+            out.push(b'}');
         } else {
-            out.extend_from_slice(b"\"}}");
+            out.extend_from_slice(b"\"}");
         }
     }
+}
+
+/// Returns the start of `Source`, up to the name of the file.
+pub(super) fn source(source: &Source) -> Vec<u8> {
+    let mut start = b",\"Source\":{\"File\":".to_vec();
+    string(&mut start, &source.name);
+    start
+}
+
+/// Writes `,"Source":{…}`, where an event is from.
+#[cold]
+pub(super) fn put_source(out: &mut Vec<u8>, record: &Record<'_>, files: &[Vec<u8>]) {
+    let Some(start) = files.get(record.origin().source as usize) else { return };
+    out.extend_from_slice(start);
+    let place = record.place();
+    for part in SourcePart::ALL {
+        if let Some(number) = part.number(place) {
+            out.push(b',');
+            string(out, part.name());
+            out.push(b':');
+            put::unsigned(out, number);
+        }
+    }
+    out.push(b'}');
 }
 
 /// Writes `"Correlation":{…},` if the event has an activity.

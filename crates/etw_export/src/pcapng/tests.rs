@@ -40,8 +40,14 @@ impl Capture {
             .process(7, 8)
             .payload(payload);
         let bytes = record.build().unwrap();
-        let origin =
-            Origin { clock: Clock::system_time(), processor, logger_id: 1, source: 0, is_private: false };
+        let origin = Origin {
+            clock: Clock::system_time(),
+            processor,
+            logger_id: 1,
+            source: 0,
+            is_private: false,
+            buffer: None,
+        };
         let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap();
         let reason = Undecoded::NamelessMessage;
         let event = Event { process: Some("x.exe"), ..Event::new(&record, Err(&reason)) };

@@ -28,7 +28,11 @@ pub(crate) struct Writers {
 
 impl Writers {
     pub(crate) fn new() -> Writers {
-        let source = Source { computer: Some("FUZZ".to_owned()), timer_resolution: 156_250 };
+        let source = Source {
+            name: "fuzz.etl".to_owned(),
+            computer: Some("FUZZ".to_owned()),
+            timer_resolution: 156_250,
+        };
         let options = Options { sources: vec![source], ..Options::default() };
         Writers {
             json: JsonWriter::new(&options),

@@ -56,6 +56,9 @@ pub(super) fn run(args: &DumpArgs, options: Options, schemas: &Schemas) -> Resul
 
     let first_session = trace.inputs().len();
     let options = Options { sources: input::live_sources(&trace), ..options };
+    if options.needs_places() {
+        trace.find_places();
+    }
     let mut missing = Missing::new(&options.fields);
     let mut writer = Writer::new(args.format, &options);
     let write = |text: &[u8]| lock(&out).write_all(text);

@@ -35,6 +35,9 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
     let mut opened =
         Opened::open(files, &filters, args.limit, &schemas, threads, &stacks, overview.as_ref())?;
     let options = Options { sources: opened.sources.clone(), ..options };
+    if options.needs_places() {
+        opened.trace.find_places();
+    }
     let mut out = BufWriter::with_capacity(1 << 16, open(args)?);
     out.write_all(&head(args, &options))?;
     let spare = SpareTexts::default();
@@ -83,8 +86,13 @@ fn options(args: &DumpArgs) -> Result<Options> {
             "--stacks is not available with --format xml, which has no elements for names of functions";
         return Err(UsageError(text.to_owned()).into());
     }
+    if args.source && args.format == DumpFormat::Xml {
+        let text = "--source is not available with --format xml, which has no element for it";
+        return Err(UsageError(text.to_owned()).into());
+    }
     Ok(Options {
         raw_time: args.raw_time,
+        source: args.source,
         fields: fields::selection(args)?,
         separator: args.separator.unwrap_or_default(),
         color: match args.color {

@@ -40,11 +40,18 @@ pub(crate) fn run(args: ExportArgs) -> Result<()> {
     }
     #[cfg(feature = "columns")]
     if !args.table.is_empty() {
+        if args.source {
+            return Err(UsageError("--source is of events, and not of --table".to_owned()).into());
+        }
         return match format {
             ExportFormat::Parquet => tables::run(&args, ColumnFormat::Parquet),
             ExportFormat::Arrow => tables::run(&args, ColumnFormat::Arrow),
             _ => Err(UsageError("--table writes parquet or arrow".to_owned()).into()),
         };
+    }
+    if args.source && !format.has_rows_of_events() {
+        let text = "--source writes ndjson, parquet or arrow: in the other formats events are not rows";
+        return Err(UsageError(text.to_owned()).into());
     }
     match format {
         ExportFormat::Perfetto => timeline::run(&args, Format::Perfetto),
@@ -88,6 +95,7 @@ fn as_dump(args: ExportArgs) -> DumpArgs {
         fields: Vec::new(),
         separator: None,
         raw_time: false,
+        source: args.source,
         no_look_ahead: false,
         color: Color::Never,
         stacks: false,
