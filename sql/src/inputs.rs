@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use etw_app::UsageError;
 use etw_app::input::{is_trace_name, open_confined};
+use etw_app::urls::is_url;
 
 use crate::opened::Files;
-use crate::remote::is_url;
 
 /// What names of traces in directories end with, as messages have it.
 const NAMES: &str = ".etl, .nettrace, .netperf, .zst, .gz, .zip";
@@ -63,7 +63,7 @@ pub(crate) fn split(words: &[String], has_script: bool) -> Result<(Words, Option
 pub(crate) fn expand(words: &[(String, Option<String>)], files: &Files) -> Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for (word, name) in words {
-        let mut paths = match is_url(word) {
+        let mut paths = match is_url(Path::new(word)) {
             true => objects(word, files)?,
             false => expanded(word)?,
         };
@@ -74,7 +74,11 @@ pub(crate) fn expand(words: &[(String, Option<String>)], files: &Files) -> Resul
 }
 
 /// Returns the traces that a URL means.
-fn objects(word: &str, files: &Files) -> Result<Vec<PathBuf>> {
+///
+/// # Errors
+///
+/// Fails if there are none, or if a bucket cannot be read.
+pub(crate) fn objects(word: &str, files: &Files) -> Result<Vec<PathBuf>> {
     let name = word.rsplit('/').next().unwrap_or_default();
     // In other URLs, `?` begins what is not the path.
     let is_pattern = name.contains('*') || name.contains('?') && word.starts_with("s3://");

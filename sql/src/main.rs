@@ -56,6 +56,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use clap::Parser;
 use datafusion::arrow::error::ArrowError;
+use etw_app::urls::is_url;
 use etw_app::{UsageError, output as files};
 use etw_export::PlainWriter;
 use futures::StreamExt;
@@ -126,6 +127,10 @@ struct Args {
     cluster: Option<String>,
     #[command(flatten)]
     credentials: Credentials,
+    /// Fetch the objects at these URLs for another program, tell it where they are, and keep them until it closes the standard
+    /// input.
+    #[arg(long = etw_app::urls::FETCH, hide = true)]
+    fetch: bool,
 }
 
 fn main() -> ExitCode {
@@ -164,6 +169,9 @@ const TRACES_MISSING: u8 = 3;
 
 /// Runs the command, and returns its exit status.
 fn run(args: &Args) -> Result<u8> {
+    if args.fetch {
+        return remote::fetch::run(&args.words, args.limits.temp_dir()).map(|()| 0);
+    }
     let (traces, query) = inputs::split(&args.words, args.script.is_some())?;
     if traces.is_empty() {
         return Err(UsageError("no trace; name one before the query".to_owned()).into());
@@ -178,7 +186,7 @@ fn run(args: &Args) -> Result<u8> {
         return Err(UsageError("this format is no text; name a file with -o".to_owned()).into());
     }
     let reads_only = query.is_some() || args.script.is_some() || !io::stdin().is_terminal();
-    let is_local = args.cluster.is_none() && !traces.iter().any(|(word, _)| remote::is_url(word));
+    let is_local = args.cluster.is_none() && !traces.iter().any(|(word, _)| is_url(Path::new(word)));
     if is_local && reads_only && !args.allow_write && !args.no_sandbox {
         let files: Vec<PathBuf> = traces.iter().map(|(word, _)| PathBuf::from(word)).collect();
         let mut places = args.traces.index().targets(&files);
@@ -257,7 +265,7 @@ async fn connect(args: &Args, address: &str, traces: Words) -> Result<Client> {
         return Err(UsageError(text.to_owned()).into());
     }
     let absolute = |(word, name): (String, Option<String>)| {
-        if remote::is_url(&word) {
+        if is_url(Path::new(&word)) {
             return Ok((word, name));
         }
         let path = std::path::absolute(&word).with_context(|| word.clone())?;

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use anyhow::{Result, anyhow, bail};
+use etw_app::urls::is_url;
 
 use crate::once::{Once, once};
-use crate::remote::{Remote, RemoteTrace, is_url};
+use crate::remote::{Remote, RemoteTrace};
 use crate::source::{Identity, OnDamage, OpenOptions, TraceFile};
 
 /// Number of files that stay open although no query reads them.
@@ -63,7 +64,7 @@ impl Files {
     /// Fails if it cannot be read or is not a trace.
     pub(crate) fn open(&self, path: PathBuf) -> Result<Arc<TraceFile>> {
         let known = self.known(&path);
-        if let Some(url) = path.to_str().filter(|path| is_url(path)) {
+        if let Some(url) = path.to_str().filter(|_| is_url(&path)) {
             // What a server has refused once, it may give now.
             if let Some(known) = known.filter(|known| !known.has_failed())
                 && known.is_current()?
@@ -88,7 +89,7 @@ impl Files {
 
     /// Opens files as [`Files::open`] does, several at a time if some are at URLs.
     pub(crate) fn open_each(&self, paths: &[PathBuf]) -> Vec<Result<Arc<TraceFile>>> {
-        let are_remote = paths.iter().any(|path| path.to_str().is_some_and(is_url));
+        let are_remote = paths.iter().any(|path| is_url(path));
         at_once(paths, are_remote, |path| self.open(path.clone()))
     }
 

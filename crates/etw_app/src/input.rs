@@ -401,9 +401,9 @@ pub fn error_of_open(error: TraceError) -> Error {
 }
 
 /// Returns the bytes of a path that is not opened as a file: of standard input, of a pipe, or if this process is confined.
-fn spooled(path: &Path) -> Result<Option<Spooled>> {
+fn spooled(path: &Path) -> Result<Option<Result<Spooled, String>>> {
     match open_confined(path) {
-        Some(file) => Ok(Some(Spooled::read(&path.display().to_string(), file?)?)),
+        Some(file) => Ok(Some(Ok(Spooled::read(&path.display().to_string(), file?)?))),
         None => pipes::spooled(path),
     }
 }
@@ -416,7 +416,8 @@ fn spooled(path: &Path) -> Result<Option<Spooled>> {
 pub fn builder(paths: &[PathBuf]) -> Result<TraceBuilder> {
     paths.iter().try_fold(Trace::builder(), |builder, path| {
         Ok(match spooled(path)? {
-            Some(spooled) => builder.spooled(&spooled),
+            Some(Ok(spooled)) => builder.spooled(&spooled),
+            Some(Err(reason)) => builder.unfetched(&reason),
             None => builder.file(path),
         })
     })
@@ -430,7 +431,8 @@ pub fn builder(paths: &[PathBuf]) -> Result<TraceBuilder> {
 pub fn open_each(path: &Path) -> Result<Vec<Result<Input, InputError>>> {
     let limits = InputLimits::default();
     Ok(match spooled(path)? {
-        Some(spooled) => Input::open_spooled(&spooled, &limits)?,
+        Some(Ok(spooled)) => Input::open_spooled(&spooled, &limits)?,
+        Some(Err(reason)) => return Err(InputError::Fetch { reason }.into()),
         None => Input::open_each(path, &limits)?,
     })
 }

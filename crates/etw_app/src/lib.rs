@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod beside;
 pub mod description;
 #[cfg(any(target_os = "linux", windows))]
 pub mod enabling;
@@ -41,6 +42,7 @@ pub mod symbols;
 pub mod table;
 pub mod tally;
 pub mod text;
+pub mod urls;
 mod usage;
 
 pub use usage::UsageError;

@@ -10,31 +10,40 @@ use anyhow::{Context, Result};
 use openetw::Spooled;
 
 use crate::UsageError;
+use crate::urls::is_url;
 
 /// The path that means standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// The pipes read so far. A command may open its inputs several times.
-static SPOOLED: Mutex<BTreeMap<PathBuf, Spooled>> = Mutex::new(BTreeMap::new());
+/// The pipes read and the URLs fetched so far, or why they were not. A command may open its inputs several times.
+static SPOOLED: Mutex<BTreeMap<PathBuf, Result<Spooled, String>>> = Mutex::new(BTreeMap::new());
+
+/// Has a path mean these bytes from now on; or, if there are none, an input that cannot be opened.
+pub(crate) fn keep(path: &Path, bytes: Result<Spooled, String>) {
+    SPOOLED.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), bytes);
+}
 
 /// Returns whether a path means standard input.
 pub fn is_standard_input(path: &Path) -> bool {
     path == Path::new(STANDARD_INPUT)
 }
 
-/// Returns the bytes of standard input (`-`) or a pipe, which is read to its end when it is opened first. Returns `None`
-/// for any other path.
+/// Returns the bytes of standard input (`-`) or a pipe, which is read to its end when it is opened first, or of a URL that was
+/// fetched; the inner error is why it was not. Returns `None` for any other path.
 ///
 /// # Errors
 ///
 /// Fails if standard input is a terminal ([`UsageError`]), or if the pipe cannot be read or copied.
-pub(crate) fn spooled(path: &Path) -> Result<Option<Spooled>> {
+pub(crate) fn spooled(path: &Path) -> Result<Option<Result<Spooled, String>>> {
     if !is_read_once(path) {
         return Ok(None);
     }
     let mut known = SPOOLED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(spooled) = known.get(path) {
         return Ok(Some(spooled.clone()));
+    }
+    if is_url(path) {
+        return Ok(None);
     }
     let (name, pipe) = match is_standard_input(path) {
         true if io::stdin().is_terminal() => {
@@ -46,13 +55,13 @@ pub(crate) fn spooled(path: &Path) -> Result<Option<Spooled>> {
     };
     let pipe = pipe.with_context(|| format!("cannot open '{name}'"))?;
     let spooled = Spooled::read(&name, pipe)?;
-    known.insert(path.to_owned(), spooled.clone());
-    Ok(Some(spooled))
+    known.insert(path.to_owned(), Ok(spooled.clone()));
+    Ok(Some(Ok(spooled)))
 }
 
-/// Returns whether a path can be read only once.
+/// Returns whether a path is no file that can be opened again.
 pub(crate) fn is_read_once(path: &Path) -> bool {
-    is_standard_input(path) || is_pipe(path)
+    is_standard_input(path) || is_url(path) || is_pipe(path)
 }
 
 /// Returns whether a path is a FIFO or a socket, such as `/dev/fd/63` of a process substitution.

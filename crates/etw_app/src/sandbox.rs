@@ -36,7 +36,10 @@ fn folders_of(path: &Path) -> Vec<PathBuf> {
 #[cfg(target_os = "linux")]
 fn confine(outputs: &[PathBuf], serves: bool) {
     use etw_confine::{Confinement, confine};
-    let mut folders: Vec<PathBuf> = outputs.iter().flat_map(|path| folders_of(path)).collect();
+
+    use crate::urls::is_url;
+    let files = outputs.iter().filter(|path| !is_url(path));
+    let mut folders: Vec<PathBuf> = files.flat_map(|path| folders_of(path)).collect();
     folders.extend([std::env::temp_dir(), PathBuf::from("/dev/null")]);
     let writable: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
     let readable = &[Path::new("/")];

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
-use etw_app::{UsageError, output};
+use etw_app::{UsageError, output, urls};
 use etw_tools::{Tool, links};
 use openetw::export::PlainWriter;
 use openetw::relog::RelogError;
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     if let Some(tool) = words.next().and_then(|program| Tool::of_link(&program)) {
         return tool.run(&words.collect::<Vec<_>>(), commands::report::page);
     }
-    let cli = match Cli::try_parse_from(args::schema::words()) {
+    let mut cli = match Cli::try_parse_from(args::schema::words()) {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
             // It quotes the words as they are.
@@ -36,6 +36,11 @@ fn main() -> ExitCode {
         }
         Err(help) => help.exit(),
     };
+    // The rights for that are given up then.
+    if let Some(Err(error)) = cli.command.inputs().map(urls::fetch) {
+        output::report(&error);
+        return ExitCode::from(status_of(&error));
+    }
     if let (false, Some(outputs)) = (cli.no_sandbox, cli.command.outputs()) {
         etw_app::sandbox::enter(&outputs);
     }

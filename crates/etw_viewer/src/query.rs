@@ -16,6 +16,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
+use etw_app::beside::Program;
 use openetw::FileTime;
 use serde::Deserialize;
 use serde_json::json;
@@ -35,20 +36,6 @@ pub(crate) struct QueryRequest {
     sql: String,
 }
 
-/// Returns the path of `etw-sql`, which lies beside the program that runs.
-///
-/// # Errors
-///
-/// Fails with how to build it if it is missing.
-fn beside() -> Result<PathBuf> {
-    let own = std::env::current_exe().context("cannot find the directory of etw-view")?;
-    let program = own.with_file_name(format!("etw-sql{}", std::env::consts::EXE_SUFFIX));
-    match program.is_file() {
-        true => Ok(program),
-        false => bail!("{} is missing; docs/sql.md says how to build it", program.display()),
-    }
-}
-
 /// A statement that runs. Dropping it ends the program.
 #[derive(Debug)]
 pub(crate) struct Query {
@@ -63,7 +50,7 @@ impl Query {
     ///
     /// Fails if the program is missing or cannot be started.
     pub(crate) fn start(request: QueryRequest, program: Option<&Path>, files: &[PathBuf]) -> Result<Query> {
-        let program = program.map_or_else(beside, |program| Ok(program.to_owned()))?;
+        let program = program.map_or_else(|| Program::Sql.path(), |program| Ok(program.to_owned()))?;
         let mut command = Command::new(&program);
         command
             .args(["--read-only", "--format", "arrow", "-f", "-"])

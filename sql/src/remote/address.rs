@@ -27,11 +27,6 @@ const CREDENTIALS: [&str; 6] = [
     "AWS_SKIP_SIGNATURE",
 ];
 
-/// Whether a word is a URL and not a file.
-pub(crate) fn is_url(word: &str) -> bool {
-    ["http://", "https://", "s3://"].iter().any(|scheme| word.starts_with(scheme))
-}
-
 /// The URL of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Address {

@@ -1,11 +1,13 @@
 //! Traces at URLs: objects of which only the parts are fetched that a query reads.
 //!
+//! - `fetch`: whole objects for other programs.
 //! - `address`: URLs, and the servers that have them; `list`: which objects a pattern means.
 //! - `object`: one object, as a file of this machine of the same size, whose missing parts are zeros; `pages` says what is
 //!   there.
 //! - `trace`: a trace that is an object, and its index.
 
 mod address;
+pub(crate) mod fetch;
 mod list;
 mod object;
 mod pages;
@@ -22,7 +24,6 @@ use address::Stores;
 
 use crate::temporary::TemporaryDirectory;
 
-pub(crate) use address::is_url;
 pub(crate) use trace::RemoteTrace;
 
 /// Number of threads that talk to servers.

@@ -1,7 +1,7 @@
 //! Traces at URLs, from a server of this machine.
 
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use etw_analysis::IndexHome;
 use etw_app::index::{IndexOptions, place};
@@ -237,4 +237,58 @@ fn servers_that_fail_are_one_line() {
         fail(&fixture, &server, &[&server.url("traces/trace.etl"), query], wanted);
         fail(&fixture, &server, &["s3://traces/trace.etl", query], wanted);
     }
+}
+
+/// Runs `etw`, which has this program fetch what is at URLs.
+fn run_etw(fixture: &Fixture, server: &Server, words: &[&str]) -> Output {
+    let temporary = fixture.path("temporary");
+    std::fs::create_dir_all(&temporary).unwrap();
+    let etw = Path::new(env!("CARGO_BIN_EXE_etw-sql")).with_file_name("etw");
+    let mut command = std::process::Command::new(etw);
+    command.args(words).current_dir(fixture.path("")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.env("AWS_ENDPOINT_URL", format!("http://{}", server.address)).env("TMPDIR", &temporary);
+    command.env("AWS_ACCESS_KEY_ID", "the-id").env("AWS_SECRET_ACCESS_KEY", "the-secret");
+    let output = wait(command.spawn().unwrap());
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "files are left");
+    output
+}
+
+#[test]
+fn etw_reads_traces_at_urls_as_it_reads_files() {
+    let fixture = Fixture::new();
+    write_trace(&fixture.path("other.etl"), 100);
+    let server = Server::start(Habit::Good);
+    for name in ["trace.etl", "other.etl"] {
+        put(&fixture, &server, name);
+    }
+    let url = server.url("traces/trace.etl");
+    let signed = format!("{url}?X-Amz-Signature=the-secret");
+    // A URL, one with a signature, and a pattern beside a file.
+    for (words, files) in [
+        (vec![url.as_str()], vec!["trace.etl"]),
+        (vec![signed.as_str()], vec!["trace.etl"]),
+        (vec!["s3://traces/*.etl", "other.etl"], vec!["other.etl", "trace.etl", "other.etl"]),
+    ] {
+        for command in [&["info"][..], &["dump", "--format", "json", "--source"], &["stats"], &["report"]] {
+            let far = run_etw(&fixture, &server, &[command, &words].concat());
+            let near = run_etw(&fixture, &server, &[command, &files].concat());
+            let local = |output: &[u8]| {
+                let text = text(output).replace("s3://traces/", "");
+                text.replace(url.strip_suffix("trace.etl").unwrap(), "")
+            };
+            assert_eq!(local(&far.stdout), text(&near.stdout), "{command:?} {words:?}");
+            assert_eq!((text(&far.stderr), far.status), (text(&near.stderr), near.status), "{command:?}");
+        }
+    }
+    // What cannot be fetched does not stop the others.
+    let none = server.url("traces/none.etl");
+    for command in [&["info"][..], &["dump"], &["stats"]] {
+        let output = run_etw(&fixture, &server, &[command, &[none.as_str(), "other.etl"]].concat());
+        let error = text(&output.stderr);
+        assert!(error.contains(&format!("{none}: there is no such object")), "{command:?}: {error}");
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {error}");
+        assert!(!output.stdout.is_empty(), "{command:?}");
+    }
+    let output = run_etw(&fixture, &server, &["dump", &none]);
+    assert_eq!(text(&output.stderr).lines().count(), 1, "{}", text(&output.stderr));
 }

@@ -249,6 +249,20 @@ Descriptions of events for those who read them are added with `etw schema add My
 }
 
 impl Command {
+    /// Returns the traces that the command reads as a whole, which may be at URLs.
+    pub(crate) fn inputs(&mut self) -> Option<&mut Vec<PathBuf>> {
+        match self {
+            Command::Info(args) => Some(&mut args.input.files),
+            Command::Dump(args) => Some(&mut args.input.files),
+            Command::Stats(args) => Some(&mut args.input.files),
+            Command::Export(args) => Some(&mut args.input.files),
+            Command::Report(args) => Some(&mut args.files),
+            Command::Merge(args) => Some(&mut args.merge.files),
+            Command::Relog(args) => Some(&mut args.merge.files),
+            _ => None,
+        }
+    }
+
     /// Returns the places that the command writes to if it only reads traces, and needs no rights for anything else.
     pub(crate) fn outputs(&self) -> Option<Vec<PathBuf>> {
         let all = |paths: &[&[PathBuf]]| Some(paths.concat());
@@ -377,7 +391,8 @@ pub(crate) struct StatsArgs {
 /// Arguments that name the traces to read.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
-    /// Traces: .etl or .nettrace files, also inside .zst, .gz and .zip; `-` is standard input.
+    /// Traces: .etl or .nettrace files, also inside .zst, .gz and .zip; `-` is standard input. URLs (`s3://`, `https://`)
+    /// are fetched.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]

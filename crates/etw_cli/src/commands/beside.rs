@@ -3,7 +3,8 @@
 
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use etw_app::beside::Program;
 
 use crate::args::ToolArgs;
 
@@ -19,18 +20,10 @@ pub(crate) enum Beside {
 }
 
 impl Beside {
-    const fn name(self) -> &'static str {
+    const fn program(self) -> Program {
         match self {
-            Beside::View => "etw-view",
-            Beside::Sql | Beside::Cluster => "etw-sql",
-        }
-    }
-
-    /// Returns the arguments of `cargo` that build it.
-    const fn build(self) -> &'static str {
-        match self {
-            Beside::View => "build --release --package etw_viewer",
-            Beside::Sql | Beside::Cluster => "build --release --package etw_sql",
+            Beside::View => Program::View,
+            Beside::Sql | Beside::Cluster => Program::Sql,
         }
     }
 
@@ -40,11 +33,7 @@ impl Beside {
     ///
     /// Fails if the program is not there, or cannot be started.
     pub(crate) fn run(self, args: &ToolArgs) -> Result<u8> {
-        let own = std::env::current_exe().context("cannot find the directory of etw")?;
-        let program = own.with_file_name(format!("{}{}", self.name(), std::env::consts::EXE_SUFFIX));
-        if !program.is_file() {
-            bail!("{} is missing; build it with: cargo {}", program.display(), self.build());
-        }
+        let program = self.program().path()?;
         let mut command = Command::new(&program);
         if matches!(self, Beside::Cluster) {
             command.arg("cluster");

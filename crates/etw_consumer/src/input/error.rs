@@ -15,6 +15,12 @@ pub enum InputError {
         /// The system's error.
         source: io::Error,
     },
+    /// The trace is on another machine, and was not fetched.
+    #[error("{reason}")]
+    Fetch {
+        /// Its URL, and why.
+        reason: String,
+    },
     /// The path is a directory.
     #[error("'{}' is a directory; name the trace files in it", path.display())]
     Directory {

@@ -43,6 +43,7 @@ enum Source {
     Path(PathBuf),
     Bytes(String, Arc<[u8]>),
     Spooled(Spooled),
+    Unfetched(String),
     Session(Address),
 }
 
@@ -62,6 +63,12 @@ impl TraceBuilder {
     /// Adds a file that was read from a pipe.
     pub fn spooled(mut self, spooled: &Spooled) -> TraceBuilder {
         self.sources.push(Source::Spooled(spooled.clone()));
+        self
+    }
+
+    /// Adds a trace that is on another machine and was not fetched, so that it cannot be read; `reason` has its name.
+    pub fn unfetched(mut self, reason: &str) -> TraceBuilder {
+        self.sources.push(Source::Unfetched(reason.to_owned()));
         self
     }
 
@@ -245,6 +252,7 @@ impl TraceBuilder {
                 Source::Bytes(name, bytes) => Input::from_bytes(&name, bytes, &self.limits)
                     .map(|inputs| inputs.into_iter().map(Ok).collect()),
                 Source::Spooled(spooled) => Input::open_spooled(&spooled, &self.limits),
+                Source::Unfetched(reason) => Err(InputError::Fetch { reason }),
                 Source::Session(address) => {
                     sessions.push(Opened::open(address)?);
                     continue;

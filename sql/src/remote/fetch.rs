@@ -1,0 +1,72 @@
+//! Whole objects for other programs, as `etw dump` and `etw info` read them.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use etw_app::output::with_causes;
+use etw_app::urls::Said;
+
+use super::address::Address;
+use super::object::Object;
+use crate::inputs;
+use crate::opened::Files;
+use crate::source::OpenOptions;
+
+/// Fetches the objects that words mean, says where they are ([`Said`]), and keeps them until standard input is closed.
+///
+/// # Errors
+///
+/// Fails if there can be no temporary files, or if standard output is closed.
+pub(crate) fn run(words: &[String], temp_dir: Option<&Path>) -> Result<()> {
+    let files = Files::new(OpenOptions::default(), temp_dir, u64::MAX);
+    let mut objects = Vec::new();
+    for (number, word) in words.iter().enumerate() {
+        let mut urls = match inputs::objects(word, &files) {
+            Ok(urls) => urls,
+            Err(error) => {
+                say(&Said::Failed { word: number, shown: shown(word), reason: with_causes(&error) })?;
+                continue;
+            }
+        };
+        urls.sort();
+        for url in urls.iter().filter_map(|url| url.to_str()) {
+            let shown = shown(url);
+            match fetched(url, &files) {
+                Ok(object) => {
+                    say(&Said::Fetched { word: number, shown, path: object.path().to_owned() })?;
+                    objects.push(object);
+                }
+                Err(error) => say(&Said::Failed { word: number, shown, reason: with_causes(&error) })?,
+            }
+        }
+    }
+    say(&Said::Done)?;
+    // Whoever reads the objects has opened them when it closes this.
+    io::stdin().read_to_end(&mut Vec::new())?;
+    Ok(())
+}
+
+/// Returns a URL without what only its owner should see.
+fn shown(url: &str) -> String {
+    Address::parse(url).map_or_else(|_| "a URL".to_owned(), |address| address.shown())
+}
+
+/// Fetches an object.
+fn fetched(url: &str, files: &Files) -> Result<Object> {
+    let remote = files.remote()?;
+    let address = Address::parse(url)?;
+    let object = Object::open(remote, address.clone(), &remote.directory()?)?;
+    let Some(object) = object else {
+        bail!("{}: there is no such object, or no access to it", address.shown());
+    };
+    object.fetch_all()?;
+    Ok(object)
+}
+
+fn say(said: &Said) -> Result<()> {
+    let mut output = io::stdout().lock();
+    writeln!(output, "{}", serde_json::to_string(said)?)?;
+    output.flush()?;
+    Ok(())
+}
