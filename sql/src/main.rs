@@ -6,6 +6,7 @@
 //! - `bases`, `stacks`, `functions`, `stack_functions`, `views`: what queries have besides tables. `bounded` limits functions of
 //!   the engine, `memory` and `pool` the process; `resources` and `temporary` are the memory and the files that all
 //!   queries share.
+//! - `fetch`: objects for other programs.
 //! - `database`, `engine`, `error`, `output`, `shell`: statements, and their answers; `threads`, `once`: their number, and values
 //!   that are made once.
 //! - `cluster`: the same on several machines.
@@ -24,7 +25,7 @@ mod database;
 mod engine;
 mod error;
 mod events;
-
+mod fetch;
 mod functions;
 mod ignored;
 mod inputs;
@@ -170,7 +171,7 @@ const TRACES_MISSING: u8 = 3;
 /// Runs the command, and returns its exit status.
 fn run(args: &Args) -> Result<u8> {
     if args.fetch {
-        return remote::fetch::run(&args.words, args.limits.temp_dir()).map(|()| 0);
+        return fetch::run(&args.words, args.limits.temp_dir()).map(|()| 0);
     }
     let (traces, query) = inputs::split(&args.words, args.script.is_some())?;
     if traces.is_empty() {

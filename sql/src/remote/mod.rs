@@ -1,26 +1,26 @@
 //! Traces at URLs: objects of which only the parts are fetched that a query reads.
 //!
-//! - `fetch`: whole objects for other programs.
 //! - `address`: URLs, and the servers that have them; `list`: which objects a pattern means.
 //! - `object`: one object, as a file of this machine of the same size, whose missing parts are zeros; `pages` says what is
 //!   there.
 //! - `trace`: a trace that is an object, and its index.
 
 mod address;
-pub(crate) mod fetch;
 mod list;
 mod object;
 mod pages;
 mod trace;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 
 use anyhow::{Context, Result, bail};
 use tokio::runtime::Runtime;
 
-use address::Stores;
+use address::{Address, Stores};
+use object::Object;
 
 use crate::temporary::TemporaryDirectory;
 
@@ -43,6 +43,11 @@ pub(crate) struct Remote {
 }
 
 type MakeRoom = dyn Fn() -> bool + Send + Sync;
+
+/// Returns a URL without what only its owner should see.
+pub(crate) fn shown(url: &str) -> String {
+    Address::parse(url).map_or_else(|_| "a URL".to_owned(), |address| address.shown())
+}
 
 impl Remote {
     /// Makes a directory for objects, in `parent` or in that of the system. All together may have `max_bytes`; `make_room` is
@@ -69,6 +74,20 @@ impl Remote {
             max_bytes,
             make_room: Box::new(make_room),
         })
+    }
+
+    /// Fetches a whole object.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such object, if it cannot be fetched, or if the URL is wrong.
+    pub(crate) fn fetch(self: &Arc<Remote>, url: &str) -> Result<Object> {
+        let address = Address::parse(url)?;
+        let Some(object) = Object::open(self, address.clone(), &self.directory()?)? else {
+            bail!("{}: there is no such object, or no access to it", address.shown());
+        };
+        object.fetch_all()?;
+        Ok(object)
     }
 
     /// Makes a directory for an object.

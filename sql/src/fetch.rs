@@ -3,14 +3,13 @@
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use etw_app::output::with_causes;
 use etw_app::urls::Said;
 
-use super::address::Address;
-use super::object::Object;
 use crate::inputs;
 use crate::opened::Files;
+use crate::remote::shown;
 use crate::source::OpenOptions;
 
 /// Fetches the objects that words mean, says where they are ([`Said`]), and keeps them until standard input is closed.
@@ -32,7 +31,7 @@ pub(crate) fn run(words: &[String], temp_dir: Option<&Path>) -> Result<()> {
         urls.sort();
         for url in urls.iter().filter_map(|url| url.to_str()) {
             let shown = shown(url);
-            match fetched(url, &files) {
+            match files.remote().and_then(|remote| remote.fetch(url)) {
                 Ok(object) => {
                     say(&Said::Fetched { word: number, shown, path: object.path().to_owned() })?;
                     objects.push(object);
@@ -45,23 +44,6 @@ pub(crate) fn run(words: &[String], temp_dir: Option<&Path>) -> Result<()> {
     // Whoever reads the objects has opened them when it closes this.
     io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())
-}
-
-/// Returns a URL without what only its owner should see.
-fn shown(url: &str) -> String {
-    Address::parse(url).map_or_else(|_| "a URL".to_owned(), |address| address.shown())
-}
-
-/// Fetches an object.
-fn fetched(url: &str, files: &Files) -> Result<Object> {
-    let remote = files.remote()?;
-    let address = Address::parse(url)?;
-    let object = Object::open(remote, address.clone(), &remote.directory()?)?;
-    let Some(object) = object else {
-        bail!("{}: there is no such object, or no access to it", address.shown());
-    };
-    object.fetch_all()?;
-    Ok(object)
 }
 
 fn say(said: &Said) -> Result<()> {
