@@ -9,7 +9,7 @@ use std::io;
 use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapMut, MmapOptions};
 
 /// Addresses and sizes of all maps that are there.
 static MAPS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
@@ -48,7 +48,14 @@ pub fn release_file_maps() {
 /// it first. One exception is relied on: of a sparse file that is filled part by part, as traces at URLs are, pages that no
 /// code has read yet may be written while the file is mapped.
 #[derive(Debug)]
-pub struct FileMap(Option<Mmap>);
+pub struct FileMap(Map);
+
+#[derive(Debug)]
+enum Map {
+    Empty,
+    Shared(Mmap),
+    Private(MmapMut),
+}
 
 impl FileMap {
     /// Maps `file` from its start to its current end. The caller ensures that nobody changes the file meanwhile, as the
@@ -59,35 +66,58 @@ impl FileMap {
     /// Returns `InvalidInput` if the file is longer than the address space, and the system's error if it cannot be
     /// mapped.
     pub fn new(file: &File) -> io::Result<FileMap> {
-        let length = file.metadata()?.len();
-        if length == 0 {
-            return Ok(FileMap(None));
-        }
-        if usize::try_from(length).is_err() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "the file is longer than the address space",
-            ));
+        if is_empty(file)? {
+            return Ok(FileMap(Map::Empty));
         }
         // SAFETY: the map is private to this value and read-only, so no Rust code writes through it. That nobody changes
         // the file is the contract of the type.
         let map = unsafe { Mmap::map(file)? };
         maps().push((map.as_ptr() as usize, map.len()));
-        Ok(FileMap(Some(map)))
+        Ok(FileMap(Map::Shared(map)))
+    }
+
+    /// As [`FileMap::new`], in memory that may be written, for programs in other languages that get its address and change
+    /// what they read. Pages that are written are copied, so the file stays as it is, and [`release_file_maps`] leaves such
+    /// maps alone. No code in Rust writes there; the programs write only what nobody else reads meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`FileMap::new`] does.
+    pub fn writable(file: &File) -> io::Result<FileMap> {
+        if is_empty(file)? {
+            return Ok(FileMap(Map::Empty));
+        }
+        // SAFETY: as above; what is written to the map is not written to the file.
+        let map = unsafe { MmapOptions::new().no_reserve_swap().map_copy(file)? };
+        Ok(FileMap(Map::Private(map)))
     }
 
     /// Advises the system that the file will be read once from start to end.
     pub fn advise_sequential(&self) {
         #[cfg(unix)]
-        if let Some(map) = &self.0 {
-            let _ = map.advise(memmap2::Advice::Sequential);
+        match &self.0 {
+            Map::Empty => {}
+            Map::Shared(map) => drop(map.advise(memmap2::Advice::Sequential)),
+            Map::Private(map) => drop(map.advise(memmap2::Advice::Sequential)),
+        }
+    }
+}
+
+/// Whether a file has no bytes.
+fn is_empty(file: &File) -> io::Result<bool> {
+    let length = file.metadata()?.len();
+    match usize::try_from(length) {
+        Ok(length) => Ok(length == 0),
+        Err(_) => {
+            let text = "the file is longer than the address space";
+            Err(io::Error::new(io::ErrorKind::InvalidInput, text))
         }
     }
 }
 
 impl Drop for FileMap {
     fn drop(&mut self) {
-        if let Some(map) = &self.0 {
+        if let Map::Shared(map) = &self.0 {
             let mut maps = maps();
             if let Some(place) = maps.iter().position(|(address, _)| *address == map.as_ptr() as usize) {
                 maps.swap_remove(place);
@@ -101,7 +131,11 @@ impl Deref for FileMap {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        self.0.as_deref().unwrap_or_default()
+        match &self.0 {
+            Map::Empty => &[],
+            Map::Shared(map) => map,
+            Map::Private(map) => map,
+        }
     }
 }
 
@@ -122,5 +156,18 @@ mod tests {
         assert_eq!(&*map, b"buffers");
         drop(file);
         assert_eq!(&*map, b"buffers", "the map outlives the handle");
+    }
+
+    #[test]
+    fn what_is_written_to_a_writable_map_is_not_in_the_file() {
+        let mut file = tempfile::tempfile().unwrap();
+        assert!(FileMap::writable(&file).unwrap().is_empty());
+        file.write_all(b"buffers").unwrap();
+        let map = FileMap::writable(&file).unwrap();
+        // SAFETY: the map is writable, and nobody else reads it.
+        unsafe { map.as_ptr().cast_mut().write_volatile(b'B') };
+        release_file_maps();
+        assert_eq!(map.to_vec(), b"Buffers");
+        assert_eq!(&*FileMap::new(&file).unwrap(), b"buffers");
     }
 }

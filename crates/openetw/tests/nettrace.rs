@@ -332,7 +332,7 @@ fn cut_traces_are_read_up_to_the_cut() {
 #[test]
 fn a_converted_trace_has_a_limit() {
     let (_, bytes) = samples().remove(0);
-    let limits = InputLimits { decompressed_bytes: 100_000 };
+    let limits = InputLimits { decompressed_bytes: 100_000, ..InputLimits::default() };
     let error = Trace::builder().bytes("small", bytes).limits(limits).open().expect_err("too large");
     assert!(error.to_string().contains("more than 100000 bytes"), "{error}");
     let error = Trace::builder().bytes("x", b"Nettrace\0\0\0\0\x09\0\0\0\0\0\0\0".to_vec()).open();

@@ -11,6 +11,8 @@ use std::rc::Rc;
 use etw_schema::Event;
 use windows_sys::Win32::System::Diagnostics::Etw::EVENT_RECORD;
 
+use super::record;
+
 thread_local! {
     /// The record that the callback got, and the event that it shows.
     static CURRENT: Cell<(*const EVENT_RECORD, *const Event<'static>)> =
@@ -47,13 +49,15 @@ pub(crate) fn during<R>(record: *const EVENT_RECORD, event: &Event<'_>, work: im
     work()
 }
 
-/// Calls `work` with the event of a record, if it is the one whose callback this thread runs.
-pub(crate) fn with_event<R>(record: *const EVENT_RECORD, work: impl FnOnce(&Event<'_>) -> R) -> Option<R> {
+/// Calls `work` with the event whose callback this thread runs, if a record still is that event, or is a copy of it: a program
+/// may have changed the header, which then says what the record is.
+pub(crate) fn with_event<R>(record: &EVENT_RECORD, work: impl FnOnce(&Event<'_>) -> R) -> Option<R> {
     let (current, event) = CURRENT.get();
-    if current.is_null() || current != record {
+    if current.is_null() {
         return None;
     }
     // SAFETY: `during` set this, and has not returned: the callback runs below it on this stack. `work` cannot keep the
     // reference, since it must accept every lifetime.
-    Some(work(unsafe { &*event }))
+    let event = unsafe { &*event };
+    record::shows(record, event.record).then(|| work(event))
 }

@@ -6,7 +6,7 @@
 use std::ffi::c_void;
 use std::path::PathBuf;
 
-use etw_consumer::{Trace, TraceBuilder};
+use etw_consumer::{InputLimits, Trace, TraceBuilder};
 use etw_etl::LogFileHeader;
 use windows_sys::Win32::System::Diagnostics::Etw::{
     EVENT_TRACE_LOGFILEW, EVENT_TRACE_REAL_TIME_MODE, PEVENT_CALLBACK, PEVENT_RECORD_CALLBACK,
@@ -106,7 +106,9 @@ impl Logfile {
 
     /// Returns a trace without sources, that decodes with the schemas that TDH has.
     pub(super) fn builder() -> TraceBuilder {
-        Trace::builder().schemas(&schemas())
+        // Programs may change the payloads that they get.
+        let limits = InputLimits { is_writable: true, ..InputLimits::default() };
+        Trace::builder().schemas(&schemas()).limits(limits)
     }
 
     /// Writes what is known of an open trace into the program's structure.

@@ -18,6 +18,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 
 use crate::guest::ids_of;
 use crate::guid;
+use crate::provide::from_descriptor;
 
 /// Returns a record as C has it. It points into the record's bytes and into `items`.
 pub(crate) fn event_record(
@@ -62,6 +63,18 @@ pub(crate) fn event_record(
         UserData: payload.as_ptr().cast_mut().cast(),
         UserContext: context,
     }
+}
+
+/// Whether a record of C says of what its schema depends on the same as a record, and has the same payload and extended data.
+pub(super) fn shows(c: &EVENT_RECORD, record: &Record<'_>) -> bool {
+    let (header, payload) = (&c.EventHeader, record.payload());
+    let of_header = from_descriptor(&header.EventDescriptor);
+    c.UserData.cast_const().cast() == payload.as_ptr()
+        && usize::from(c.UserDataLength) == payload.len()
+        && usize::from(c.ExtendedDataCount) == record.extended_items().count()
+        && guid::from(&header.ProviderId) == record.provider_id()
+        && of_header == record.descriptor()
+        && header.Flags == flags(record)
 }
 
 /// Returns a record as callbacks without `PROCESS_TRACE_MODE_EVENT_RECORD` get it.

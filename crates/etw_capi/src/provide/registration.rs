@@ -168,17 +168,20 @@ impl Enable {
             .collect();
         let filter = if filters.is_empty() { ptr::null() } else { filters.as_ptr() };
         let context = self.context as *mut c_void;
-        // A session that names no keywords wants all of them, and providers of TraceLogging test for common bits.
+        // Providers compare levels and keywords themselves: a session that names no level wants all of them, which is 255
+        // here as on Windows (Reported: go-winio's `Provider.IsEnabledForLevelAndKeywords` relies on it), and one that names
+        // no keywords wants all of them too.
+        let level = if code != 0 && control.level.0 == 0 { u8::MAX } else { control.level.0 };
         let any = if code == 1 && control.any.0 == 0 { u64::MAX } else { control.any.0 };
         let all = control.all.0;
         // SAFETY: the program registered this function for these arguments; the pointers live until it returns.
         unsafe {
             match guest() {
-                None => (self.function)(&source, code, control.level.0, any, all, filter, context),
+                None => (self.function)(&source, code, level, any, all, filter, context),
                 Some(guest) => {
                     let (source, filter) = (ptr::from_ref(&source).addr() as u64, filter.addr() as u64);
-                    let level = control.level.0.into();
-                    let arguments = [source, code.into(), level, any, all, filter, context.addr() as u64];
+                    let arguments =
+                        [source, code.into(), level.into(), any, all, filter, context.addr() as u64];
                     guest.call(self.function as *const c_void, &arguments);
                 }
             }

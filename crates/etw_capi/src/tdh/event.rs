@@ -101,7 +101,7 @@ pub unsafe extern "C" fn TdhEnumerateManifestProviderEvents(
 }
 
 /// Calls `work` with the decoded event of a record: that of the callback which this thread runs, or one decoded from the record
-/// alone, with files of trace formats.
+/// alone, with files of trace formats, if it is another one or its header was changed.
 ///
 /// # Errors
 ///
@@ -115,6 +115,8 @@ pub(super) unsafe fn decode<R>(
     formats: &[String],
     work: impl FnOnce(&Event<'_>) -> R,
 ) -> Result<R, u32> {
+    // SAFETY: the caller's promise.
+    let record = unsafe { record.as_ref() }.ok_or(ERROR_INVALID_PARAMETER)?;
     let mut work = Some(work);
     let found = with_event(record, |event| {
         // The program may have loaded a manifest since the trace was opened.
@@ -122,10 +124,7 @@ pub(super) unsafe fn decode<R>(
     });
     let Some(work) = work else { return found.flatten().ok_or(ERROR_INVALID_DATA) };
     // SAFETY: the caller's promise.
-    let bytes = unsafe {
-        let record = record.as_ref().ok_or(ERROR_INVALID_PARAMETER)?;
-        rebuild(record).ok_or(ERROR_INVALID_PARAMETER)?
-    };
+    let bytes = unsafe { rebuild(record) }.ok_or(ERROR_INVALID_PARAMETER)?;
     let origin = Origin { clock: Clock::system_time(), ..Origin::default() };
     let record = Record::parse(&bytes, &origin, Ticks(0)).map_err(|_| ERROR_INVALID_DATA)?;
     let mut located = Located::new();

@@ -23,3 +23,4 @@ mod roundtrip;
 mod support;
 mod system;
 mod tcl;
+mod windows_programs;

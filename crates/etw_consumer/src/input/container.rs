@@ -5,7 +5,6 @@ use std::path::Path;
 
 use etw_etl::{EtlFile, OpenError};
 use etw_schema::text::is_disruptive;
-use etw_sys::FileMap;
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
@@ -27,7 +26,7 @@ pub(super) fn open(
     limits: &InputLimits,
 ) -> Result<Vec<Result<Input, InputError>>, InputError> {
     let name = path.display().to_string();
-    let room = &mut Room::new(limits.decompressed_bytes);
+    let room = &mut Room::new(limits);
     let not_zip =
         || InputError::NotAnArchive { path: path.to_owned(), member: member.unwrap_or_default().to_owned() };
     let bytes = match Kind::of(&bytes) {
@@ -107,10 +106,12 @@ fn unpack(name: &str, format: &'static str, reader: impl Read, room: &mut Room) 
             InputError::Unpack { name: name.to_owned(), format, reason: error.to_string() }
         }
         CopyError::Write(source) => temporary(source),
-        CopyError::TooLarge => InputError::TooLarge { name: name.to_owned(), limit: room.limit },
+        CopyError::TooLarge => {
+            InputError::TooLarge { name: name.to_owned(), limit: room.limits.decompressed_bytes }
+        }
         CopyError::Refused(error) => error,
     })?;
-    FileMap::new(&file).map(Bytes::File).map_err(temporary)
+    room.limits.map(&file).map(Bytes::File).map_err(temporary)
 }
 
 /// Checks that a trace, compressed or not, can start with these bytes.
@@ -195,7 +196,7 @@ mod tests {
     use etw_testkit::traces::{Kind, Recipe, bytes};
 
     fn check(bytes: &[u8], member: Option<&str>, limit: u64, expected: &str) {
-        let limits = InputLimits { decompressed_bytes: limit };
+        let limits = InputLimits { decompressed_bytes: limit, ..InputLimits::default() };
         let mut text = String::new();
         match open(Path::new("x"), member, Bytes::Memory(bytes.into()), &limits) {
             Ok(inputs) => {
@@ -269,7 +270,7 @@ mod tests {
         check(&packed, None, (64 << 20) - 1, "unpacks to more than 67108863 bytes");
         let (one, member) = (trace.len() as u64, &*trace);
         let archive = zip(&[("a.etl", member), ("b.etl", member), ("c.etl", member)]);
-        let limits = InputLimits { decompressed_bytes: 2 * one };
+        let limits = InputLimits { decompressed_bytes: 2 * one, ..InputLimits::default() };
         let inputs = open(Path::new("x"), None, Bytes::Memory(archive.into()), &limits).unwrap();
         let opened: Vec<bool> = inputs.iter().map(Result::is_ok).collect();
         assert_eq!(opened, [true, true, false]);

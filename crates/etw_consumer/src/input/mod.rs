@@ -9,6 +9,7 @@ mod spooled;
 mod temporary;
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -55,6 +56,9 @@ impl Deref for Bytes {
 pub struct InputLimits {
     /// Maximum size in bytes of what one file is unpacked or converted to, all members of an archive together.
     pub decompressed_bytes: u64,
+    /// Whether the bytes of files are in memory that may be written, by programs in other languages that get addresses of
+    /// events; nothing of it is written to the files. Not of what is in memory already ([`Input::from_bytes`]).
+    pub is_writable: bool,
 }
 
 /// The environment variable with the default of [`InputLimits::decompressed_bytes`], in units of 2^20 bytes.
@@ -64,7 +68,15 @@ impl Default for InputLimits {
     /// 64 GiB, or what the environment variable `OPENETW_MAX_UNPACKED_MB` says, in units of 2^20 bytes. If that is not a
     /// number, nothing is unpacked.
     fn default() -> InputLimits {
-        InputLimits { decompressed_bytes: max_unpacked(std::env::var_os(MAX_UNPACKED).as_deref()) }
+        let decompressed_bytes = max_unpacked(std::env::var_os(MAX_UNPACKED).as_deref());
+        InputLimits { decompressed_bytes, is_writable: false }
+    }
+}
+
+impl InputLimits {
+    /// Maps a file.
+    fn map(&self, file: &File) -> io::Result<FileMap> {
+        if self.is_writable { FileMap::writable(file) } else { FileMap::new(file) }
     }
 }
 
@@ -113,7 +125,7 @@ impl Input {
             }
             Err(source) => return Err(InputError::Io { path, source }),
         };
-        let bytes = FileMap::new(&file).map_err(|source| InputError::Io { path: path.clone(), source })?;
+        let bytes = limits.map(&file).map_err(|source| InputError::Io { path: path.clone(), source })?;
         container::open(&path, member.as_deref(), Bytes::File(bytes), limits)
     }
 
@@ -142,7 +154,7 @@ impl Input {
     ) -> Result<Vec<Result<Input, InputError>>, InputError> {
         let path = Path::new(&spooled.name);
         let bytes =
-            FileMap::new(&spooled.file).map_err(|source| InputError::Io { path: path.to_owned(), source })?;
+            limits.map(&spooled.file).map_err(|source| InputError::Io { path: path.to_owned(), source })?;
         container::open(path, None, Bytes::File(bytes), limits)
     }
 

@@ -61,8 +61,7 @@ impl Spooled {
         clock: &Clock,
         limits: &InputLimits,
     ) -> Result<(Spooled, Converted), InputError> {
-        let (file, converted) =
-            nettrace::convert_on(name, bytes, &mut Room::new(limits.decompressed_bytes), Some(*clock))?;
+        let (file, converted) = nettrace::convert_on(name, bytes, &mut Room::new(limits), Some(*clock))?;
         Ok((Spooled { name: name.to_owned(), file: Arc::new(file) }, converted))
     }
 
@@ -73,7 +72,9 @@ impl Spooled {
 }
 
 fn copy(name: &str, pipe: File) -> Result<File, InputError> {
-    let copied = temporary::copy(pipe, &mut Room::new(u64::MAX), |start| container::check_start(name, start));
+    let no_limit = InputLimits { decompressed_bytes: u64::MAX, is_writable: false };
+    let copied =
+        temporary::copy(pipe, &mut Room::new(&no_limit), |start| container::check_start(name, start));
     copied.map_err(|error| match error {
         CopyError::Refused(error) => error,
         CopyError::Read(source) => InputError::Io { path: PathBuf::from(name), source },

@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, Write};
 use etw_sys::DiskRoom;
 use tempfile::tempfile;
 
-use super::InputError;
+use super::{InputError, InputLimits};
 
 /// Bytes copied at a time.
 pub(super) const CHUNK: usize = 256 << 10;
@@ -20,13 +20,13 @@ const MAX_RESERVE_LEN_BYTES: u64 = 1 << 30;
 /// The room for the temporary files of one input: all members of an archive, unpacked and converted.
 #[derive(Debug)]
 pub(super) struct Room {
-    pub(super) limit: u64,
+    pub(super) limits: InputLimits,
     left: u64,
 }
 
 impl Room {
-    pub(super) fn new(limit: u64) -> Room {
-        Room { limit, left: limit }
+    pub(super) fn new(limits: &InputLimits) -> Room {
+        Room { limits: *limits, left: limits.decompressed_bytes }
     }
 
     pub(super) fn left(&self) -> u64 {

@@ -517,5 +517,6 @@ impl<'a> Stream<'a> {
 fn to_temporary(bytes: &[u8]) -> std::io::Result<FileMap> {
     let mut file = tempfile()?;
     file.write_all(bytes)?;
-    FileMap::new(&file)
+    // As all memory of decompressed buffers.
+    FileMap::writable(&file)
 }

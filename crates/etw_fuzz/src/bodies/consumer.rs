@@ -17,7 +17,7 @@ use super::output::Writers;
 use etw_testkit::traces::{self, Kind, Recipe};
 
 /// Maximum decompressed size of a container in bytes.
-const LIMITS: InputLimits = InputLimits { decompressed_bytes: 1 << 20 };
+const LIMITS: InputLimits = InputLimits { decompressed_bytes: 1 << 20, is_writable: false };
 
 /// Maximum number of events read from one trace: damaged buffers may decompress to very many.
 const MAX_EVENTS: u64 = 2000;

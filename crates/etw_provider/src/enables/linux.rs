@@ -106,10 +106,14 @@ impl Settings {
     }
 }
 
-/// Returns the lowest level that an enable of `level` rejects; `level` 0 lets all pass.
+/// Returns the lowest level that an enable of `level` rejects; `level` 0 lets all pass, as 255 does, from which it is to be
+/// told.
 fn limit(level: Level) -> u32 {
-    if level.0 == 0 { 256 } else { u32::from(level.0) + 1 }
+    if level.0 == 0 { EVERY_LEVEL } else { u32::from(level.0) + 1 }
 }
+
+/// The limit of an enable of level 0.
+const EVERY_LEVEL: u32 = 257;
 
 impl Enables {
     /// A gate that lets everything through, so that the next event notices the fork.
@@ -196,7 +200,7 @@ impl Enables {
         let in_use = || self.entries.iter().filter(|entry| entry.owner.load(Ordering::Relaxed) != 0);
         let limit = in_use().map(|entry| entry.settings.load(Ordering::Relaxed) >> 8 & 0xFFFF).max()?;
         // 0 stands for every level, as in an enable.
-        let level = if limit == 256 { 0 } else { limit.saturating_sub(1) as u8 };
+        let level = if limit == u64::from(EVERY_LEVEL) { 0 } else { limit.saturating_sub(1) as u8 };
         let any = in_use().fold(0, |any, entry| any | entry.any.load(Ordering::Relaxed));
         let all = in_use().fold(u64::MAX, |all, entry| all & entry.all.load(Ordering::Relaxed));
         Some((Level(level), Keyword(any), Keyword(all)))

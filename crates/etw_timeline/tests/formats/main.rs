@@ -35,7 +35,7 @@ fn export(trace: &mut Trace, format: Format, selection: &Selection) -> (Vec<u8>,
 }
 
 fn open(bytes: &[u8]) -> Option<Trace> {
-    let limits = InputLimits { decompressed_bytes: 1 << 20 };
+    let limits = InputLimits { decompressed_bytes: 1 << 20, ..InputLimits::default() };
     Trace::builder().bytes("trace", bytes).limits(limits).open().ok()
 }
 

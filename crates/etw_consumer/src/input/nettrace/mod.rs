@@ -51,7 +51,7 @@ pub struct Converted {
 pub(super) fn convert(name: &str, bytes: &[u8], room: &mut Room) -> Result<(FileMap, Converted), InputError> {
     let (file, converted) = convert_on(name, bytes, room, None)?;
     let temporary = |source| InputError::Temporary { name: name.to_owned(), source };
-    Ok((FileMap::new(&file).map_err(temporary)?, converted))
+    Ok((room.limits.map(&file).map_err(temporary)?, converted))
 }
 
 /// Converts a trace into a temporary file, if there is room. With a clock, its times are readings of that clock,
@@ -68,7 +68,7 @@ pub(super) fn convert_on(
     let out = Limited::new(tempfile().map_err(temporary)?, room.left());
     let failed = |error| match error {
         WriteError::Io(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-            InputError::TooLarge { name: name.to_owned(), limit: room.limit }
+            InputError::TooLarge { name: name.to_owned(), limit: room.limits.decompressed_bytes }
         }
         WriteError::Io(error) => temporary(error),
         error => temporary(io::Error::other(error)),
