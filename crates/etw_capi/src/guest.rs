@@ -33,6 +33,9 @@ pub trait Guest: Sync {
     /// Returns the program's name of a file with a Linux path.
     fn name_of(&self, path: &str) -> String;
 
+    /// Returns the reading of the program's performance counter, and its ticks per second. Only for threads of the program.
+    fn performance_counter(&self) -> Option<(i64, i64)>;
+
     /// Returns the ids of a process and a thread as the program knows them.
     fn ids_of(&self, process: u32, thread: u32) -> (u32, u32);
 

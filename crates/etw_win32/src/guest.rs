@@ -58,6 +58,10 @@ impl Guest for Windows {
         system::windows_name(path).unwrap_or_else(|| path.to_owned())
     }
 
+    fn performance_counter(&self) -> Option<(i64, i64)> {
+        system::performance_counter()
+    }
+
     fn ids_of(&self, process: u32, thread: u32) -> (u32, u32) {
         ids::of_windows(process, thread)
     }

@@ -24,6 +24,8 @@ const IMPORTS: [(&str, &[&str]); 2] = [
             "GetProcessHeap",
             "HeapFree",
             "IsBadReadPtr",
+            "QueryPerformanceCounter",
+            "QueryPerformanceFrequency",
             "wine_get_dos_file_name",
             "wine_get_unix_file_name",
         ],
@@ -38,14 +40,16 @@ pub(crate) enum Import {
     GetProcessHeap = 1,
     HeapFree = 2,
     IsBadReadPtr = 3,
-    GetDosFileName = 4,
-    GetUnixFileName = 5,
+    QueryPerformanceCounter = 4,
+    QueryPerformanceFrequency = 5,
+    GetDosFileName = 6,
+    GetUnixFileName = 7,
     // A zero ends the functions of a library.
-    ShutdownInProgress = 7,
+    ShutdownInProgress = 9,
 }
 
 /// Functions of all libraries, with a zero after those of each.
-const ADDRESSES: usize = 9;
+const ADDRESSES: usize = 11;
 /// Bytes of a name of an import.
 const NAME: usize = 30;
 

@@ -109,6 +109,16 @@ pub(crate) fn is_exiting() -> bool {
     function!(ShutdownInProgress: fn() -> u8).is_some_and(|is_exiting| unsafe { is_exiting() != 0 })
 }
 
+/// Returns the reading of Wine's performance counter, and its ticks per second. Only for threads of Wine.
+pub(crate) fn performance_counter() -> Option<(i64, i64)> {
+    let counter = function!(QueryPerformanceCounter: fn(*mut i64) -> i32)?;
+    let frequency = function!(QueryPerformanceFrequency: fn(*mut i64) -> i32)?;
+    let (mut count, mut ticks) = (0, 0);
+    // SAFETY: the functions write to these.
+    let done = unsafe { frequency(&raw mut ticks) != 0 && counter(&raw mut count) != 0 };
+    done.then_some((count, ticks))
+}
+
 /// Returns the Linux path of a file with a name of Windows. Only for threads of Wine.
 pub(crate) fn unix_path(name: &str) -> Option<String> {
     let convert = function!(GetUnixFileName: fn(*const u16) -> *mut c_char)?;

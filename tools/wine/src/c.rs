@@ -1,5 +1,6 @@
-//! A program in C, compiled with MinGW and its headers, as somebody without OpenETW writes it.
+//! Programs in C, compiled with MinGW and its headers, as somebody without OpenETW writes them.
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, ensure};
@@ -8,14 +9,37 @@ use super::place::Place;
 use shell::process::MINUTES_2;
 use shell::{output, output_within, root, target_dir};
 
-/// Compiles and runs it.
+/// Tests of what such programs rely on, which run as Linux programs too: the argument of each, and what it prints.
+const TESTS: [(&str, Option<&str>, &str); 3] = [
+    ("levels.c", None, "levels: 0 failures"),
+    ("properties.c", Some("members.etl"), "properties: 0 failures"),
+    ("live_header.c", None, "live header: 0 failures"),
+];
+
+/// Compiles and runs them.
 pub(super) fn run(place: &Place) -> Result<String> {
-    let program = target_dir().join("wine/program_in_c.exe");
-    let mut compiler = Command::new("x86_64-w64-mingw32-gcc");
-    compiler.args(["-std=c11", "-municode", "-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program);
-    output(compiler.arg(root().join("bindings/wine/c/program.c")).args(["-ltdh", "-ladvapi32"]))?;
+    let program = compile(&root().join("bindings/wine/c/program.c"), &["-municode"])?;
     let host = place.host()?;
     let printed = output_within(&mut host.program(&program, &[&host.windows_directory()]), MINUTES_2)?;
     ensure!(printed.trim_end().ends_with("done"), "{printed}");
-    Ok(printed.lines().filter(|line| *line != "done").collect::<Vec<_>>().join(", "))
+    for (name, argument, expected) in TESTS {
+        let program = compile(&root().join("crates/etw_capi/tests/c").join(name), &[])?;
+        let host = place.host()?;
+        let argument = argument.map(|file| host.windows_path(file));
+        let arguments: Vec<&str> = argument.iter().map(String::as_str).collect();
+        let printed = output_within(&mut host.program(&program, &arguments), MINUTES_2)?;
+        ensure!(printed.trim() == expected, "{name}: {printed}");
+    }
+    let of_program = printed.lines().filter(|line| *line != "done").collect::<Vec<_>>().join(", ");
+    Ok(format!("{of_program}; {} tests of the library", TESTS.len()))
+}
+
+/// Compiles a program.
+fn compile(source: &Path, options: &[&str]) -> Result<std::path::PathBuf> {
+    let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let program = target_dir().join(format!("wine/{name}_in_c.exe"));
+    let mut compiler = Command::new("x86_64-w64-mingw32-gcc");
+    compiler.args(["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program).args(options);
+    output(compiler.arg(source).args(["-ltdh", "-ladvapi32"]))?;
+    Ok(program)
 }

@@ -46,14 +46,14 @@ pub unsafe extern "C" fn RemoveTraceCallback(class: *const GUID) -> u32 {
 }
 
 /// Calls the function of an event's class, if there is one.
-pub(super) fn deliver(event: &Record<'_>, is_raw: bool) {
+pub(super) fn deliver(event: &Record<'_>, time: i64) {
     if COUNT.load(Ordering::Acquire) == 0 {
         return;
     }
     // A callback may set others, so the lock is released before the call.
     let callback = callbacks().get(&event.provider_id()).copied().flatten();
     if let Some(callback) = callback {
-        let mut c = record::event_trace(event, is_raw);
+        let mut c = record::event_trace(event, time);
         // SAFETY: the program gave this function for these events.
         unsafe {
             match guest() {

@@ -13,6 +13,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
     PROCESS_TRACE_MODE_EVENT_RECORD, PROCESS_TRACE_MODE_RAW_TIMESTAMP,
 };
 
+use super::clock::RawClock;
 use super::header;
 use crate::error::{ERROR_BAD_PATHNAME, ERROR_INVALID_PARAMETER};
 use crate::guest::path_of;
@@ -116,6 +117,9 @@ impl Logfile {
         logfile.CurrentTime = of.start_time.0;
         logfile.BuffersRead = 0;
         logfile.LogfileHeader = header::of(of);
+        if let Some(frequency) = RawClock::of(of, self.is_live()).frequency() {
+            logfile.LogfileHeader.PerfFreq = frequency;
+        }
         logfile.BufferSize = of.buffer_size;
         logfile.Filled = 0;
         logfile.EventsLost = of.events_lost;

@@ -1,6 +1,7 @@
 //! Consumers: opening traces and processing their events (`OpenTrace`, `ProcessTrace`, `CloseTrace`).
 
 mod classes;
+mod clock;
 mod current;
 mod header;
 mod logfile;

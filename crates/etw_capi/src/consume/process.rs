@@ -15,6 +15,7 @@ use etw_schema::Event;
 use windows_sys::Win32::Foundation::FILETIME;
 use windows_sys::Win32::System::Diagnostics::Etw::{EVENT_HEADER_EXTENDED_DATA_ITEM, EVENT_TRACE_LOGFILEW};
 
+use super::clock::RawClock;
 use super::logfile::{EventCallback, Logfile};
 use super::open::{Open, code_of, find, is_kernel};
 use super::{classes, current, record};
@@ -116,7 +117,8 @@ fn read_all(
         .map(|(open, header)| {
             let mut logfile = Box::new(open.logfile.clone());
             let description = logfile.for_callbacks(header, is_kernel(header));
-            Source { open: open.clone(), logfile, description, filled: 0 }
+            let clock = RawClock::of(header, logfile.is_live());
+            Source { open: open.clone(), logfile, description, clock, filled: 0 }
         })
         .collect();
     let processing = Processing {
@@ -159,6 +161,7 @@ struct Source {
     /// Owns the name that the description points to.
     logfile: Box<Logfile>,
     description: EVENT_TRACE_LOGFILEW,
+    clock: RawClock,
     /// Bytes delivered since the last buffer callback.
     filled: usize,
 }
@@ -179,10 +182,18 @@ impl Processing {
         if end.is_some_and(|end| record.time() > end) {
             return ControlFlow::Break(());
         }
-        let (is_raw, context) = (source.logfile.is_raw(), source.logfile.context());
+        let time = match source.logfile.is_raw() {
+            true => source.clock.time_of(record),
+            false => record.time().0,
+        };
+        let changed = source.clock.header_event(record);
+        let context = source.logfile.context();
         match source.logfile.callback {
             EventCallback::Record(function) => {
-                let mut c = record::event_record(record, is_raw, context, &mut self.items);
+                let mut c = record::event_record(record, time, context, &mut self.items);
+                if let Some(payload) = &changed {
+                    c.UserData = payload.as_ptr().cast_mut().cast();
+                }
                 let pointer = &raw mut c;
                 // SAFETY: the program gave this function for these records; what it points to lives until it returns.
                 current::during(pointer, event, || unsafe {
@@ -195,7 +206,10 @@ impl Processing {
                 });
             }
             EventCallback::Trace(function) => {
-                let mut c = record::event_trace(record, is_raw);
+                let mut c = record::event_trace(record, time);
+                if let Some(payload) = &changed {
+                    c.MofData = payload.as_ptr().cast_mut().cast();
+                }
                 // SAFETY: as above.
                 unsafe {
                     match guest() {
@@ -208,7 +222,7 @@ impl Processing {
             }
             EventCallback::None => {}
         }
-        classes::deliver(record, is_raw);
+        classes::deliver(record, time);
         source.filled += record.stride_bytes();
         source.description.CurrentTime = record.time().0;
         if source.filled >= source.description.BufferSize as usize {
@@ -220,6 +234,7 @@ impl Processing {
     /// Calls the buffer callbacks of the traces that delivered something, and of sessions.
     fn flush(&mut self) {
         for source in &mut self.sources {
+            source.clock.compare();
             let Some(function) = source.logfile.buffer_callback else { continue };
             if source.filled == 0 && !source.logfile.is_live() {
                 continue;

@@ -20,10 +20,10 @@ use crate::guest::ids_of;
 use crate::guid;
 use crate::provide::from_descriptor;
 
-/// Returns a record as C has it. It points into the record's bytes and into `items`.
+/// Returns a record as C has it, with a time. It points into the record's bytes and into `items`.
 pub(crate) fn event_record(
     record: &Record<'_>,
-    is_raw: bool,
+    time: i64,
     context: *mut c_void,
     items: &mut Vec<EVENT_HEADER_EXTENDED_DATA_ITEM>,
 ) -> EVENT_RECORD {
@@ -50,7 +50,7 @@ pub(crate) fn event_record(
             EventProperty: record.event_property(),
             ThreadId: thread,
             ProcessId: process,
-            TimeStamp: if is_raw { record.raw_time().0 } else { record.time().0 },
+            TimeStamp: time,
             ProviderId: guid::of(record.provider_id()),
             EventDescriptor: descriptor(&record.descriptor()),
             Anonymous: EVENT_HEADER_0 { Anonymous: EVENT_HEADER_0_0 { KernelTime: kernel, UserTime: user } },
@@ -78,7 +78,7 @@ pub(super) fn shows(c: &EVENT_RECORD, record: &Record<'_>) -> bool {
 }
 
 /// Returns a record as callbacks without `PROCESS_TRACE_MODE_EVENT_RECORD` get it.
-pub(super) fn event_trace(record: &Record<'_>, is_raw: bool) -> EVENT_TRACE {
+pub(super) fn event_trace(record: &Record<'_>, time: i64) -> EVENT_TRACE {
     let EventDescriptor { opcode, level, version, .. } = record.descriptor();
     let (kernel, user) = times(record);
     let instance = record.instance();
@@ -95,7 +95,7 @@ pub(super) fn event_trace(record: &Record<'_>, is_raw: bool) -> EVENT_TRACE {
             },
             ThreadId: thread,
             ProcessId: process,
-            TimeStamp: if is_raw { record.raw_time().0 } else { record.time().0 },
+            TimeStamp: time,
             Anonymous3: EVENT_TRACE_HEADER_2 { Guid: guid::of(record.provider_id()) },
             Anonymous4: EVENT_TRACE_HEADER_3 {
                 Anonymous1: EVENT_TRACE_HEADER_3_0 { KernelTime: kernel, UserTime: user },
@@ -255,7 +255,7 @@ mod tests {
         let origin = Origin { clock: Clock::system_time(), ..Origin::default() };
         let record = Record::parse(bytes, &origin, Ticks(0)).unwrap();
         let mut items = Vec::new();
-        let c = event_record(&record, false, std::ptr::null_mut(), &mut items);
+        let c = event_record(&record, record.time().0, std::ptr::null_mut(), &mut items);
         // SAFETY: the pointers are those of `event_record`.
         let rebuilt = unsafe { rebuild(&c) }.unwrap();
         let again = Record::parse(&rebuilt, &origin, Ticks(0)).unwrap();

@@ -175,9 +175,13 @@ unsafe fn enable(
             catch_up(&provider, || true);
             Ok(())
         }
-        EVENT_CONTROL_CODE_CAPTURE_STATE => session.ask(Hosting::Never, |controller, name| {
-            controller.capture_state(name, provider, Level(level), Keyword(any))
-        }),
+        EVENT_CONTROL_CODE_CAPTURE_STATE => {
+            session.ask(Hosting::Never, |controller, name| {
+                controller.capture_state(name, provider, Level(level), Keyword(any))
+            })?;
+            catch_up(&provider, || true);
+            Ok(())
+        }
         EVENT_CONTROL_CODE_ENABLE_PROVIDER => {
             let mut spec = ProviderSpec {
                 provider: ProviderKey::Guid(provider),

@@ -217,7 +217,7 @@ impl TraceEvent {
         let empty = || Box::new(Shown { record: unsafe { std::mem::zeroed() }, items: Vec::new() });
         let place = shown.get_or_insert_with(empty);
         let context = content.context as *mut c_void;
-        place.record = event_record(&record, true, context, &mut place.items);
+        place.record = event_record(&record, record.raw_time().0, context, &mut place.items);
         Some(&raw mut place.record)
     }
 

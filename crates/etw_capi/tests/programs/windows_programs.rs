@@ -31,3 +31,13 @@ fn consumers_change_the_events_that_they_get() {
         check("changed_events.c", &["FILE", mode], "changed events: 0 failures\n");
     }
 }
+
+#[test]
+fn controllers_ask_how_many_buffers_a_session_has() {
+    check("properties.c", &["FILE"], "properties: 0 failures\n");
+}
+
+#[test]
+fn live_viewers_compare_raw_times_with_the_performance_counter() {
+    check("live_header.c", &[], "live header: 0 failures\n");
+}

@@ -54,11 +54,6 @@ impl Budget {
         self.used.load(Relaxed)
     }
 
-    /// Returns the number of buffers that can still be taken.
-    pub(super) fn left(&self) -> u32 {
-        self.maximum().saturating_sub(self.used())
-    }
-
     /// Takes up to `count` buffers for output or memory; returns how many.
     pub(super) fn take(&self, count: usize) -> usize {
         raise(&self.used, self.maximum(), |left| count.min(left))
@@ -139,7 +134,7 @@ mod tests {
     fn never_more_than_the_maximum() {
         let budget = Budget::new(16, false);
         assert_eq!((budget.take_first_share(100, false), budget.take_first_share(2, false)), (7, 2));
-        assert_eq!((budget.take_for_regions(9, false), budget.take(3), budget.left()), (5, 2, 0));
+        assert_eq!((budget.take_for_regions(9, false), budget.take(3), budget.maximum() - budget.used()), (5, 2, 0));
         budget.set_maximum(4);
         budget.give_back(14, false);
         assert_eq!((budget.used(), budget.take(1), budget.take(5)), (2, 1, 1));

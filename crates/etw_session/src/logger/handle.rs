@@ -103,6 +103,7 @@ impl Logger {
         let shared = Arc::new(Shared {
             counters: Counters::default(),
             budget: Budget::new(config.maximum_buffers, keeps),
+            minimum_buffers: config.minimum_buffers.min(config.maximum_buffers),
             users: Users::default(),
             enabled: Arc::default(),
             bell: event()?,
@@ -322,9 +323,7 @@ impl Logger {
 
     /// Returns the current statistics, without disturbing the session.
     pub fn statistics(&self) -> Statistics {
-        let mut statistics = self.shared.counters.read();
-        statistics.number_of_buffers = statistics.number_of_buffers.max(self.shared.budget.used());
-        statistics
+        self.shared.counters.read(self.shared.budget.used(), self.shared.minimum_buffers)
     }
 
     /// Returns a descriptor that is readable once the session has ended, also without a stop (its file is full).

@@ -233,7 +233,7 @@ pub(super) fn rebalance(regions: &mut [RegionEntry], budget: &Budget, counters: 
             short.push(index);
         }
     }
-    counters.free_buffers.store(all_free as u32 + budget.left(), Relaxed);
+    counters.free_buffers.store(all_free as u32, Relaxed);
     let Some(shares) = shares.filter(|_| !short.is_empty() && regions.len() > short.len()) else { return };
     for (index, region) in regions.iter_mut().enumerate() {
         let (granted, share) = (region.reader.granted(), shares.of_region(region));

@@ -16,6 +16,8 @@ use super::users::Users;
 pub(super) struct Shared {
     pub(super) counters: Counters,
     pub(super) budget: Budget,
+    /// Buffers that the session has even if it needs fewer.
+    pub(super) minimum_buffers: u32,
     pub(super) users: Users,
     /// Providers that the session has enabled.
     pub(super) enabled: Arc<Mutex<Vec<Guid>>>,

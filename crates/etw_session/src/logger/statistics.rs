@@ -11,9 +11,10 @@ use std::sync::{Mutex, PoisonError};
 pub struct Statistics {
     /// The state of the session.
     pub state: LoggerState,
-    /// Number of buffers: those available to processes, those being filled for output, and those in memory.
+    /// Number of buffers: those available to processes, those being filled for output, and those in memory; at least as many
+    /// as the session was told to have.
     pub number_of_buffers: u32,
-    /// Number of those that contain no events of processes.
+    /// Number of those that contain no events of processes, or are not in memory yet.
     pub free_buffers: u32,
     /// Events copied from regions into the session's buffers.
     pub events_written: u64,
@@ -67,7 +68,7 @@ pub enum EndReason {
 /// The counters from which [`Statistics`] is read.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    pub(super) number_of_buffers: AtomicU32,
+    /// Free buffers of processes.
     pub(super) free_buffers: AtomicU32,
     pub(super) events_written: AtomicU64,
     pub(super) events_lost: AtomicU64,
@@ -85,12 +86,15 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    pub(super) fn read(&self) -> Statistics {
+    /// Returns the statistics of a session that has `allocated` buffers in memory, of at least `minimum`.
+    pub(super) fn read(&self, allocated: u32, minimum: u32) -> Statistics {
+        let number_of_buffers = allocated.max(minimum);
+        let free_buffers = self.free_buffers.load(Relaxed) + (number_of_buffers - allocated);
         let (state, last_error) = self.texts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Statistics {
             state,
-            number_of_buffers: self.number_of_buffers.load(Relaxed),
-            free_buffers: self.free_buffers.load(Relaxed),
+            number_of_buffers,
+            free_buffers: free_buffers.min(number_of_buffers),
             events_written: self.events_written.load(Relaxed),
             events_lost: self.events_lost.load(Relaxed),
             events_refused: self.events_refused.load(Relaxed),

@@ -97,7 +97,8 @@ fn statistics_are_true_at_all_times() {
     let mut writer = Process::writer(host.dir.path());
     let check = |status: &SessionStatus, total: u64| {
         let (buffers, maximum) = (status.number_of_buffers, status.properties.maximum_buffers);
-        assert!(buffers <= maximum && status.free_buffers <= buffers.max(maximum), "{status:?}");
+        let minimum = status.properties.minimum_buffers;
+        assert!((minimum..=maximum).contains(&buffers) && status.free_buffers <= buffers, "{status:?}");
         assert!(status.events_written + status.events_lost <= total, "{status:?}");
     };
     for round in 1..=50 {
