@@ -144,7 +144,8 @@ private:
  * An activity of the thread from here to the end of the scope, named after the function: TraceLoggingFunction(provider,
  * fields and options). It has the level and keywords of the options.
  */
-#define TraceLoggingFunction(handle, ...)                                                                              \
+#define TraceLoggingFunction(...) OPENETW_TL_FUNCTION_(__VA_ARGS__)
+#define OPENETW_TL_FUNCTION_(handle, ...)                                                                              \
   TraceLoggingThreadActivity<handle, (0 OPENETW_TL_EACH_(KEYWORD, 0, ##__VA_ARGS__)),                                  \
                              OPENETW_TL_LEVEL_OF_(0, ##__VA_ARGS__)>                                                   \
       openetwFunctionActivity;                                                                                         \

@@ -215,10 +215,12 @@ static inline __attribute__((unused)) BOOLEAN OpenEtwTraceLoggingEnabled(const s
   return OPENETW_TL_IS_OPEN_(provider, level) && openetw_tl_enabled(provider, level, keyword);
 }
 
-/* Writes an event: TraceLoggingWrite(provider, "Name", fields and options). */
-#define TraceLoggingWrite(handle, eventName, ...) OPENETW_TL_WRITE_(handle, NULL, NULL, eventName, ##__VA_ARGS__)
+/* Writes an event: TraceLoggingWrite(provider, "Name", fields and options). A macro may stand for several of them, such as
+   _GENERIC_PARTB_FIELDS_ENABLED: arguments are expanded before they are told apart, which `##` would prevent. */
+#define TraceLoggingWrite(handle, ...) OPENETW_TL_WRITE_(handle, NULL, NULL, __VA_ARGS__)
 /* Writes an event of an activity, which another one caused; either may be NULL. */
-#define TraceLoggingWriteActivity(handle, eventName, activityId, relatedActivityId, ...)                               \
+#define TraceLoggingWriteActivity(handle, ...) OPENETW_TL_WRITE_ACTIVITY_(handle, __VA_ARGS__)
+#define OPENETW_TL_WRITE_ACTIVITY_(handle, eventName, activityId, relatedActivityId, ...)                              \
   OPENETW_TL_WRITE_(handle, activityId, relatedActivityId, eventName, ##__VA_ARGS__)
 
 /* Options of an event. */

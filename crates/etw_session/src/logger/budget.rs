@@ -134,7 +134,10 @@ mod tests {
     fn never_more_than_the_maximum() {
         let budget = Budget::new(16, false);
         assert_eq!((budget.take_first_share(100, false), budget.take_first_share(2, false)), (7, 2));
-        assert_eq!((budget.take_for_regions(9, false), budget.take(3), budget.maximum() - budget.used()), (5, 2, 0));
+        assert_eq!(
+            (budget.take_for_regions(9, false), budget.take(3), budget.maximum() - budget.used()),
+            (5, 2, 0)
+        );
         budget.set_maximum(4);
         budget.give_back(14, false);
         assert_eq!((budget.used(), budget.take(1), budget.take(5)), (2, 1, 1));
