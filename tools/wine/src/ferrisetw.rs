@@ -53,7 +53,7 @@ const PROGRAMS: &[Program] = &[
         &["Name: Microsoft-Windows-Kernel-Process", "Trace ended with status Ok(())"],
         true,
     ),
-    example("kernel_trace", &["ProviderName: Windows Kernel Trace", "FileName: "], true),
+    example("kernel_trace", &["ProviderName: MSNT_SystemTrace", "FileName: "], true),
     example("multiple_providers", &[], true),
     test("tlg", &["--ignored", "--nocapture"], false),
     test("file_trace", &[], true),

@@ -12,6 +12,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 };
 use windows_sys::core::GUID;
 
+use super::classes::{SYSTEM_PROVIDER, as_on_windows, is_of_system};
 use super::decoding::{named_formats, with_formats};
 use super::info::{Labels, event_info, source_of};
 use super::out::{Blob, copy};
@@ -120,7 +121,7 @@ pub(super) unsafe fn decode<R>(
     let mut work = Some(work);
     let found = with_event(record, |event| {
         // The program may have loaded a manifest since the trace was opened.
-        event.properties.is_ok().then(|| work.take().map(|work| work(event))).flatten()
+        event.properties.is_ok().then(|| work.take().map(|work| as_on_windows(event, work))).flatten()
     });
     let Some(work) = work else { return found.flatten().ok_or(ERROR_INVALID_DATA) };
     // SAFETY: the caller's promise.
@@ -128,7 +129,7 @@ pub(super) unsafe fn decode<R>(
     let origin = Origin { clock: Clock::system_time(), ..Origin::default() };
     let record = Record::parse(&bytes, &origin, Ticks(0)).map_err(|_| ERROR_INVALID_DATA)?;
     let mut located = Located::new();
-    let work = |resolver: &mut Resolver| work(&resolver.decode(&record, &mut located));
+    let work = |resolver: &mut Resolver| as_on_windows(&resolver.decode(&record, &mut located), work);
     Ok(match formats {
         [] => work(state().resolver()),
         formats => with_formats(formats, work),
@@ -153,7 +154,10 @@ unsafe fn event_information(
             provider: names.provider_guid(),
             event: names.event_guid().unwrap_or(Guid::ZERO),
             descriptor: event.record.descriptor(),
-            provider_name: names.provider(),
+            provider_name: match is_of_system(schema) {
+                true => Some(SYSTEM_PROVIDER),
+                false => names.provider(),
+            },
             level: names.level().filter(|_| !is_class || event.record.descriptor().level.0 != 0),
             channel: names.channel(),
             // TraceLogging has no tasks; its event's name is there, as on Windows before names had a place of their own.

@@ -69,7 +69,8 @@ pub(super) fn event_info(
     blob.put_text(0x44, labels.task);
     blob.put_text(0x48, labels.opcode);
     blob.put_text(0x4C, schema.message.as_deref());
-    blob.put_text(0x5C, schema.name.as_deref());
+    // In a class, this is the place of the name of an activity, which it has none of.
+    blob.put_text(0x5C, schema.name.as_deref().filter(|_| source_of(schema) != 1));
     blob.put_u32(0x64, next.into());
     blob.put_u32(0x68, start_of(schema.top_level).into());
     blob.put_u32(0x6C, if schema.user_data { 2 } else { 1 });

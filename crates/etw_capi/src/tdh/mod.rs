@@ -1,5 +1,6 @@
 //! TDH: what the payloads of events mean (`tdh.h`).
 
+mod classes;
 mod decoding;
 mod event;
 mod fields;
