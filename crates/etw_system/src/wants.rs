@@ -88,7 +88,8 @@ pub(crate) struct Enabled {
 }
 
 impl Wants {
-    /// Converts a host's request. Fails if Linux does not support a flag or stack, or if the interval is out of range.
+    /// Converts a host's request. Flags that Linux does not support are left out; fails if it supports none of them, if it does
+    /// not support a stack, or if the interval is out of range.
     pub(crate) fn new(wants: SystemWants) -> Result<Wants, String> {
         let mut flags = EnableFlags(wants.flags);
         let (mut has_machine, mut left_out) = (false, Vec::new());
@@ -103,7 +104,16 @@ impl Wants {
         if wants.names {
             flags |= EnableFlags::PROCESS | EnableFlags::IMAGE_LOAD;
         }
-        let hooks = flags.hooks().map_err(|error| error.to_string())?;
+        let (hooks, supported, refused) = flags.supported();
+        let mut refused = refused.map(|error| error.to_string()).peekable();
+        if supported.is_empty()
+            && wants.enables.is_empty()
+            && let Some(error) = refused.next_if(|_| true)
+        {
+            return Err(error);
+        }
+        left_out.extend(refused);
+        flags = supported;
         let of = |(guid, enable)| KernelProvider::of(guid).map(|provider| Enabled::new(provider, enable));
         let enabled: Vec<Enabled> = wants.enables.into_iter().filter_map(of).collect();
         let hooks = enabled.iter().fold(hooks, |all, enabled| all | enabled.hooks());
@@ -373,6 +383,19 @@ mod tests {
         check(filters(&[Filter::Pids(vec![8])]), &[]);
         check(filters(&[Filter::ExecutableNames(vec!["sh;MAKE.exe".to_owned()])]), &all);
         check(filters(&[Filter::ExecutableNames(vec!["sh".to_owned()])]), &[]);
+    }
+
+    #[test]
+    fn flags_without_a_counterpart_leave_the_others() {
+        let flags = |flags: EnableFlags| SystemWants { flags: flags.0, ..SystemWants::default() };
+        let some = Wants::new(flags(EnableFlags::CSWITCH | EnableFlags(0x2_0000) | EnableFlags(0x4000_0000)))
+            .unwrap();
+        assert_eq!((some.flags, some.hooks), (EnableFlags::CSWITCH, Hooks::of(&[Hook::ContextSwitch])));
+        let refused = some.refused();
+        assert_eq!(refused.len(), 2, "{refused:?}");
+        assert!(refused[0].contains("REGISTRY") && refused[1].contains("0x40000000"), "{refused:?}");
+        // Nothing would be recorded.
+        assert!(Wants::new(flags(EnableFlags(0x2_0000))).unwrap_err().contains("REGISTRY"));
     }
 
     #[test]

@@ -13,8 +13,11 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 
 use super::connection::{Hosting, Session, connected, handle_of};
 use super::properties::Place;
-use crate::error::{ERROR_INVALID_PARAMETER, ERROR_MORE_DATA, ERROR_SUCCESS};
+use crate::error::{ERROR_INVALID_PARAMETER, ERROR_MORE_DATA, ERROR_NOT_SUPPORTED, ERROR_SUCCESS};
 use crate::wide::Width;
+
+/// The environment variable that makes `StartTrace` refuse flags of which some have no events here, if it is 1.
+const STRICT_FLAGS: &str = "OPENETW_STRICT_FLAGS";
 
 macro_rules! of_every_width {
     ($($(#[$doc:meta])* $wide:ident $wide32:ident $narrow:ident, $code:expr;)*) => {
@@ -192,6 +195,11 @@ unsafe fn start(
     let wanted = place.to_start(&name)?;
     let status = Session::new(&name, wanted.log_file_mode)
         .ask(Hosting::IfNeeded, |controller, _| controller.start(wanted.clone(), false))?;
+    if !status.system_missing.is_empty() && std::env::var_os(STRICT_FLAGS).is_some_and(|value| value == "1") {
+        Session::of_handle(handle_of(&status))?
+            .ask(Hosting::Never, |controller, name| controller.stop(name))?;
+        return Err(ERROR_NOT_SUPPORTED);
+    }
     // SAFETY: the caller's promise.
     unsafe { handle.write_unaligned(handle_of(&status)) };
     // The session runs, whether its names fit or not.

@@ -227,17 +227,27 @@ impl EnableFlags {
     ///
     /// Fails on the first flag that Linux does not support, and on unknown bits.
     pub fn hooks(self) -> Result<Hooks, FlagError> {
+        let (hooks, _, mut refused) = self.supported();
+        refused.next().map_or(Ok(hooks), Err)
+    }
+
+    /// Returns the hooks that these flags need, those of them that Linux supports, and why the others are not.
+    pub fn supported(self) -> (Hooks, EnableFlags, impl Iterator<Item = FlagError>) {
         let mut hooks = Hooks::NONE;
-        let mut left = self.0;
+        let (mut left, mut refused) = (self.0, Vec::new());
         for flag in EnableFlags::KNOWN.iter().filter(|flag| self.0 & flag.bit != 0) {
             left &= !flag.bit;
             match flag.support {
                 Support::Captured(needed) => hooks = hooks | needed,
                 Support::Control => {}
-                Support::Refused(reason) => return Err(FlagError::Refused { flag: flag.name, reason }),
+                Support::Refused(reason) => refused.push((flag, reason)),
             }
         }
-        if left == 0 { Ok(hooks) } else { Err(FlagError::Unknown(format!("{left:#x}"))) }
+        let supported = refused.iter().fold(self.0 & !left, |flags, (flag, _)| flags & !flag.bit);
+        let unknown = (left != 0).then(|| FlagError::Unknown(format!("{left:#x}")));
+        let refused =
+            refused.into_iter().map(|(flag, reason)| FlagError::Refused { flag: flag.name, reason });
+        (hooks, EnableFlags(supported), refused.chain(unknown))
     }
 }
 
