@@ -12,24 +12,31 @@ use etw_sys::credentials::process_link;
 /// A registration of a connection: the connection's token, and the number that the process assigned.
 pub(crate) type RegistrationKey = (u64, u32);
 
-/// The registrations of all processes by provider and by group, so that what concerns one provider costs what it has.
+/// The registrations of all processes by provider, by name and by group, so that what concerns one provider costs what it has.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     providers: BTreeMap<Guid, BTreeSet<RegistrationKey>>,
+    /// By the GUID that a provider's name stands for, if it is another one.
+    names: BTreeMap<Guid, BTreeSet<RegistrationKey>>,
     groups: BTreeMap<Guid, BTreeSet<RegistrationKey>>,
 }
 
 impl Registry {
     pub(crate) fn add(&mut self, key: RegistrationKey, registration: &Registration) {
         self.providers.entry(registration.guid).or_default().insert(key);
-        if !registration.group.is_zero() {
-            self.groups.entry(registration.group).or_default().insert(key);
+        for (map, guid) in [(&mut self.names, registration.named), (&mut self.groups, registration.group)] {
+            if !guid.is_zero() {
+                map.entry(guid).or_default().insert(key);
+            }
         }
     }
 
     pub(crate) fn remove(&mut self, key: RegistrationKey, registration: &Registration) {
-        for (map, guid) in [(&mut self.providers, registration.guid), (&mut self.groups, registration.group)]
-        {
+        for (map, guid) in [
+            (&mut self.providers, registration.guid),
+            (&mut self.names, registration.named),
+            (&mut self.groups, registration.group),
+        ] {
             if let Some(keys) = map.get_mut(&guid) {
                 keys.remove(&key);
                 if keys.is_empty() {
@@ -39,9 +46,14 @@ impl Registry {
         }
     }
 
-    /// Iterates over the registrations of a provider, or of the providers of a group.
+    /// Iterates over the registrations of a provider, of providers with the name that the GUID stands for, or of the providers
+    /// of a group.
     pub(crate) fn of(&self, guid: Guid) -> impl Iterator<Item = RegistrationKey> + '_ {
-        [&self.providers, &self.groups].into_iter().filter_map(move |map| map.get(&guid)).flatten().copied()
+        [&self.providers, &self.names, &self.groups]
+            .into_iter()
+            .filter_map(move |map| map.get(&guid))
+            .flatten()
+            .copied()
     }
 
     /// Iterates over the providers from `guid` on, with their registrations.
@@ -58,6 +70,9 @@ impl Registry {
 pub(crate) struct Registration {
     pub(crate) guid: Guid,
     pub(crate) name: String,
+    /// The GUID that the name stands for ([`Guid::from_provider_name`]), if the provider has another one; zero otherwise.
+    /// Whoever enables a provider by its name, and does not know its GUID, enables this.
+    pub(crate) named: Guid,
     /// The group; zero if none.
     pub(crate) group: Guid,
     /// A bit for each session whose enable was sent to the process.
@@ -68,7 +83,11 @@ impl Registration {
     pub(crate) fn new(guid: Guid, name: String, traits: &[u8]) -> Registration {
         let (name_of_traits, group) = parse_traits(traits).unwrap_or_default();
         let name = if name.is_empty() { name_of_traits } else { name };
-        Registration { guid, name, group, slots: 0 }
+        let named = match name.is_empty() {
+            true => Guid::ZERO,
+            false => Some(Guid::from_provider_name(&name)).filter(|named| *named != guid).unwrap_or_default(),
+        };
+        Registration { guid, name, named, group, slots: 0 }
     }
 }
 
@@ -166,7 +185,8 @@ mod tests {
     #[test]
     fn registrations_are_found_by_provider_and_group() {
         let (one, other, group) = (Guid::from_u128(1), Guid::from_u128(2), Guid::from_u128(3));
-        let registration = |guid, group| Registration { guid, name: String::new(), group, slots: 0 };
+        let registration =
+            |guid, group| Registration { guid, name: String::new(), named: Guid::ZERO, group, slots: 0 };
         let mut registry = Registry::default();
         registry.add((7, 1), &registration(one, Guid::ZERO));
         registry.add((7, 2), &registration(other, group));
@@ -179,6 +199,20 @@ mod tests {
         assert_eq!((of(&registry, one), of(&registry, group)), (vec![(7, 1)], vec![(7, 2)]));
         registry.remove((7, 2), &registration(other, group));
         assert!(registry.groups.is_empty() && registry.providers.len() == 1);
+    }
+
+    #[test]
+    fn providers_are_found_by_the_guid_of_their_name() {
+        let by_name = Guid::from_provider_name("MyCompany.MyProvider");
+        let own = Registration::new(Guid::from_u128(1), "mycompany.myprovider".into(), &[]);
+        assert_eq!(own.named, by_name);
+        assert_eq!(Registration::new(by_name, "MyCompany.MyProvider".into(), &[]).named, Guid::ZERO);
+        assert_eq!(Registration::new(by_name, String::new(), &[]).named, Guid::ZERO);
+        let mut registry = Registry::default();
+        registry.add((7, 1), &own);
+        assert_eq!(registry.of(by_name).collect::<Vec<_>>(), [(7, 1)]);
+        registry.remove((7, 1), &own);
+        assert!(registry.names.is_empty() && registry.providers.is_empty());
     }
 
     #[test]

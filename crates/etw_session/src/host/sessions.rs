@@ -187,13 +187,14 @@ impl Session {
         was_enabled
     }
 
-    /// Returns the settings for a provider: by its GUID, otherwise by its group.
+    /// Returns the settings for a provider: by its GUID, otherwise by its name, otherwise by its group.
     pub(crate) fn wants(&self, registration: &Registration) -> Option<&Enable> {
         if self.is_stopping() {
             return None;
         }
         let of = |guid, is_group| self.enables.get(&EnableKey { guid, is_group });
         of(registration.guid, false)
+            .or_else(|| if registration.named.is_zero() { None } else { of(registration.named, false) })
             .or_else(|| if registration.group.is_zero() { None } else { of(registration.group, true) })
     }
 

@@ -93,7 +93,10 @@ impl Client {
     }
 
     fn register(&self, id: u32, name: &str) {
-        let guid = Guid::from_provider_name(name);
+        self.register_as(id, name, Guid::from_provider_name(name));
+    }
+
+    fn register_as(&self, id: u32, name: &str, guid: Guid) {
         let message = FromProvider::Register { id, guid, name: name.to_owned(), traits: Vec::new() };
         self.channel.send(&message, &[]).unwrap();
     }

@@ -55,6 +55,32 @@ fn enabled_before_and_after_it_registers() {
 }
 
 #[test]
+fn a_provider_with_another_guid_is_enabled_by_its_name() {
+    let host = TestHost::new();
+    let mut controller = host.controller();
+    SessionBuilder::new("S").file(host.path("s.etl")).start(&mut controller).unwrap();
+    let own = Guid::from_u128(0x3970f9cf_2c0c_4f11_b1cc_e3a1e99588aa);
+    // Before it registers.
+    controller.enable("S", &enable("MyCompany.MyProvider:Warning")).unwrap();
+    let mut process = host.provider();
+    process.register_as(1, "mycompany.MyProvider", own);
+    let (region, _files) = process.next_with_files::<ToProvider>();
+    assert!(matches!(region, ToProvider::Region { .. }), "{region:?}");
+    let ToProvider::Enable { id: 1, enable: wanted, .. } = process.next() else { panic!("an enable is due") };
+    assert_eq!(wanted.level, Level::WARNING);
+    assert_eq!(process.next::<ToProvider>(), ToProvider::Registered { id: 1 });
+    // Its own GUID has precedence, and the name is in force again without it.
+    controller.enable("S", &enable(&format!("{own}:Error"))).unwrap();
+    let ToProvider::Enable { id: 1, enable: wanted, .. } = process.next() else { panic!("an enable is due") };
+    assert_eq!(wanted.level, Level::ERROR);
+    controller.disable("S", own).unwrap();
+    let ToProvider::Enable { id: 1, enable: wanted, .. } = process.next() else { panic!("an enable is due") };
+    assert_eq!(wanted.level, Level::WARNING);
+    controller.disable("S", Guid::from_provider_name("MyCompany.MyProvider")).unwrap();
+    assert!(matches!(process.next(), ToProvider::Disable { id: 1, .. }));
+}
+
+#[test]
 fn who_is_registered() {
     let host = TestHost::new();
     let mut controller = host.controller();
