@@ -66,8 +66,10 @@ functions! {
     EventSetInformation(handle: u64, class: i32, information: *const c_void, size: u32) -> u32
         if has(information, size);
     EventActivityIdControl(code: u32, id: *mut GUID) -> u32;
-    EventAccessControl(guid: *const GUID, operation: i32, sid: *const c_void, rights: u32, allow: u8) -> u32;
-    EventAccessQuery(guid: *const GUID, descriptor: *mut c_void, size: *mut u32) -> u32;
+    EventAccessControl(guid: *const GUID, operation: i32, sid: *const c_void, rights: u32, allow: u8) -> u32
+        if has(sid, 8);
+    EventAccessQuery(guid: *const GUID, descriptor: *mut c_void, size: *mut u32) -> u32
+        if has_room(descriptor, size);
     EventAccessRemove(guid: *const GUID) -> u32;
     TraceEvent(handle: u64, header: *const EVENT_TRACE_HEADER) -> u32;
     TraceEventInstance(

@@ -9,9 +9,9 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
     ENABLE_TRACE_PARAMETERS, EVENT_CONTROL_CODE_CAPTURE_STATE, EVENT_CONTROL_CODE_DISABLE_PROVIDER,
     EVENT_CONTROL_CODE_ENABLE_PROVIDER, EVENT_FILTER_DESCRIPTOR, EVENT_FILTER_TYPE_EVENT_ID,
     EVENT_FILTER_TYPE_EVENT_NAME, EVENT_FILTER_TYPE_EXECUTABLE_NAME, EVENT_FILTER_TYPE_NONE,
-    EVENT_FILTER_TYPE_PAYLOAD, EVENT_FILTER_TYPE_PID, EVENT_FILTER_TYPE_SCHEMATIZED,
-    EVENT_FILTER_TYPE_STACKWALK, EVENT_FILTER_TYPE_STACKWALK_LEVEL_KW, EVENT_FILTER_TYPE_STACKWALK_NAME,
-    MAX_EVENT_FILTERS_COUNT,
+    EVENT_FILTER_TYPE_PACKAGE_APP_ID, EVENT_FILTER_TYPE_PACKAGE_ID, EVENT_FILTER_TYPE_PAYLOAD,
+    EVENT_FILTER_TYPE_PID, EVENT_FILTER_TYPE_SCHEMATIZED, EVENT_FILTER_TYPE_STACKWALK,
+    EVENT_FILTER_TYPE_STACKWALK_LEVEL_KW, EVENT_FILTER_TYPE_STACKWALK_NAME, MAX_EVENT_FILTERS_COUNT,
 };
 use windows_sys::core::GUID;
 
@@ -192,12 +192,20 @@ unsafe fn enable(
             };
             spec.any.mask = any;
             spec.all.mask = all;
-            let mut enable = EnableBuilder::new(spec).properties(EnableProperties(property)).source(source);
+            let mut read = Vec::new();
             for filter in filters {
                 // SAFETY: the caller's promise.
-                let read = unsafe { filters_of(filter, width)? };
-                enable = read.into_iter().fold(enable, EnableBuilder::filter);
+                read.extend(unsafe { filters_of(filter, width)? });
             }
+            // Filters of processes act where a process registers the provider; the system's providers are in none.
+            let is_scope = |filter: &Filter| matches!(filter, Filter::Pids(_) | Filter::ExecutableNames(_));
+            if read.iter().any(is_scope) {
+                let known = session.ask(Hosting::Never, |controller, _| controller.providers())?;
+                let is_of_system = known.iter().any(|one| one.guid == provider && one.pids.is_empty());
+                read.retain(|filter| !(is_of_system && is_scope(filter)));
+            }
+            let enable = EnableBuilder::new(spec).properties(EnableProperties(property)).source(source);
+            let enable = read.into_iter().fold(enable, EnableBuilder::filter);
             session.ask(Hosting::Never, |controller, name| controller.enable(name, &enable))?;
             // A program that enables its own provider writes events next.
             let pid = std::process::id();
@@ -264,6 +272,8 @@ fn filter(kind: u32, bytes: &[u8], width: Width) -> Result<Filter, u32> {
             text.extend([0; 4]);
             Filter::ExecutableNames(vec![width_text(&text, width)])
         }
+        // No process of Linux is of a package.
+        EVENT_FILTER_TYPE_PACKAGE_ID | EVENT_FILTER_TYPE_PACKAGE_APP_ID => Filter::Pids(Vec::new()),
         EVENT_FILTER_TYPE_EVENT_ID => {
             let (include, ids) = ids().ok_or(invalid)?;
             Filter::EventIds { include, ids }

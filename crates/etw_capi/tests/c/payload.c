@@ -198,9 +198,27 @@ int main(int argc, char **argv) {
   ULONG size = 0;
   EXPECT(EventAccessControl(NULL, EventSecurityAddDACL, sid, TRACELOG_GUID_ENABLE, TRUE), ERROR_INVALID_PARAMETER);
   EXPECT(EventAccessControl(&unknown, EventSecurityMax, sid, TRACELOG_GUID_ENABLE, TRUE), ERROR_INVALID_PARAMETER);
-  EXPECT(EventAccessControl(&unknown, EventSecurityAddDACL, sid, TRACELOG_GUID_ENABLE, TRUE), ERROR_NOT_SUPPORTED);
-  EXPECT(EventAccessQuery(&unknown, NULL, &size), ERROR_NOT_SUPPORTED);
-  EXPECT(EventAccessRemove(&unknown), ERROR_NOT_SUPPORTED);
+  EXPECT(EventAccessControl(&unknown, EventSecurityAddDACL, NULL, TRACELOG_GUID_ENABLE, TRUE), ERROR_INVALID_PARAMETER);
+  /* The system has all rights, everyone that of registering; others, and a list of one's own, are not to be had. */
+  EXPECT(EventAccessControl(&unknown, EventSecurityAddDACL, sid, TRACELOG_GUID_ENABLE, TRUE), ERROR_SUCCESS);
+  EXPECT(EventAccessControl(&unknown, EventSecurityAddDACL, sid, TRACELOG_GUID_ENABLE, FALSE), ERROR_ACCESS_DENIED);
+  EXPECT(EventAccessControl(&unknown, EventSecuritySetDACL, sid, TRACELOG_GUID_ENABLE, TRUE), ERROR_NOT_SUPPORTED);
+  EXPECT(EventAccessControl(&unknown, EventSecurityAddSACL, sid, TRACELOG_GUID_ENABLE, TRUE), ERROR_NOT_SUPPORTED);
+  BYTE world[12] = {1, 1, 0, 0, 0, 0, 0, 1, 0};
+  EXPECT(EventAccessControl(&unknown, EventSecurityAddDACL, world, TRACELOG_REGISTER_GUIDS, TRUE), ERROR_SUCCESS);
+  EXPECT(EventAccessControl(&unknown, EventSecurityAddDACL, world, TRACELOG_GUID_ENABLE, TRUE), ERROR_ACCESS_DENIED);
+  EXPECT(EventAccessQuery(&unknown, NULL, NULL), ERROR_INVALID_PARAMETER);
+  EXPECT(EventAccessQuery(&unknown, NULL, &size), ERROR_MORE_DATA);
+  BYTE security[512];
+  EXPECT(size > 20 && size <= sizeof security, 1);
+  EXPECT(EventAccessQuery(&unknown, security, &size), ERROR_SUCCESS);
+  /* A list relative to itself, whose first entry is everyone's. */
+  ULONG list;
+  memcpy(&list, security + 16, sizeof list);
+  EXPECT(security[3], 0x80);
+  EXPECT(list + security[list + 2], size);
+  EXPECT(memcmp(security + list + 16, world, sizeof world), 0);
+  EXPECT(EventAccessRemove(&unknown), ERROR_SUCCESS);
   EXPECT(EventAccessRemove(NULL), ERROR_INVALID_PARAMETER);
   return failures != 0;
 }
