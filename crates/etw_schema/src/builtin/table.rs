@@ -6,6 +6,7 @@
 //! of GUID NAME                          provider of the classes below
 //! class NAME GUID                       starts a block: a class of classic events
 //! provider NAME GUID                    starts a block: a provider
+//! channel NUMBER NAME
 //! keyword HEX NAME
 //! task NUMBER NAME
 //! opcode [TASK/]NUMBER NAME
@@ -29,8 +30,8 @@ use etw_event::{EventDescriptor, Guid, Keyword, Level, Opcode};
 
 use super::message::MessageLine;
 use crate::{
-    Count, Decoding, EventSchema, InType, KeywordName, Length, MapEntry, MapKind, OpcodeName, OutType,
-    Property, PropertyType, Provider, ProviderInfo, TaskName, ValueMap,
+    ChannelName, Count, Decoding, EventSchema, InType, KeywordName, Length, MapEntry, MapKind, OpcodeName,
+    OutType, Property, PropertyType, Provider, ProviderInfo, TaskName, ValueMap,
 };
 
 /// Names of the types, with their encoding and text form.
@@ -146,6 +147,11 @@ impl Block {
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
             match word {
                 "" | "#" | "of" => {}
+                "channel" => {
+                    let (value, name) = number_and_name(rest, 10).ok_or_else(|| fail("no channel"))?;
+                    let value = u8::try_from(value).map_err(|_| fail("no channel"))?;
+                    info.channels.push(ChannelName { value, name: name.into(), message: None });
+                }
                 "keyword" => {
                     let (mask, name) = number_and_name(rest, 16).ok_or_else(|| fail("no mask"))?;
                     info.keywords.push(KeywordName { mask, name: name.into(), message: None });
