@@ -91,9 +91,6 @@ impl Sinks {
             let memory = std::mem::take(&mut output.words);
             output.begin(memory, &geometry);
             self.next_sequence += 1;
-            if !self.consumers.is_empty() {
-                add(&self.shared.counters.buffers_written, 1);
-            }
             return;
         }
         if keeps {
@@ -209,6 +206,10 @@ impl Sinks {
         }
         let records = output.records - output.sent_records;
         self.consumers.send(output.processor, output.unsent(), records, &self.shared.counters);
+        // As ETW counts them: a buffer that is flushed before it is full, too.
+        if self.file.is_none() {
+            add(&self.shared.counters.buffers_written, 1);
+        }
         (output.sent_words, output.sent_records) = (output.words.len(), output.records);
     }
 
