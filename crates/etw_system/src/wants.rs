@@ -63,8 +63,10 @@ pub(crate) fn not_supported(text: String) -> Failure {
 const MANIFEST_HEADER_WORDS: usize = 10;
 
 /// The extended items that events of manifest providers have if a session requests them.
-const ITEMS: EnableProperties =
-    EnableProperties::SID.union(EnableProperties::STACK_TRACE).union(EnableProperties::PROCESS_START_KEY);
+const ITEMS: EnableProperties = EnableProperties::SID
+    .union(EnableProperties::STACK_TRACE)
+    .union(EnableProperties::PROCESS_START_KEY)
+    .union(EnableProperties::EVENT_KEY);
 
 /// The flags that enable file operations.
 pub(crate) const FILE_OPERATIONS: EnableFlags = EnableFlags::FILE_IO.union(EnableFlags::FILE_IO_INIT);
@@ -329,7 +331,7 @@ impl Enabled {
         let applied = EnableProperties::IGNORE_KEYWORD_0 | EnableProperties::PROVIDER_GROUP | ITEMS;
         if !applied.contains(self.enable.properties) {
             refused.push(format!(
-                "{name}: extended items other than stacks, SIDs and process start keys are not captured"
+                "{name}: extended items other than stacks, SIDs, process start keys and event keys are not captured"
             ));
         }
         if self.enable.properties.difference(self.items()).contains(EnableProperties::STACK_TRACE) {
@@ -471,10 +473,10 @@ mod tests {
         };
         assert!(of(PROCESS, ITEMS).refused().is_empty());
         assert_eq!(of(PROCESS, ITEMS).items_of(PROCESS), ITEMS);
-        assert_eq!(of(PROCESS, EnableProperties::EVENT_KEY).refused().len(), 1);
+        assert_eq!(of(PROCESS, EnableProperties::TS_ID).refused().len(), 1);
         let disk = of(DISK_PROVIDER, ITEMS);
         assert!(disk.refused()[0].contains("no thread of the process causes them"), "{:?}", disk.refused());
-        assert_eq!(disk.items_of(DISK_PROVIDER), EnableProperties::SID | EnableProperties::PROCESS_START_KEY);
+        assert_eq!(disk.items_of(DISK_PROVIDER), ITEMS.difference(EnableProperties::STACK_TRACE));
         assert_eq!(disk.kinds(), StackKinds::SAMPLES);
         assert!(disk.has_items() && !enabled(Enable::default()).has_items());
     }

@@ -1,7 +1,9 @@
-//! Extended items of the events of manifest providers: user, process start key and stack.
+//! Extended items of the events of manifest providers: key of the event, user, process start key and stack.
 //!
 //! A stack comes after its event, in the same processor's ring. The event is held back until then, or until another event
 //! of the processor must be written; its stack is then an event of its own.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use etw_controller::EnableProperties;
 use etw_event::{ExtendedType, Ticks};
@@ -47,6 +49,10 @@ impl Session {
         let records = if has_stack { &mut waiting.records } else { &mut waiting.scratch };
         let word = records.words().len();
         records.copy(record);
+        if items.contains(EnableProperties::EVENT_KEY) {
+            static KEYS: AtomicU64 = AtomicU64::new(1);
+            records.add_item(word, ExtendedType::EVENT_KEY, &[KEYS.fetch_add(1, Relaxed)], 8);
+        }
         if let Some(owner) = owner {
             put_identity(items, owner.process_id, processes, word, records);
         }
