@@ -39,6 +39,9 @@ pub trait Guest: Sync {
     /// Returns the ids of a process and a thread as the program knows them.
     fn ids_of(&self, process: u32, thread: u32) -> (u32, u32);
 
+    /// Returns the id of a thread of an unknown process as the program knows it.
+    fn thread_of(&self, thread: u32) -> u32;
+
     /// Returns the Linux id of a process that the program names.
     fn process_of(&self, id: u32) -> u32;
 

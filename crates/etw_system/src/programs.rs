@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use etw_kernel::records::{Body, Event};
 
-use crate::translate::{Processes, file_name};
+use crate::translate::{Processes, exec_name};
 
 /// The programs of those processes that started, changed or ended while events were fetched.
 #[derive(Debug, Default)]
@@ -21,9 +21,7 @@ impl Programs {
                 let name = self.at(fork.parent_id, |_| true, before).unwrap_or(fork.name).into();
                 self.change(fork.process_id, event.time, name, before);
             }
-            Body::Exec(exec) => {
-                self.change(event.process_id, event.time, file_name(exec.path).into(), before)
-            }
+            Body::Exec(exec) => self.change(event.process_id, event.time, exec_name(&exec), before),
             Body::Exit { process_code: Some(_), .. } => {
                 // The known processes lose it too, and its last events may not have been checked by then.
                 let name = self.at(event.process_id, |_| true, before).unwrap_or_default().into();

@@ -66,6 +66,10 @@ impl Guest for Windows {
         ids::of_windows(process, thread)
     }
 
+    fn thread_of(&self, thread: u32) -> u32 {
+        ids::thread_of_windows(thread)
+    }
+
     fn process_of(&self, id: u32) -> u32 {
         ids::of_linux(id)
     }

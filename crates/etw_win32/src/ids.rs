@@ -35,12 +35,20 @@ static OWN: OnceLock<Option<File>> = OnceLock::new();
 thread_local! {
     static IS_PUBLISHED: Cell<bool> = const { Cell::new(false) };
     static KNOWN: RefCell<HashMap<u32, Known>> = RefCell::new(HashMap::new());
+    static THREADS: RefCell<Threads> = RefCell::default();
 }
 
 /// What is known of a process.
 struct Known {
     looked_up: Instant,
     windows: Option<Windows>,
+}
+
+/// The threads of all processes.
+#[derive(Default)]
+struct Threads {
+    looked_up: Option<Instant>,
+    known: HashMap<u32, u32>,
 }
 
 /// A Windows process.
@@ -116,15 +124,31 @@ pub(crate) fn of_windows(process: u32, thread: u32) -> (u32, u32) {
     })
 }
 
+/// Returns the id of a thread as Windows programs know it, whose process is unknown; those of Linux processes stay.
+pub(crate) fn thread_of_windows(thread: u32) -> u32 {
+    THREADS.with_borrow_mut(|all| {
+        let is_old = || all.looked_up.is_none_or(|then| then.elapsed() > FRESH);
+        if !all.known.contains_key(&thread) && is_old() {
+            let processes = processes().filter_map(look_up);
+            all.known = processes.flat_map(|process| process.threads).take(MAX_THREADS).collect();
+            all.looked_up = Some(Instant::now());
+        }
+        all.known.get(&thread).copied().unwrap_or(thread)
+    })
+}
+
 /// Returns the Linux id of a process that a Windows program names; ids that are unknown stay.
 pub(crate) fn of_linux(id: u32) -> u32 {
-    let entries = directory().and_then(|directory| fs::read_dir(directory).ok());
-    let found = entries.into_iter().flatten().flatten().find_map(|entry| {
-        let process = entry.file_name().to_str()?.parse().ok()?;
-        let is_running = start_time(process).is_some();
-        (is_running && look_up(process)?.id == id).then_some(process)
+    let found = processes().find(|process| {
+        start_time(*process).is_some() && look_up(*process).is_some_and(|windows| windows.id == id)
     });
     found.unwrap_or(id)
+}
+
+/// Returns the Linux ids of the processes that have written theirs.
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = directory().and_then(|directory| fs::read_dir(directory).ok());
+    entries.into_iter().flatten().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// Reads the file of a process. Returns `None` if it is not a Windows process of this prefix.

@@ -46,7 +46,7 @@ pub unsafe extern "C" fn RemoveTraceCallback(class: *const GUID) -> u32 {
 }
 
 /// Calls the function of an event's class, if there is one.
-pub(super) fn deliver(event: &Record<'_>, time: i64) {
+pub(super) fn deliver(event: &Record<'_>, time: i64, changed: Option<&[u8]>) {
     if COUNT.load(Ordering::Acquire) == 0 {
         return;
     }
@@ -54,6 +54,10 @@ pub(super) fn deliver(event: &Record<'_>, time: i64) {
     let callback = callbacks().get(&event.provider_id()).copied().flatten();
     if let Some(callback) = callback {
         let mut c = record::event_trace(event, time);
+        if let Some(payload) = changed {
+            c.MofData = payload.as_ptr().cast_mut().cast();
+            c.MofLength = payload.len() as u32;
+        }
         // SAFETY: the program gave this function for these events.
         unsafe {
             match guest() {

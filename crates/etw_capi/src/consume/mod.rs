@@ -8,6 +8,7 @@ mod logfile;
 mod open;
 mod process;
 mod record;
+mod system_values;
 
 pub use classes::*;
 pub use open::*;
@@ -16,3 +17,4 @@ pub use process::ProcessTrace;
 pub(crate) use current::{during, with_event};
 pub(crate) use open::code_of;
 pub(crate) use record::{event_record, rebuild};
+pub(crate) use system_values::is_of_system;

@@ -18,6 +18,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{EVENT_HEADER_EXTENDED_DATA_IT
 use super::clock::RawClock;
 use super::logfile::{EventCallback, Logfile};
 use super::open::{Open, code_of, find, is_kernel};
+use super::system_values::SystemValues;
 use super::{classes, current, record};
 use crate::error::{
     ERROR_BAD_LENGTH, ERROR_BUSY, ERROR_CANCELLED, ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER,
@@ -124,6 +125,7 @@ fn read_all(
     let processing = Processing {
         sources,
         items: Vec::new(),
+        system_values: SystemValues::default(),
         is_cancelled: false,
         bounds: if is_one_session { (start, end) } else { (None, None) },
         stop: open.first().ok_or(ERROR_INVALID_PARAMETER)?.stop.clone(),
@@ -150,6 +152,7 @@ fn read_all(
 struct Processing {
     sources: Vec<Source>,
     items: Vec<EVENT_HEADER_EXTENDED_DATA_ITEM>,
+    system_values: SystemValues,
     is_cancelled: bool,
     /// The first and the last time to deliver, unless the trace observes them.
     bounds: (Option<FileTime>, Option<FileTime>),
@@ -186,13 +189,15 @@ impl Processing {
             true => source.clock.time_of(record),
             false => record.time().0,
         };
-        let changed = source.clock.header_event(record);
+        let of_guest = || guest().and_then(|guest| self.system_values.payload(event, guest));
+        let changed = source.clock.header_event(record).or_else(of_guest);
         let context = source.logfile.context();
         match source.logfile.callback {
             EventCallback::Record(function) => {
                 let mut c = record::event_record(record, time, context, &mut self.items);
                 if let Some(payload) = &changed {
                     c.UserData = payload.as_ptr().cast_mut().cast();
+                    c.UserDataLength = payload.len() as u16;
                 }
                 let pointer = &raw mut c;
                 // SAFETY: the program gave this function for these records; what it points to lives until it returns.
@@ -209,6 +214,7 @@ impl Processing {
                 let mut c = record::event_trace(record, time);
                 if let Some(payload) = &changed {
                     c.MofData = payload.as_ptr().cast_mut().cast();
+                    c.MofLength = payload.len() as u32;
                 }
                 // SAFETY: as above.
                 unsafe {
@@ -222,7 +228,7 @@ impl Processing {
             }
             EventCallback::None => {}
         }
-        classes::deliver(record, time);
+        classes::deliver(record, time, changed.as_deref());
         source.filled += record.stride_bytes();
         source.description.CurrentTime = record.time().0;
         if source.filled >= source.description.BufferSize as usize {

@@ -111,7 +111,8 @@ unsafe fn read(sid: *const u8) -> Option<Sid> {
         if revision != 1 || count > 15 {
             return None;
         }
-        let numbers = (0..usize::from(count)).map(|index| sid.add(8 + 4 * index).cast::<u32>().read_unaligned());
+        let numbers =
+            (0..usize::from(count)).map(|index| sid.add(8 + 4 * index).cast::<u32>().read_unaligned());
         Some((sid.add(7).read(), numbers.collect()))
     }
 }

@@ -7,11 +7,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use etw_event::Guid;
-use etw_event::classes::{EVENT_TRACE, STACK_WALK, SYSTEM_TRACE};
+use etw_event::classes::{EVENT_TRACE, STACK_WALK};
 use etw_schema::{
     CompiledSchema, Count, Decoding, Event, EventSchema, InType, Length, Located, OutType, Property,
     PropertyType,
 };
+
+use crate::consume::is_of_system;
 
 /// The name of the kernel's provider in descriptions of its events.
 pub(super) const SYSTEM_PROVIDER: &str = "MSNT_SystemTrace";
@@ -39,11 +41,6 @@ pub(super) fn as_on_windows<R>(event: &Event<'_>, work: impl FnOnce(&Event<'_>) 
         start: event.start,
         ..Event::new(event.record, properties)
     })
-}
-
-/// Whether a schema is of a class of the kernel.
-pub(super) fn is_of_system(schema: &EventSchema) -> bool {
-    schema.provider.class_of.as_ref().is_some_and(|(provider, _)| *provider == SYSTEM_TRACE)
 }
 
 /// Returns the form of a schema that Windows has, if it is another one.

@@ -12,11 +12,11 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 };
 use windows_sys::core::GUID;
 
-use super::classes::{SYSTEM_PROVIDER, as_on_windows, is_of_system};
+use super::classes::{SYSTEM_PROVIDER, as_on_windows};
 use super::decoding::{named_formats, with_formats};
 use super::info::{Labels, event_info, source_of};
 use super::out::{Blob, copy};
-use crate::consume::{rebuild, with_event};
+use crate::consume::{is_of_system, rebuild, with_event};
 use crate::error::{ERROR_INVALID_DATA, ERROR_INVALID_PARAMETER, ERROR_NOT_FOUND};
 use crate::guid;
 use crate::provide::from_descriptor;

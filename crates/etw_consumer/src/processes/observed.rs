@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use etw_event::{FileTime, Record};
 use etw_schema::{Located, Resolver};
+use etw_sys::is_wine_loader;
 
 use super::ProcessName;
 use super::told::{Told, read, same_process, told};
@@ -82,7 +83,13 @@ impl Observed {
         let image = std::fs::read_link(format!("/proc/{id}/exe"));
         let name = image.as_ref().ok().and_then(|image| image.file_name()?.to_str());
         // A failed lookup is not repeated; a start event can still name the process.
-        let text = name.unwrap_or_default().into();
+        let text = match name.unwrap_or_default() {
+            // Wine names the process after its program.
+            loader if is_wine_loader(loader.as_bytes()) => {
+                std::fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default().trim_end().into()
+            }
+            name => name.into(),
+        };
         self.insert((machine, id, BEFORE), Name { text, is_looked_up: true });
     }
 

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use etw_sys::{program_file_name, program_path};
+
 use super::bytes_of;
 use crate::classes::{MAX_TEXT_UNITS, Process, ProcessEvent, STILL_ACTIVE, Thread, ThreadEvent, linux};
 use crate::proc::{PROC, ids};
@@ -21,7 +23,7 @@ pub struct ProcessEntry {
     pub uid: u32,
     /// When it started, in clock ticks (usually of 10 ms) since the system started.
     pub start_ticks: u64,
-    /// Path of its program's file; empty if unknown, as for kernel threads.
+    /// Path of its program's file, under Wine of the Windows program as it was given; empty if unknown, as for kernel threads.
     pub path: Vec<u8>,
     /// Name of its program's file without the directory; the name of the main thread if that is unknown.
     pub name: Vec<u8>,
@@ -56,8 +58,9 @@ impl ProcessEntry {
         let program = std::fs::read_link(directory.join("exe")).ok();
         let path = program.unwrap_or_default().into_os_string().into_encoded_bytes();
         // Appended by the kernel if the file was replaced since.
-        let path = path.strip_suffix(b" (deleted)").unwrap_or(&path).to_vec();
-        let name = path.rsplit(|byte| *byte == b'/').next().filter(|name| !name.is_empty());
+        let path = path.strip_suffix(b" (deleted)").unwrap_or(&path);
+        let path = program_path(path, &command_line).into_owned();
+        let name = Some(program_file_name(&path)).filter(|name| !name.is_empty());
         Some(ProcessEntry {
             process_id: stat.id,
             parent_id: stat.number(3)? as u32,

@@ -8,6 +8,7 @@ use etw_event::{Fields, Guid};
 use etw_protocol::limits::{MAX_COMMAND_LINE_BYTES, MAX_PATH_BYTES};
 use etw_protocol::{Enable, ProcessStatus};
 use etw_sys::credentials::process_link;
+use etw_sys::is_wine_loader;
 
 /// A registration of a connection: the connection's token, and the number that the process assigned.
 pub(crate) type RegistrationKey = (u64, u32);
@@ -125,9 +126,16 @@ pub(crate) fn describe(pid: u32) -> ProcessStatus {
     let image = printable(&image.to_string_lossy(), MAX_PATH_BYTES);
     // The name is in parentheses and may contain any character; the state and the parent follow it.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let parent = stat.rsplit_once(')').and_then(|(_, behind)| behind.split_whitespace().nth(1)?.parse().ok());
+    let (before, behind) = stat.rsplit_once(')').unwrap_or_default();
+    let parent = behind.split_whitespace().nth(1).and_then(|parent| parent.parse().ok());
     // The kernel appends this if the file has been replaced.
-    let image = image.trim_end_matches(" (deleted)").to_owned();
+    let mut image = image.trim_end_matches(" (deleted)").to_owned();
+    // Wine names the process after its program; the program's path is in the process's memory only.
+    if let Some((_, name)) = before.split_once('(')
+        && is_wine_loader(image.as_bytes())
+    {
+        image = printable(name, MAX_PATH_BYTES);
+    }
     ProcessStatus { pid, parent_pid: parent.unwrap_or(0), image, command_line: String::new() }
 }
 

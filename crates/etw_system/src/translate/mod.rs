@@ -23,7 +23,7 @@ use etw_kernel::{AddressesHidden, EnableFlags, Routines};
 use crate::clock::SessionClock;
 use counted::Counted;
 pub(crate) use file::Files;
-pub(crate) use processes::{Processes, file_name};
+pub(crate) use processes::{Processes, exec_name};
 
 /// The parent of all kernel threads.
 const KTHREADD: u32 = 2;

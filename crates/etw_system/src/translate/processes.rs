@@ -6,7 +6,7 @@ use etw_event::FileTime;
 use etw_kernel::classes::{Process, ProcessEvent, RecordBuffer, Stamp};
 use etw_kernel::records::{Body, Event, Exec, Fork};
 use etw_kernel::rundown::ProcessEntry;
-use etw_sys::clock;
+use etw_sys::{clock, program_file_name, program_path};
 
 use crate::clock::filetime_of;
 
@@ -184,8 +184,8 @@ impl Processes {
         });
         known.session_id = exec.session_id;
         known.uid = exec.user_id;
-        known.image = file_name(exec.path).into();
-        known.path = full_path(process_id, exec.path);
+        known.image = exec_name(exec);
+        known.path = program_path(&full_path(process_id, exec.path), exec.arguments).into();
         known.arguments = exec.arguments.into();
     }
 }
@@ -212,9 +212,9 @@ impl Known {
     }
 }
 
-/// Returns the part of a path after its last slash.
-pub(crate) fn file_name(path: &[u8]) -> &[u8] {
-    path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
+/// Returns the file name of the program that a process has just started to run.
+pub(crate) fn exec_name(exec: &Exec<'_>) -> Box<[u8]> {
+    program_file_name(&program_path(exec.path, exec.arguments)).into()
 }
 
 /// A clock tick of `/proc` in units of 100 ns: 10 ms on all current systems.
