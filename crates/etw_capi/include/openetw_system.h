@@ -13,6 +13,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -343,23 +344,270 @@ FORCEINLINE HRESULT StringFromCLSID(REFCLSID guid, LPWSTR *text) {
 #define UuidCreate(guid) ((RPC_STATUS)CoCreateGuid(guid))
 
 /* The version of Windows whose functions these are: 10. */
-typedef struct _OSVERSIONINFO {
+typedef struct _OSVERSIONINFOA {
   DWORD dwOSVersionInfoSize;
   DWORD dwMajorVersion;
   DWORD dwMinorVersion;
   DWORD dwBuildNumber;
   DWORD dwPlatformId;
-  TCHAR szCSDVersion[128];
-} OSVERSIONINFO, *POSVERSIONINFO, *LPOSVERSIONINFO;
+  CHAR szCSDVersion[128];
+} OSVERSIONINFOA, *POSVERSIONINFOA, *LPOSVERSIONINFOA;
+typedef struct _OSVERSIONINFOW {
+  DWORD dwOSVersionInfoSize;
+  DWORD dwMajorVersion;
+  DWORD dwMinorVersion;
+  DWORD dwBuildNumber;
+  DWORD dwPlatformId;
+  WCHAR szCSDVersion[128];
+} OSVERSIONINFOW, *POSVERSIONINFOW, *LPOSVERSIONINFOW, RTL_OSVERSIONINFOW, *PRTL_OSVERSIONINFOW;
+typedef struct _OSVERSIONINFOEXA {
+  DWORD dwOSVersionInfoSize;
+  DWORD dwMajorVersion;
+  DWORD dwMinorVersion;
+  DWORD dwBuildNumber;
+  DWORD dwPlatformId;
+  CHAR szCSDVersion[128];
+  WORD wServicePackMajor;
+  WORD wServicePackMinor;
+  WORD wSuiteMask;
+  BYTE wProductType;
+  BYTE wReserved;
+} OSVERSIONINFOEXA, *POSVERSIONINFOEXA, *LPOSVERSIONINFOEXA;
+typedef struct _OSVERSIONINFOEXW {
+  DWORD dwOSVersionInfoSize;
+  DWORD dwMajorVersion;
+  DWORD dwMinorVersion;
+  DWORD dwBuildNumber;
+  DWORD dwPlatformId;
+  WCHAR szCSDVersion[128];
+  WORD wServicePackMajor;
+  WORD wServicePackMinor;
+  WORD wSuiteMask;
+  BYTE wProductType;
+  BYTE wReserved;
+} OSVERSIONINFOEXW, *POSVERSIONINFOEXW, *LPOSVERSIONINFOEXW, RTL_OSVERSIONINFOEXW, *PRTL_OSVERSIONINFOEXW;
+
 #define VER_PLATFORM_WIN32_NT 2
-FORCEINLINE BOOL GetVersionEx(LPOSVERSIONINFO version) {
+#define VER_NT_WORKSTATION 1
+#define VER_NT_DOMAIN_CONTROLLER 2
+#define VER_NT_SERVER 3
+#define VER_MINORVERSION 0x01u
+#define VER_MAJORVERSION 0x02u
+#define VER_BUILDNUMBER 0x04u
+#define VER_PLATFORMID 0x08u
+#define VER_SERVICEPACKMINOR 0x10u
+#define VER_SERVICEPACKMAJOR 0x20u
+#define VER_SUITENAME 0x40u
+#define VER_PRODUCT_TYPE 0x80u
+#define VER_EQUAL 1
+#define VER_GREATER 2
+#define VER_GREATER_EQUAL 3
+#define VER_LESS 4
+#define VER_LESS_EQUAL 5
+#define VER_AND 6
+#define VER_OR 7
+
+/* Values of _WIN32_WINNT. */
+#define _WIN32_WINNT_NT4 0x0400
+#define _WIN32_WINNT_WIN2K 0x0500
+#define _WIN32_WINNT_WINXP 0x0501
+#define _WIN32_WINNT_WS03 0x0502
+#define _WIN32_WINNT_WIN6 0x0600
+#define _WIN32_WINNT_VISTA 0x0600
+#define _WIN32_WINNT_WS08 0x0600
+#define _WIN32_WINNT_LONGHORN 0x0600
+#define _WIN32_WINNT_WIN7 0x0601
+#define _WIN32_WINNT_WIN8 0x0602
+#define _WIN32_WINNT_WINBLUE 0x0603
+#define _WIN32_WINNT_WINTHRESHOLD 0x0A00
+#define _WIN32_WINNT_WIN10 0x0A00
+
+/* Fill all members, those of the extended structures if the size says that it is one. */
+FORCEINLINE BOOL GetVersionExA(LPOSVERSIONINFOA version) {
+  DWORD size = version->dwOSVersionInfoSize;
+  if (size != sizeof(OSVERSIONINFOA) && size != sizeof(OSVERSIONINFOEXA)) {
+    SetLastError(ERROR_INSUFFICIENT_BUFFER);
+    return FALSE;
+  }
+  memset(version, 0, size);
+  version->dwOSVersionInfoSize = size;
   version->dwMajorVersion = 10;
-  version->dwMinorVersion = 0;
   version->dwBuildNumber = 19045;
   version->dwPlatformId = VER_PLATFORM_WIN32_NT;
-  version->szCSDVersion[0] = 0;
+  if (size == sizeof(OSVERSIONINFOEXA)) {
+    ((LPOSVERSIONINFOEXA)version)->wProductType = VER_NT_WORKSTATION;
+  }
   return TRUE;
 }
+FORCEINLINE BOOL GetVersionExW(LPOSVERSIONINFOW version) {
+  DWORD size = version->dwOSVersionInfoSize;
+  if (size != sizeof(OSVERSIONINFOW) && size != sizeof(OSVERSIONINFOEXW)) {
+    SetLastError(ERROR_INSUFFICIENT_BUFFER);
+    return FALSE;
+  }
+  memset(version, 0, size);
+  version->dwOSVersionInfoSize = size;
+  version->dwMajorVersion = 10;
+  version->dwBuildNumber = 19045;
+  version->dwPlatformId = VER_PLATFORM_WIN32_NT;
+  if (size == sizeof(OSVERSIONINFOEXW)) {
+    ((LPOSVERSIONINFOEXW)version)->wProductType = VER_NT_WORKSTATION;
+  }
+  return TRUE;
+}
+FORCEINLINE NTSTATUS RtlGetVersion(PRTL_OSVERSIONINFOW version) {
+  return GetVersionExW(version) ? STATUS_SUCCESS : (NTSTATUS)0xC000000D;
+}
+
+/* Three bits for each member that is compared. */
+FORCEINLINE ULONGLONG VerSetConditionMask(ULONGLONG mask, DWORD members, BYTE condition) {
+  for (int member = 0; member < 8; member++) {
+    if (members >> member & 1) {
+      mask |= (ULONGLONG)(condition & 7) << (3 * member);
+    }
+  }
+  return mask;
+}
+#define VER_SET_CONDITION(mask, members, condition) ((mask) = VerSetConditionMask((mask), (members), (condition)))
+
+OPENETW_INLINE_ BOOL openetw_compare_version_(DWORD is, DWORD wanted, unsigned condition) {
+  switch (condition) {
+  case VER_EQUAL:
+    return is == wanted;
+  case VER_GREATER:
+    return is > wanted;
+  case VER_GREATER_EQUAL:
+    return is >= wanted;
+  case VER_LESS:
+    return is < wanted;
+  case VER_LESS_EQUAL:
+    return is <= wanted;
+  case VER_AND:
+    return (is & wanted) == wanted;
+  case VER_OR:
+    return (is & wanted) != 0;
+  default:
+    return FALSE;
+  }
+}
+
+/* Major and minor version and service pack count as one number, by the condition of the first of them that is compared. */
+FORCEINLINE BOOL VerifyVersionInfoW(LPOSVERSIONINFOEXW wanted, DWORD members, ULONGLONG mask) {
+  OSVERSIONINFOEXW is;
+  is.dwOSVersionInfoSize = sizeof is;
+  GetVersionExW((LPOSVERSIONINFOW)&is);
+  const struct {
+    DWORD member, is, wanted;
+  } parts[] = {{1, is.dwMajorVersion, wanted->dwMajorVersion},
+               {0, is.dwMinorVersion, wanted->dwMinorVersion},
+               {5, is.wServicePackMajor, wanted->wServicePackMajor},
+               {4, is.wServicePackMinor, wanted->wServicePackMinor}},
+    others[] = {{2, is.dwBuildNumber, wanted->dwBuildNumber},
+                {3, is.dwPlatformId, wanted->dwPlatformId},
+                {6, is.wSuiteMask, wanted->wSuiteMask},
+                {7, is.wProductType, wanted->wProductType}};
+  BOOL holds = TRUE;
+  unsigned condition = 0;
+  for (int part = 0; part < 4; part++) {
+    if (members >> parts[part].member & 1) {
+      if (condition == 0) {
+        condition = (unsigned)(mask >> (3 * parts[part].member)) & 7;
+      }
+      holds = openetw_compare_version_(parts[part].is, parts[part].wanted, condition);
+      if (parts[part].is != parts[part].wanted) {
+        break;
+      }
+    }
+  }
+  for (int other = 0; other < 4; other++) {
+    if (members >> others[other].member & 1) {
+      unsigned one = (unsigned)(mask >> (3 * others[other].member)) & 7;
+      holds = holds && openetw_compare_version_(others[other].is, others[other].wanted, one);
+    }
+  }
+  if (!holds) {
+    SetLastError(ERROR_OLD_WIN_VERSION);
+  }
+  return holds;
+}
+
+/* Also in standard C, for which libc does not declare it. */
+int openetw_getpwuid_r(unsigned id, struct passwd *user, char *memory, size_t bytes, struct passwd **found) __asm__(
+    "getpwuid_r");
+
+/* The name of the user who started the program. The size is in characters, with the zero at the end. */
+FORCEINLINE BOOL GetUserNameA(LPSTR name, LPDWORD size) {
+  struct passwd user, *found = NULL;
+  char memory[4096];
+  if (openetw_getpwuid_r((unsigned)getauxval(AT_EUID), &user, memory, sizeof memory, &found) != 0 || found == NULL) {
+    SetLastError(ERROR_NOT_FOUND);
+    return FALSE;
+  }
+  DWORD room = *size, length = (DWORD)strlen(found->pw_name) + 1;
+  *size = length;
+  if (room < length) {
+    SetLastError(ERROR_INSUFFICIENT_BUFFER);
+    return FALSE;
+  }
+  memcpy(name, found->pw_name, length);
+  return TRUE;
+}
+FORCEINLINE BOOL GetUserNameW(LPWSTR name, LPDWORD size) {
+  char narrow[256];
+  DWORD room = sizeof narrow;
+  if (!GetUserNameA(narrow, &room)) {
+    return FALSE;
+  }
+  int length = MultiByteToWideChar(CP_UTF8, 0, narrow, -1, NULL, 0);
+  BOOL fits = *size >= (DWORD)length;
+  if (fits) {
+    MultiByteToWideChar(CP_UTF8, 0, narrow, -1, name, length);
+  } else {
+    SetLastError(ERROR_INSUFFICIENT_BUFFER);
+  }
+  *size = (DWORD)length;
+  return fits;
+}
+#define UNLEN 256
+
+/* Operations on bits that Visual C++ has. */
+#define _byteswap_ushort(number) __builtin_bswap16(number)
+#define _byteswap_ulong(number) __builtin_bswap32(number)
+#define _byteswap_uint64(number) __builtin_bswap64(number)
+#ifndef _rotl
+#define _rotl(number, bits) openetw_rotate_((number), (bits))
+#define _rotr(number, bits) openetw_rotate_((number), -(bits))
+#endif
+#define _rotl64(number, bits) openetw_rotate64_((number), (bits))
+#define _rotr64(number, bits) openetw_rotate64_((number), -(bits))
+OPENETW_INLINE_ UINT32 openetw_rotate_(UINT32 number, int bits) {
+  return number << (bits & 31) | number >> (-bits & 31);
+}
+OPENETW_INLINE_ UINT64 openetw_rotate64_(UINT64 number, int bits) {
+  return number << (bits & 63) | number >> (-bits & 63);
+}
+
+/* How text is mapped and compared. */
+#define LCMAP_LOWERCASE 0x00000100u
+#define LCMAP_UPPERCASE 0x00000200u
+#define LCMAP_SORTKEY 0x00000400u
+#define LCMAP_BYTEREV 0x00000800u
+#define LCMAP_HASH 0x00040000u
+#define LCMAP_HIRAGANA 0x00100000u
+#define LCMAP_KATAKANA 0x00200000u
+#define LCMAP_HALFWIDTH 0x00400000u
+#define LCMAP_FULLWIDTH 0x00800000u
+#define LCMAP_LINGUISTIC_CASING 0x01000000u
+#define LCMAP_SIMPLIFIED_CHINESE 0x02000000u
+#define LCMAP_TRADITIONAL_CHINESE 0x04000000u
+#define NORM_IGNORECASE 0x00000001u
+#define NORM_IGNORENONSPACE 0x00000002u
+#define NORM_IGNORESYMBOLS 0x00000004u
+#define LINGUISTIC_IGNORECASE 0x00000010u
+#define SORT_STRINGSORT 0x00001000u
+#define LOCALE_NAME_USER_DEFAULT NULL
+#define LOCALE_NAME_INVARIANT L""
+
 FORCEINLINE BOOL FreeLibrary(HMODULE module) { return module != NULL; }
 #define LoadLibraryExW(name, file, flags) LoadLibraryW(name)
 #define LoadLibraryExA(name, file, flags) LoadLibraryA(name)
@@ -471,6 +719,11 @@ OPENETW_INLINE_ LONG CompareFileTime(const FILETIME *one, const FILETIME *other)
 #define GetSystemTimePreciseAsFileTime(time) GetSystemTimeAsFileTime(time)
 
 #ifdef UNICODE
+typedef OSVERSIONINFOW OSVERSIONINFO, *POSVERSIONINFO, *LPOSVERSIONINFO;
+typedef OSVERSIONINFOEXW OSVERSIONINFOEX, *POSVERSIONINFOEX, *LPOSVERSIONINFOEX;
+#define GetVersionEx GetVersionExW
+#define VerifyVersionInfo VerifyVersionInfoW
+#define GetUserName GetUserNameW
 #define CreateEvent CreateEventW
 #define LoadLibrary LoadLibraryW
 #define LoadLibraryEx LoadLibraryExW
@@ -485,6 +738,10 @@ OPENETW_INLINE_ LONG CompareFileTime(const FILETIME *one, const FILETIME *other)
 #define UuidToString UuidToStringW
 #define RpcStringFree RpcStringFreeW
 #else
+typedef OSVERSIONINFOA OSVERSIONINFO, *POSVERSIONINFO, *LPOSVERSIONINFO;
+typedef OSVERSIONINFOEXA OSVERSIONINFOEX, *POSVERSIONINFOEX, *LPOSVERSIONINFOEX;
+#define GetVersionEx GetVersionExA
+#define GetUserName GetUserNameA
 #define CreateEvent CreateEventA
 #define LoadLibrary LoadLibraryA
 #define LoadLibraryEx LoadLibraryExA

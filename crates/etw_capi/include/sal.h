@@ -428,10 +428,7 @@
 #define _Writable_elements_(...)
 #define _Write_guarded_by_(...)
 
-/* Annotations of before 2012. In C++ they would break libstdc++, whose own names they are. */
-#if !defined(__cplusplus) || defined(OPENETW_SAL)
-#define __in
-#define __out
+/* Annotations of before 2012. */
 #define __inout
 #define __in_opt
 #define __out_opt
@@ -440,13 +437,17 @@
 #define __deref_out
 #define __deref_out_opt
 #define __deref_opt_out
-#define __callback
 #define __deref
 #define __format_string
 #define __in_opt_z
 #define __in_z
 #define __maybenull
 #define __notnull
+/* In C++ these would break libstdc++, whose own names they are. */
+#if !defined(__cplusplus) || defined(OPENETW_SAL)
+#define __in
+#define __out
+#define __callback
 #define __override
 #define __reserved
 #define __success(...)

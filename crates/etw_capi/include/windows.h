@@ -70,6 +70,8 @@ typedef wchar_t WCHAR;
 #define APIENTRY
 #define CALLBACK
 #define NTAPI
+#define NTSYSAPI
+#define NTSYSCALLAPI
 #define WINAPIV
 #define STDMETHODCALLTYPE
 #define __stdcall
@@ -380,6 +382,7 @@ FORCEINLINE DWORD GetLengthSid(PSID sid) { return 8 + 4 * (DWORD)((PISID)sid)->S
 #define ERROR_INVALID_FLAGS 1004
 #define ERROR_FILE_INVALID 1006
 #define ERROR_SERVICE_NOT_ACTIVE 1062
+#define ERROR_OLD_WIN_VERSION 1150
 #define ERROR_NOT_FOUND 1168
 #define ERROR_CANCELLED 1223
 #define ERROR_ALREADY_REGISTERED 1242
@@ -446,6 +449,8 @@ FORCEINLINE DWORD GetLengthSid(PSID sid) { return 8 + 4 * (DWORD)((PISID)sid)->S
 #define HRESULT_CODE(result) ((result) & 0xFFFF)
 #define HRESULT_FACILITY(result) (((result) >> 16) & 0x1FFF)
 #define STATUS_SUCCESS ((NTSTATUS)0)
+#define STATUS_INVALID_INFO_CLASS ((NTSTATUS)0xC0000003)
+#define STATUS_NOT_IMPLEMENTED ((NTSTATUS)0xC0000002)
 #define NT_SUCCESS(status) ((NTSTATUS)(status) >= 0)
 #define INVALID_HANDLE_VALUE ((HANDLE)(LONG_PTR)-1)
 

@@ -7,8 +7,9 @@ macro_rules! headers {
 /// Name and text of each header.
 const HEADERS: &[(&str, &str)] = headers![
     "TraceLoggingActivity.h" "TraceLoggingProvider.h" "conio.h" "evntcons.h" "evntprov.h"
-    "evntrace.h" "ntverp.h" "openetw.h" "openetw_mc.h" "openetw_system.h" "openetw_text.h" "process.h" "relogger.h"
-    "sal.h" "strsafe.h" "tchar.h" "tdh.h" "unknwn.h" "versionhelpers.h" "windows.h" "winmeta.h" "winsock2.h" "wmistr.h"
+    "evntrace.h" "netiodef.h" "ntverp.h" "openetw.h" "openetw_mc.h" "openetw_system.h" "openetw_text.h" "poppack.h"
+    "process.h" "pshpack1.h" "pshpack2.h" "pshpack4.h" "pshpack8.h" "relogger.h" "sal.h" "strsafe.h" "tchar.h" "tdh.h"
+    "unknwn.h" "versionhelpers.h" "windows.h" "winmeta.h" "winsock2.h" "winternl.h" "wmistr.h"
 ];
 
 macro_rules! aliases {
@@ -27,13 +28,15 @@ const ALIASES: &[(&str, &str)] = aliases! {
     "evntrace.h": "Evntrace.h";
     "process.h": "Process.h";
     "relogger.h": "Relogger.h";
-    "strsafe.h": "Strsafe.h";
+    "sal.h": "SpecStrings.h" "Specstrings.h" "specstrings.h" "driverspecs.h" "no_sal2.h";
+    "strsafe.h": "StrSafe.h" "Strsafe.h";
     "tdh.h": "TDH.h" "Tdh.h";
     "unknwn.h": "comutil.h" "comdef.h" "Unknwn.h" "cguid.h" "combaseapi.h" "oaidl.h" "objbase.h" "ole2.h" "oleauto.h" "wbemcli.h" "wbemidl.h" "Wbemidl.h" "wtypes.h";
     "versionhelpers.h": "VersionHelpers.h";
-    "windows.h": "Windows.h" "basetsd.h" "consoleapi.h" "debugapi.h" "errhandlingapi.h" "guiddef.h" "handleapi.h" "heapapi.h" "initguid.h" "minwindef.h" "ntstatus.h" "processthreadsapi.h" "profileapi.h" "rpc.h" "sddl.h" "sdkddkver.h" "stringapiset.h" "synchapi.h" "sysinfoapi.h" "timezoneapi.h" "winapifamily.h" "winbase.h" "windef.h" "winerror.h" "winnls.h" "winnt.h" "intsafe.h" "shellapi.h";
+    "windows.h": "Windows.h" "basetsd.h" "consoleapi.h" "debugapi.h" "errhandlingapi.h" "guiddef.h" "handleapi.h" "heapapi.h" "initguid.h" "minwindef.h" "ntstatus.h" "processthreadsapi.h" "profileapi.h" "rpc.h" "sddl.h" "sdkddkver.h" "stringapiset.h" "synchapi.h" "sysinfoapi.h" "timezoneapi.h" "winapifamily.h" "winbase.h" "windef.h" "winerror.h" "winnls.h" "winnt.h" "intsafe.h" "shellapi.h" "WINDOWS.H" "WinBase.h" "WinDef.h" "WinError.h" "WinNT.h" "WinNls.h" "WinUser.h" "Windef.h" "Sddl.h" "Rpc.h" "IntSafe.h" "Shellapi.h" "lmcons.h" "winuser.h";
     "winmeta.h": "Winmeta.h";
-    "winsock2.h": "In6addr.h" "WinSock2.h" "Ws2ipdef.h" "Ws2tcpip.h" "Winsock2.h" "in6addr.h" "inaddr.h" "mstcpip.h" "ws2def.h" "ws2ipdef.h" "ws2tcpip.h";
+    "winsock2.h": "In6addr.h" "ifdef.h" "netioapi.h" "WinSock2.h" "Ws2ipdef.h" "Ws2tcpip.h" "Winsock2.h" "in6addr.h" "inaddr.h" "mstcpip.h" "ws2def.h" "ws2ipdef.h" "ws2tcpip.h";
+    "winternl.h": "Winternl.h";
     "wmistr.h": "Wmistr.h";
 };
 

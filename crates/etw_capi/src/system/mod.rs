@@ -2,6 +2,7 @@
 
 mod command_line;
 mod console;
+mod kernel;
 mod locale;
 mod modules;
 mod objects;
@@ -10,6 +11,7 @@ mod token;
 
 pub use command_line::*;
 pub use console::*;
+pub use kernel::*;
 pub use locale::*;
 pub use modules::*;
 pub use objects::*;

@@ -18,6 +18,16 @@
 #include <ntverp.h>
 #include <process.h>
 #include <versionhelpers.h>
+#include <winternl.h>
+#include <netiodef.h>
+#include <SpecStrings.h>
+#include <WinDef.h>
+#include <pshpack1.h>
+struct packed {
+  char one;
+  int four;
+};
+#include <poppack.h>
 #ifdef __cplusplus
 #include <TraceLoggingActivity.h>
 #endif
@@ -30,6 +40,16 @@ int main(void) {
   const WCHAR *kernel = KERNEL_LOGGER_NAMEW;
   TraceLoggingWrite(g_p, "E", TraceLoggingLevel(3), TraceLoggingWideString(kernel, "k"), TraceLoggingInt32(4, "n"), TraceLoggingWChar(kernel[0], "c"));
   (void)name;
+  /* What programs need besides. */
+  OSVERSIONINFOEX version;
+  version.dwOSVersionInfoSize = sizeof version;
+  char of_packed[sizeof(struct packed) == 5 ? 1 : -1] = {0};
+  char of_packets[sizeof(ETHERNET_HEADER) == 14 && sizeof(IPV4_HEADER) == 20 && sizeof(IPV6_HEADER) == 40 &&
+                          sizeof(TCP_HDR) == 20 ? 1 : -1] = {0};
+  DWORD size = 0;
+  (void)of_packed, (void)of_packets;
+  if (!GetVersionEx((LPOSVERSIONINFO)&version) || GetUserName(NULL, &size) || _WIN32_WINNT < _WIN32_WINNT_WIN7)
+    return 1;
   TraceLoggingUnregister(g_p);
   return 0;
 }

@@ -2,6 +2,7 @@
 #include <process.h>
 #include <versionhelpers.h>
 #include <windows.h>
+#include <winternl.h>
 #include <conio.h>
 #include <strsafe.h>
 #include <tchar.h>
@@ -35,6 +36,59 @@ static const char *narrow(const WCHAR *text) {
     return "?";
   }
   return to;
+}
+
+/* Whether the version is as it should be, by members and one condition. */
+static BOOL verify(DWORD major, DWORD minor, DWORD build, DWORD members, BYTE condition) {
+  OSVERSIONINFOEXW wanted;
+  memset(&wanted, 0, sizeof wanted);
+  wanted.dwOSVersionInfoSize = sizeof wanted;
+  wanted.dwMajorVersion = major;
+  wanted.dwMinorVersion = minor;
+  wanted.dwBuildNumber = build;
+  return VerifyVersionInfoW(&wanted, members, VerSetConditionMask(0, members, condition));
+}
+
+static void versions(void) {
+  const DWORD both = VER_MAJORVERSION | VER_MINORVERSION;
+  OSVERSIONINFOEXW version;
+  version.dwOSVersionInfoSize = sizeof version;
+  EXPECT(GetVersionExW((LPOSVERSIONINFOW)&version), TRUE);
+  EXPECT(version.dwMajorVersion, 10);
+  EXPECT(version.wProductType, VER_NT_WORKSTATION);
+  version.dwOSVersionInfoSize = 7;
+  EXPECT(GetVersionExW((LPOSVERSIONINFOW)&version), FALSE);
+  EXPECT(verify(6, 1, 0, both, VER_GREATER_EQUAL), TRUE);
+  EXPECT(verify(10, 0, 0, both, VER_GREATER_EQUAL), TRUE);
+  EXPECT(verify(10, 1, 0, both, VER_GREATER_EQUAL), FALSE);
+  EXPECT(GetLastError(), ERROR_OLD_WIN_VERSION);
+  EXPECT(verify(11, 0, 0, both, VER_LESS), TRUE);
+  EXPECT(verify(10, 0, 0, both, VER_EQUAL), TRUE);
+  EXPECT(verify(0, 0, 10240, VER_BUILDNUMBER, VER_GREATER), TRUE);
+  EXPECT(verify(0, 0, 10240, VER_BUILDNUMBER, VER_LESS_EQUAL), FALSE);
+}
+
+static void of_the_compiler(void) {
+  char name[UNLEN + 1];
+  WCHAR wide[UNLEN + 1];
+  DWORD size = 1;
+  EXPECT(GetUserNameA(name, &size), FALSE);
+  EXPECT(GetLastError(), ERROR_INSUFFICIENT_BUFFER);
+  EXPECT(GetUserNameA(name, &size), TRUE);
+  EXPECT(size, strlen(name) + 1);
+  size = UNLEN + 1;
+  EXPECT(GetUserNameW(wide, &size), TRUE);
+  EXPECT_TEXT(narrow(wide), name);
+  EXPECT(_byteswap_ushort(0x1234), 0x3412);
+  EXPECT(_byteswap_ulong(0x12345678), 0x78563412);
+  EXPECT(_byteswap_uint64(0x0102030405060708) == 0x0807060504030201, TRUE);
+  EXPECT(_rotl(0x80000001, 4), 0x18);
+  EXPECT(_rotr(0x18, 4), 0x80000001);
+  EXPECT(_rotl64(0x8000000000000001, 4) == 0x18, TRUE);
+  EXPECT(_rotr64(0x18, 0) == 0x18, TRUE);
+  ULONG length;
+  EXPECT(NtQuerySystemInformation(SystemPerformanceTraceInformation, &length, sizeof length, &length), STATUS_INVALID_INFO_CLASS);
+  EXPECT(NtSetSystemInformation(SystemPerformanceTraceInformation, &length, sizeof length), STATUS_INVALID_INFO_CLASS);
 }
 
 static void texts(void) {
@@ -188,6 +242,8 @@ static void tokens(void) {
   EXPECT(CloseHandle(token), TRUE);
   EXPECT(GetTokenInformation(token, TokenElevation, &elevation, sizeof elevation, &size), FALSE);
   EXPECT(GetLastError(), ERROR_INVALID_HANDLE);
+  versions();
+  of_the_compiler();
   EXPECT(IsWindows8OrGreater() && IsWindowsVersionOrGreater(10, 0, 0) && !IsWindowsServer(), TRUE);
 }
 
