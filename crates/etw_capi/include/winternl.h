@@ -1,6 +1,6 @@
 /*
- * What the kernel of Windows tells programs. Here there is none: these functions check that they can be called, and return
- * STATUS_INVALID_INFO_CLASS.
+ * What the kernel of Windows tells programs: here only which groups of events a system logger records
+ * (SystemPerformanceTraceInformation). All other classes return STATUS_INVALID_INFO_CLASS.
  */
 #ifndef OPENETW_WINTERNL_H
 #define OPENETW_WINTERNL_H
@@ -17,6 +17,22 @@ typedef enum _SYSTEM_INFORMATION_CLASS {
   SystemProcessorPerformanceInformation = 8,
   SystemPerformanceTraceInformation = 31
 } SYSTEM_INFORMATION_CLASS;
+
+typedef enum _EVENT_TRACE_INFORMATION_CLASS {
+  EventTraceKernelVersionInformation = 0,
+  EventTraceGroupMaskInformation = 1
+} EVENT_TRACE_INFORMATION_CLASS;
+
+/* Groups of events: the first mask is that of EnableFlags; Linux has no events of the others. */
+typedef struct _PERFINFO_GROUPMASK {
+  ULONG Masks[8];
+} PERFINFO_GROUPMASK, *PPERFINFO_GROUPMASK;
+
+typedef struct _EVENT_TRACE_GROUPMASK_INFORMATION {
+  EVENT_TRACE_INFORMATION_CLASS EventTraceInformationClass;
+  ULONG64 TraceHandle;
+  PERFINFO_GROUPMASK EventTraceGroupMasks;
+} EVENT_TRACE_GROUPMASK_INFORMATION, *PEVENT_TRACE_GROUPMASK_INFORMATION;
 
 EXTERN_C NTSTATUS NTAPI NtQuerySystemInformation(SYSTEM_INFORMATION_CLASS informationClass, PVOID information,
                                                  ULONG size, PULONG length);

@@ -26,6 +26,7 @@ const IMPORTS: [(&str, &[&str]); 2] = [
             "IsBadReadPtr",
             "QueryPerformanceCounter",
             "QueryPerformanceFrequency",
+            "VirtualProtect",
             "wine_get_dos_file_name",
             "wine_get_unix_file_name",
         ],
@@ -42,14 +43,15 @@ pub(crate) enum Import {
     IsBadReadPtr = 3,
     QueryPerformanceCounter = 4,
     QueryPerformanceFrequency = 5,
-    GetDosFileName = 6,
-    GetUnixFileName = 7,
+    VirtualProtect = 6,
+    GetDosFileName = 7,
+    GetUnixFileName = 8,
     // A zero ends the functions of a library.
-    ShutdownInProgress = 9,
+    ShutdownInProgress = 10,
 }
 
 /// Functions of all libraries, with a zero after those of each.
-const ADDRESSES: usize = 11;
+const ADDRESSES: usize = 12;
 /// Bytes of a name of an import.
 const NAME: usize = 30;
 

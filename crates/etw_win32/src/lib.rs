@@ -18,6 +18,7 @@ mod guest;
 mod ids;
 mod image;
 mod messages;
+mod nt;
 mod relogger;
 mod special;
 mod system;

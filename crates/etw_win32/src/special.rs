@@ -14,7 +14,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 use windows_sys::core::GUID;
 
 use crate::arguments::{Argument, NO_ACCESS, are_properties_readable, has, is_data_readable};
-use crate::{ids, system, threads};
+use crate::{ids, nt, system, threads};
 
 /// `INVALID_PROCESSTRACE_HANDLE`, and the invalid handle of a logger.
 const INVALID: u64 = u64::MAX;
@@ -202,6 +202,7 @@ macro_rules! start {
                     return NO_ACCESS;
                 }
                 ids::publish();
+                nt::take_over();
                 // SAFETY: the caller's promises are those of this function.
                 unsafe { etw_capi::$name(handle, name, properties) }
             }

@@ -12,8 +12,11 @@ use crate::image::{Import, import};
 const STACK_END: usize = 0x8;
 const PROCESS_ID: usize = 0x40;
 const THREAD_ID: usize = 0x48;
+const PROCESS_BLOCK: usize = 0x60;
 const LAST_ERROR: usize = 0x68;
 const STACK_START: usize = 0x1478;
+/// Offset in the process's block (`PEB`).
+const IMAGE: usize = 0x10;
 
 macro_rules! function {
     ($import:ident: fn($($argument:ty),*) -> $result:ty) => {{
@@ -89,6 +92,37 @@ pub(crate) fn is_readable(pointer: *const c_void, size: usize) -> bool {
         Some(is_bad) => unsafe { is_bad(pointer, size) == 0 },
         None => true,
     }
+}
+
+/// Returns where the program's image is mapped. Only for threads of Wine.
+pub(crate) fn program_image() -> Option<*const u8> {
+    let process = of_thread!(PROCESS_BLOCK, u64, "") as *const u8;
+    if process.is_null() {
+        return None;
+    }
+    // SAFETY: the thread's block points to the process's block (`PEB`), which has this address.
+    let image = unsafe { process.add(IMAGE).cast::<*const u8>().read() };
+    (!image.is_null()).then_some(image)
+}
+
+/// Writes an address to memory that cannot be written otherwise. Only for threads of Wine.
+///
+/// # Safety
+///
+/// The place is of the program's image.
+pub(crate) unsafe fn write_protected(place: *mut *mut c_void, value: *mut c_void) {
+    const PAGE_READWRITE: u32 = 4;
+    let protect = function!(VirtualProtect: fn(*mut c_void, usize, u32, *mut u32) -> i32);
+    let (Some(protect), mut before) = (protect, 0) else { return };
+    keeping_last_error(|| {
+        // SAFETY: the caller's promise; the protection is as before in the end.
+        unsafe {
+            if protect(place.cast(), size_of::<*mut c_void>(), PAGE_READWRITE, &raw mut before) != 0 {
+                place.write(value);
+                protect(place.cast(), size_of::<*mut c_void>(), before, &raw mut before);
+            }
+        }
+    });
 }
 
 /// Starts a thread of Wine that runs `body`. Only for threads of Wine.

@@ -16,6 +16,10 @@ const TESTS: [(&str, Option<&str>, &str); 3] = [
     ("live_header.c", None, "live header: 0 failures"),
 ];
 
+/// Tests of what such programs do with the kernel's events, and what each prints.
+const TESTS_OF_ROOT: [(&str, &str); 2] =
+    [("system_values.c", "thread 1, file 1, program 1"), ("group_masks.c", "groups: 0 failures")];
+
 /// Compiles and runs them.
 pub(super) fn run(place: &Place) -> Result<String> {
     let program = compile(&root().join("bindings/wine/c/program.c"), &["-municode"])?;
@@ -33,10 +37,12 @@ pub(super) fn run(place: &Place) -> Result<String> {
     let mut tests = TESTS.len();
     // The kernel's events are for root.
     if rustix::process::geteuid().is_root() {
-        let program = compile(&root().join("bindings/wine/c/system_values.c"), &[])?;
-        let printed = output_within(&mut place.host()?.program(&program, &[]), MINUTES_2)?;
-        ensure!(printed.trim() == "thread 1, file 1, program 1", "system_values.c: {printed}");
-        tests += 1;
+        for (name, expected) in TESTS_OF_ROOT {
+            let program = compile(&root().join("bindings/wine/c").join(name), &[])?;
+            let printed = output_within(&mut place.host()?.program(&program, &[]), MINUTES_2)?;
+            ensure!(printed.trim() == expected, "{name}: {printed}");
+            tests += 1;
+        }
     }
     let of_program = printed.lines().filter(|line| *line != "done").collect::<Vec<_>>().join(", ");
     Ok(format!("{of_program}; {tests} tests of the library"))
@@ -48,6 +54,6 @@ fn compile(source: &Path, options: &[&str]) -> Result<std::path::PathBuf> {
     let program = target_dir().join(format!("wine/{name}_in_c.exe"));
     let mut compiler = Command::new("x86_64-w64-mingw32-gcc");
     compiler.args(["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program).args(options);
-    output(compiler.arg(source).args(["-ltdh", "-ladvapi32"]))?;
+    output(compiler.arg(source).args(["-ltdh", "-ladvapi32", "-lntdll"]))?;
     Ok(program)
 }

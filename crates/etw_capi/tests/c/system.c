@@ -86,9 +86,15 @@ static void of_the_compiler(void) {
   EXPECT(_rotr(0x18, 4), 0x80000001);
   EXPECT(_rotl64(0x8000000000000001, 4) == 0x18, TRUE);
   EXPECT(_rotr64(0x18, 0) == 0x18, TRUE);
+  EVENT_TRACE_GROUPMASK_INFORMATION groups;
   ULONG length;
-  EXPECT(NtQuerySystemInformation(SystemPerformanceTraceInformation, &length, sizeof length, &length), STATUS_INVALID_INFO_CLASS);
-  EXPECT(NtSetSystemInformation(SystemPerformanceTraceInformation, &length, sizeof length), STATUS_INVALID_INFO_CLASS);
+  memset(&groups, 0, sizeof groups);
+  EXPECT(NtQuerySystemInformation(SystemBasicInformation, &groups, sizeof groups, &length), STATUS_INVALID_INFO_CLASS);
+  EXPECT(NtQuerySystemInformation(SystemPerformanceTraceInformation, &groups, sizeof groups, &length), STATUS_INVALID_INFO_CLASS);
+  groups.EventTraceInformationClass = EventTraceGroupMaskInformation;
+  EXPECT(NtSetSystemInformation(SystemPerformanceTraceInformation, &groups, 8), STATUS_INFO_LENGTH_MISMATCH);
+  groups.EventTraceGroupMasks.Masks[4] = 0x40;
+  EXPECT(NtSetSystemInformation(SystemPerformanceTraceInformation, &groups, sizeof groups), STATUS_NOT_SUPPORTED);
 }
 
 static void texts(void) {
