@@ -2,6 +2,7 @@
 // it waits until a session has enabled the source, and writes.
 using System;
 using System.Collections.Generic;
+using System.Diagnostics;
 using System.Diagnostics.Tracing;
 using System.Runtime.InteropServices;
 using System.Threading;
@@ -37,8 +38,8 @@ public sealed class Source : EventSource
 
 public static class Program
 {
-    const int Count = 100;
-    const uint InsufficientBuffer = 122, BadLength = 24;
+    const int Count = 100, Manifest = 0xFFFE;
+    const uint InsufficientBuffer = 122, BadLength = 24, NotFound = 1168;
 
     delegate void OnEvent(IntPtr record);
 
@@ -60,8 +61,20 @@ public static class Program
     static extern uint TraceQueryInformation(ulong session, int list, byte[] output, int outputSize, ref int length);
     [DllImport("tdh.dll")]
     static extern uint TdhGetEventInformation(IntPtr record, uint contexts, IntPtr context, IntPtr buffer, ref int size);
+    [DllImport("tdh.dll")]
+    static extern uint TdhGetProperty(IntPtr record, uint contexts, IntPtr context, uint count, ref PropertyDescriptor property, uint size, IntPtr value);
     [DllImport("kernel32.dll")]
     static extern int GetCurrentProcessId();
+
+    [StructLayout(LayoutKind.Sequential)]
+    struct PropertyDescriptor
+    {
+        public ulong Name;
+        public uint Index;
+        public uint Reserved;
+    }
+
+    static readonly Guid EventTrace = new Guid("68fdd900-4a3e-11d1-84f4-0000f80464e3");
 
     public static int Main(string[] arguments)
     {
@@ -108,26 +121,36 @@ public static class Program
 
         var found = new Dictionary<int, int>();
         var ids = new HashSet<int>();
+        bool isFirst = true, areTimesRight = true;
+        long before = Stopwatch.GetTimestamp();
         OnEvent callback = record =>
         {
             var bytes = new byte[16];
             Marshal.Copy(record + 24, bytes, 0, 16);
+            // The session describes itself first, and raw times are those of the program's own counter.
+            if (isFirst) Require(new Guid(bytes) == EventTrace && Marshal.ReadByte(record, 45) == 0, "no header first");
+            isFirst = false;
             if (new Guid(bytes) != provider) return;
             int id = (ushort)Marshal.ReadInt16(record, 40), size = 0;
+            long time = Marshal.ReadInt64(record, 16);
+            // The manifest has been written before.
+            areTimesRight &= id == Manifest || before <= time && time <= Stopwatch.GetTimestamp();
             int count;
             found[id] = (found.TryGetValue(id, out count) ? count : 0) + 1;
             ids.Add(Marshal.ReadInt32(record, 12));
             // The manifest comes with the events.
             if (id == 1) Require(TdhGetEventInformation(record, 0, IntPtr.Zero, IntPtr.Zero, ref size) == InsufficientBuffer, "TDH");
+            if (id == 1) Change(record);
         };
         IntPtr name = Marshal.StringToHGlobalUni("OpenETW.Wine.DotNet");
         IntPtr logfile = Marshal.AllocHGlobal(448);
         for (int at = 0; at < 448; at++) Marshal.WriteByte(logfile, at, 0);
         Marshal.WriteIntPtr(logfile, 8, name);            // LoggerName
-        Marshal.WriteInt32(logfile, 28, 0x10000100);      // PROCESS_TRACE_MODE_EVENT_RECORD | REAL_TIME
+        Marshal.WriteInt32(logfile, 28, 0x10001100);      // PROCESS_TRACE_MODE_EVENT_RECORD | RAW_TIMESTAMP | REAL_TIME
         Marshal.WriteIntPtr(logfile, 424, Marshal.GetFunctionPointerForDelegate(callback));
         ulong trace = OpenTraceW(logfile);
         Require(trace != ulong.MaxValue, "OpenTraceW: " + Marshal.GetLastWin32Error());
+        Require(Marshal.ReadInt64(logfile, 376) == Stopwatch.Frequency, "LogfileHeader.PerfFreq");
         uint processed = 1;
         var thread = new Thread(() => processed = ProcessTrace(new[] { trace }, 1, IntPtr.Zero, IntPtr.Zero));
         thread.Start();
@@ -137,10 +160,49 @@ public static class Program
         Succeed("ProcessTrace", processed);
         Succeed("CloseTrace", CloseTrace(trace));
         GC.KeepAlive(callback);
-        Require(found.ContainsKey(0xFFFE), "no manifest");
+        Require(found.ContainsKey(Manifest), "no manifest");
         Require(found[1] == Count && found[2] == Count && !found.ContainsKey(3), "other events");
+        Require(areTimesRight, "raw times are not those of the counter");
         Require(ids.Count == 1 && ids.Contains(GetCurrentProcessId()), "other processes");
         Console.WriteLine((found[1] + found[2]) + " events in real time");
+    }
+
+    // What PerfView's TraceEvent does with an event: it writes into the payload, and numbers events anew.
+    static void Change(IntPtr record)
+    {
+        IntPtr payload = Marshal.ReadIntPtr(record, 96);
+        int number = Marshal.ReadInt32(payload);
+        Marshal.WriteInt32(payload, number + 1000);
+        Require(Number(record) == number + 1000, "TDH reads another payload");
+        Marshal.WriteInt32(payload, number);
+        Require(Number(record) == number, "TDH reads another payload");
+        Require(Properties(record) == 6, "other properties");
+        Marshal.WriteInt16(record, 40, 2);
+        Require(Properties(record) == 0, "TDH describes another event than the one that is passed");
+        Marshal.WriteInt16(record, 40, 1);
+    }
+
+    static int Number(IntPtr record)
+    {
+        IntPtr name = Marshal.StringToHGlobalUni("number"), value = Marshal.AllocHGlobal(4);
+        var property = new PropertyDescriptor { Name = (ulong)name.ToInt64(), Index = uint.MaxValue };
+        Succeed("TdhGetProperty", TdhGetProperty(record, 0, IntPtr.Zero, 1, ref property, 4, value));
+        int number = Marshal.ReadInt32(value);
+        Marshal.FreeHGlobal(name);
+        Marshal.FreeHGlobal(value);
+        return number;
+    }
+
+    // Returns the number of top-level properties; 0 if the event is not known. A manifest that comes with events is for these.
+    static int Properties(IntPtr record)
+    {
+        int size = 0;
+        if (TdhGetEventInformation(record, 0, IntPtr.Zero, IntPtr.Zero, ref size) == NotFound) return 0;
+        IntPtr information = Marshal.AllocHGlobal(size);
+        Succeed("TdhGetEventInformation", TdhGetEventInformation(record, 0, IntPtr.Zero, information, ref size));
+        int count = Marshal.ReadInt32(information, 104);
+        Marshal.FreeHGlobal(information);
+        return count;
     }
 
     // What a library for .NET asks of providers and of the sampled profile.
