@@ -94,7 +94,11 @@ fn without_the_engine_the_answer_says_how_to_build_it() {
     let client = Client::enter(&viewer);
     let answer = client.ask("/api/query", &json!({ "sql": "select 1" }));
     assert_eq!(answer.status, 422);
-    assert!(answer.text().contains("docs/sql.md says how to build it"), "{}", answer.text());
+    assert!(
+        answer.text().contains("build it with: cargo build --release --package etw_sql"),
+        "{}",
+        answer.text()
+    );
 }
 
 #[test]
