@@ -38,7 +38,7 @@ pub use linux::*;
 pub use map::{FileMap, release_file_maps};
 pub use page_errors::exit_on_page_error;
 pub use prefetch::{prefetch, prefetch_for_writing};
-pub use programs::{is_wine_loader, program_file_name, program_path};
+pub use programs::{is_of_wine, program_file_name, program_of_wine};
 #[cfg(windows)]
 pub use windows::*;
 pub use words::{bytes_of, bytes_of_atomics, bytes_of_mut};

@@ -2,43 +2,59 @@
 
 use std::borrow::Cow;
 
-/// The loaders of Wine, one of which may be a script that runs another.
+/// The loaders of Wine.
 const LOADERS: [&[u8]; 5] = [b"wine", b"wine32", b"wine64", b"wine-preloader", b"wine64-preloader"];
 
-/// Whether an image, by its path or file name, loads programs of Windows.
-pub fn is_wine_loader(image: &[u8]) -> bool {
-    LOADERS.contains(&program_file_name(image))
+/// Whether a running process, whose image has this path or file name, is one of Wine: its arguments and its name are then those
+/// of a Windows program.
+///
+/// Only root's images count, or everybody could hide the path of a program by calling it like a loader.
+pub fn is_of_wine(process_id: u32, image: &[u8]) -> bool {
+    is_loader(image) && is_image_of_root(process_id)
 }
 
-/// Returns the path of the program that a process with this image runs: the image's or, if that is a loader of Wine, the path or
-/// name of the Windows program in the arguments, each of which ends with a NUL.
+#[cfg(unix)]
+fn is_image_of_root(process_id: u32) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(format!("/proc/{process_id}/exe")).is_ok_and(|image| image.uid() == 0)
+}
+
+#[cfg(not(unix))]
+fn is_image_of_root(_process_id: u32) -> bool {
+    false
+}
+
+fn is_loader(path: &[u8]) -> bool {
+    LOADERS.contains(&program_file_name(path))
+}
+
+/// Returns the path or name of the Windows program that a [process of Wine](is_of_wine) runs, according to its arguments, each of
+/// which ends with a NUL. If `is_start`, these are as they were when the loader was started, which replaces them by those of the
+/// program. Returns `None` if they do not tell.
 ///
 /// ```
-/// let path = |image: &'static [u8], arguments| etw_sys::program_path(image, arguments);
-/// assert_eq!(*path(b"/bin/bash", b"wine64\0a.exe\0"), *b"/bin/bash");
-/// assert_eq!(*path(b"/usr/lib/wine/wine64", b"C:\\tools\\node.exe\0wine\0"), *b"C:\\tools\\node.exe");
-/// assert_eq!(*path(b"wine64-preloader", b"/usr/lib/wine/wine64\0ping\0-n\0"), *b"ping.exe");
-/// assert_eq!(*path(b"/usr/bin/wine", b"/bin/sh\0-e\0/usr/bin/wine\0a.exe\0"), *b"a.exe");
-/// assert_eq!(*path(b"wine64", b""), *b"wine64");
+/// use etw_sys::program_of_wine;
+///
+/// let path = |arguments, is_start| program_of_wine(arguments, is_start).unwrap().into_owned();
+/// assert_eq!(path(b"/usr/lib/wine/wine64\0C:\\tools\\node.exe\0-v\0", true), b"C:\\tools\\node.exe");
+/// assert_eq!(path(b"/usr/lib/wine/wine64\0ping\0-n\0", true), b"ping.exe");
+/// assert_eq!(path(b"C:\\tools\\node.exe\0-v\0", false), b"C:\\tools\\node.exe");
+/// // A script that runs Wine, and a name that somebody else has chosen.
+/// assert_eq!(program_of_wine(b"/bin/sh\0-e\0/usr/bin/wine\0a.exe\0", true), None);
+/// assert_eq!(program_of_wine(b"C:\\b.exe\0a.exe\0", true), None);
 /// ```
-pub fn program_path<'a>(image: &'a [u8], arguments: &'a [u8]) -> Cow<'a, [u8]> {
-    if !is_wine_loader(image) {
-        return image.into();
-    }
+pub fn program_of_wine(arguments: &[u8], is_start: bool) -> Option<Cow<'_, [u8]>> {
     let mut words = arguments.split(|byte| *byte == 0);
-    // A loader replaces its arguments by those of the program once that runs; a script's begin with its interpreter.
-    let first = words.next().unwrap_or_default();
-    let program = if is_wine_loader(first) {
-        words.find(|word| !is_wine_loader(word))
-    } else if first.starts_with(b"/") {
-        words.skip_while(|word| !is_wine_loader(word)).find(|word| !is_wine_loader(word))
-    } else {
-        Some(first)
+    let first = words.next()?;
+    let program = match is_loader(first) {
+        true => words.find(|word| !is_loader(word))?,
+        false if is_start || first.starts_with(b"/") => return None,
+        false => first,
     };
     match program {
-        None | Some([]) => image.into(),
-        Some(path) if program_file_name(path).contains(&b'.') => path.into(),
-        Some(path) => [path, b".exe"].concat().into(),
+        [] => None,
+        path if program_file_name(path).contains(&b'.') => Some(path.into()),
+        path => Some([path, b".exe"].concat().into()),
     }
 }
 
@@ -46,4 +62,29 @@ pub fn program_path<'a>(image: &'a [u8], arguments: &'a [u8]) -> Cow<'a, [u8]> {
 pub fn program_file_name(path: &[u8]) -> &[u8] {
     let separators: &[u8] = if path.starts_with(b"/") || path.starts_with(b".") { b"/" } else { br"/\" };
     path.rsplit(|byte| separators.contains(byte)).next().unwrap_or_default()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt, chown};
+    use std::process::Command;
+
+    /// A user without rights cannot hide a program by calling it like a loader.
+    #[test]
+    fn only_images_of_root_are_loaders() {
+        let directory = tempfile::tempdir().unwrap();
+        let loader = directory.path().join("wine64");
+        std::fs::copy("/bin/sleep", &loader).unwrap();
+        let is_root = loader.metadata().unwrap().uid() == 0;
+        for (uid, expected) in [(0, true), (1000, false)].into_iter().filter(|_| is_root) {
+            chown(&loader, Some(uid), None).unwrap();
+            let mut process = Command::new(&loader).arg("60").spawn().unwrap();
+            let found = is_of_wine(process.id(), loader.as_os_str().as_encoded_bytes());
+            process.kill().unwrap();
+            process.wait().unwrap();
+            assert_eq!(found, expected, "{uid}");
+        }
+        assert!(!is_of_wine(std::process::id(), b"/usr/bin/bash"));
+    }
 }

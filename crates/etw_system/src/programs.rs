@@ -21,7 +21,9 @@ impl Programs {
                 let name = self.at(fork.parent_id, |_| true, before).unwrap_or(fork.name).into();
                 self.change(fork.process_id, event.time, name, before);
             }
-            Body::Exec(exec) => self.change(event.process_id, event.time, exec_name(&exec), before),
+            Body::Exec(exec) => {
+                self.change(event.process_id, event.time, exec_name(event.process_id, &exec), before)
+            }
             Body::Exit { process_code: Some(_), .. } => {
                 // The known processes lose it too, and its last events may not have been checked by then.
                 let name = self.at(event.process_id, |_| true, before).unwrap_or_default().into();

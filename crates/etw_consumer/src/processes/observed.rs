@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use etw_event::{FileTime, Record};
 use etw_schema::{Located, Resolver};
-use etw_sys::is_wine_loader;
+use etw_sys::is_of_wine;
 
 use super::ProcessName;
 use super::told::{Told, read, same_process, told};
@@ -85,7 +85,7 @@ impl Observed {
         // A failed lookup is not repeated; a start event can still name the process.
         let text = match name.unwrap_or_default() {
             // Wine names the process after its program.
-            loader if is_wine_loader(loader.as_bytes()) => {
+            loader if is_of_wine(id, loader.as_bytes()) => {
                 std::fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default().trim_end().into()
             }
             name => name.into(),

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use etw_sys::{program_file_name, program_path};
+use etw_sys::{is_of_wine, program_file_name, program_of_wine};
 
 use super::bytes_of;
 use crate::classes::{MAX_TEXT_UNITS, Process, ProcessEvent, STILL_ACTIVE, Thread, ThreadEvent, linux};
@@ -59,7 +59,8 @@ impl ProcessEntry {
         let path = program.unwrap_or_default().into_os_string().into_encoded_bytes();
         // Appended by the kernel if the file was replaced since.
         let path = path.strip_suffix(b" (deleted)").unwrap_or(&path);
-        let path = program_path(path, &command_line).into_owned();
+        let of_wine = is_of_wine(stat.id, path).then(|| program_of_wine(&command_line, false)).flatten();
+        let path = of_wine.as_deref().unwrap_or(path).to_vec();
         let name = Some(program_file_name(&path)).filter(|name| !name.is_empty());
         Some(ProcessEntry {
             process_id: stat.id,

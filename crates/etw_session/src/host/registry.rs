@@ -8,7 +8,7 @@ use etw_event::{Fields, Guid};
 use etw_protocol::limits::{MAX_COMMAND_LINE_BYTES, MAX_PATH_BYTES};
 use etw_protocol::{Enable, ProcessStatus};
 use etw_sys::credentials::process_link;
-use etw_sys::is_wine_loader;
+use etw_sys::is_of_wine;
 
 /// A registration of a connection: the connection's token, and the number that the process assigned.
 pub(crate) type RegistrationKey = (u64, u32);
@@ -132,7 +132,7 @@ pub(crate) fn describe(pid: u32) -> ProcessStatus {
     let mut image = image.trim_end_matches(" (deleted)").to_owned();
     // Wine names the process after its program; the program's path is in the process's memory only.
     if let Some((_, name)) = before.split_once('(')
-        && is_wine_loader(image.as_bytes())
+        && is_of_wine(pid, image.as_bytes())
     {
         image = printable(name, MAX_PATH_BYTES);
     }

@@ -1,12 +1,13 @@
 //! State of processes beyond their events.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
 use etw_event::FileTime;
 use etw_kernel::classes::{Process, ProcessEvent, RecordBuffer, Stamp};
 use etw_kernel::records::{Body, Event, Exec, Fork};
 use etw_kernel::rundown::ProcessEntry;
-use etw_sys::{clock, program_file_name, program_path};
+use etw_sys::{clock, is_of_wine, program_file_name, program_of_wine};
 
 use crate::clock::filetime_of;
 
@@ -184,8 +185,9 @@ impl Processes {
         });
         known.session_id = exec.session_id;
         known.uid = exec.user_id;
-        known.image = exec_name(exec);
-        known.path = program_path(&full_path(process_id, exec.path), exec.arguments).into();
+        known.image = exec_name(process_id, exec);
+        known.path = of_wine(process_id, exec)
+            .map_or_else(|| full_path(process_id, exec.path), |program| program.into());
         known.arguments = exec.arguments.into();
     }
 }
@@ -212,9 +214,14 @@ impl Known {
     }
 }
 
-/// Returns the file name of the program that a process has just started to run.
-pub(crate) fn exec_name(exec: &Exec<'_>) -> Box<[u8]> {
-    program_file_name(&program_path(exec.path, exec.arguments)).into()
+/// Returns the file name of the program that a process has just started to run, under Wine of the Windows program.
+pub(crate) fn exec_name(process_id: u32, exec: &Exec<'_>) -> Box<[u8]> {
+    program_file_name(of_wine(process_id, exec).as_deref().unwrap_or(exec.path)).into()
+}
+
+/// Returns the Windows program that a process has just started to run, as it was given.
+fn of_wine<'a>(process_id: u32, exec: &Exec<'a>) -> Option<Cow<'a, [u8]>> {
+    is_of_wine(process_id, exec.path).then(|| program_of_wine(exec.arguments, true)).flatten()
 }
 
 /// A clock tick of `/proc` in units of 100 ns: 10 ms on all current systems.
