@@ -59,7 +59,7 @@ pub(crate) fn spooled(path: &Path) -> Result<Option<Result<Spooled, String>>> {
     Ok(Some(Ok(spooled)))
 }
 
-/// Returns whether a path is no file that can be opened again.
+/// Returns whether a path names something that cannot be opened a second time, such as a pipe.
 pub(crate) fn is_read_once(path: &Path) -> bool {
     is_standard_input(path) || is_url(path) || is_pipe(path)
 }

@@ -422,10 +422,11 @@ typedef struct _OSVERSIONINFOEXW {
 #define _WIN32_WINNT_WINTHRESHOLD 0x0A00
 #define _WIN32_WINNT_WIN10 0x0A00
 
-/* Fill all members, those of the extended structures if the size says that it is one. */
-FORCEINLINE BOOL GetVersionExA(LPOSVERSIONINFOA version) {
+/* Fills all members, those of the extended structure if the size says that it is one. Before the text, the structures for both
+   kinds of text are the same; `product` is where the extended one has the type of product. */
+OPENETW_INLINE_ BOOL openetw_version_(LPOSVERSIONINFOA version, size_t plain, size_t extended, size_t product) {
   DWORD size = version->dwOSVersionInfoSize;
-  if (size != sizeof(OSVERSIONINFOA) && size != sizeof(OSVERSIONINFOEXA)) {
+  if (size != plain && size != extended) {
     SetLastError(ERROR_INSUFFICIENT_BUFFER);
     return FALSE;
   }
@@ -434,26 +435,18 @@ FORCEINLINE BOOL GetVersionExA(LPOSVERSIONINFOA version) {
   version->dwMajorVersion = 10;
   version->dwBuildNumber = 19045;
   version->dwPlatformId = VER_PLATFORM_WIN32_NT;
-  if (size == sizeof(OSVERSIONINFOEXA)) {
-    ((LPOSVERSIONINFOEXA)version)->wProductType = VER_NT_WORKSTATION;
+  if (size == extended) {
+    ((BYTE *)version)[product] = VER_NT_WORKSTATION;
   }
   return TRUE;
 }
+FORCEINLINE BOOL GetVersionExA(LPOSVERSIONINFOA version) {
+  return openetw_version_(version, sizeof(OSVERSIONINFOA), sizeof(OSVERSIONINFOEXA),
+                          offsetof(OSVERSIONINFOEXA, wProductType));
+}
 FORCEINLINE BOOL GetVersionExW(LPOSVERSIONINFOW version) {
-  DWORD size = version->dwOSVersionInfoSize;
-  if (size != sizeof(OSVERSIONINFOW) && size != sizeof(OSVERSIONINFOEXW)) {
-    SetLastError(ERROR_INSUFFICIENT_BUFFER);
-    return FALSE;
-  }
-  memset(version, 0, size);
-  version->dwOSVersionInfoSize = size;
-  version->dwMajorVersion = 10;
-  version->dwBuildNumber = 19045;
-  version->dwPlatformId = VER_PLATFORM_WIN32_NT;
-  if (size == sizeof(OSVERSIONINFOEXW)) {
-    ((LPOSVERSIONINFOEXW)version)->wProductType = VER_NT_WORKSTATION;
-  }
-  return TRUE;
+  return openetw_version_((LPOSVERSIONINFOA)version, sizeof(OSVERSIONINFOW), sizeof(OSVERSIONINFOEXW),
+                          offsetof(OSVERSIONINFOEXW, wProductType));
 }
 FORCEINLINE NTSTATUS RtlGetVersion(PRTL_OSVERSIONINFOW version) {
   return GetVersionExW(version) ? STATUS_SUCCESS : (NTSTATUS)0xC000000D;
