@@ -124,11 +124,17 @@ fn a_ring_that_has_come_round_has_the_state_at_its_end() {
     if !user.starts(&["wpr", "-start", &profile]) {
         return;
     }
-    // One program that stays, and so many that come and go that there is no room for all of them.
+    // One program that stays, and so many that come and go on each processor that there is no room for all of them.
     let stays = user.etw.path("stays");
     std::fs::copy("/bin/sleep", &stays).unwrap();
     let mut program = Command::new(&stays).arg("600").spawn().unwrap();
-    run("sh", &["-c", "i=0; while [ $i -lt 3000 ]; do /bin/true number $i; i=$((i+1)); done"]);
+    let processors = std::thread::available_parallelism().unwrap().get();
+    for processor in 0..processors {
+        let (first, end) = (processor * 2000, (processor + 1) * 2000);
+        let work = format!("i={first}; while [ $i -lt {end} ]; do /bin/true number $i; i=$((i+1)); done");
+        run("taskset", &["-c", &processor.to_string(), "sh", "-c", &work]);
+    }
+    let last_command = format!("/bin/true number {}", processors * 2000 - 1);
     user.ok(&["wpr", "-stop", "ring.etl"]);
     program.kill().unwrap();
     program.wait().unwrap();
@@ -138,7 +144,7 @@ fn a_ring_that_has_come_round_has_the_state_at_its_end() {
     };
     assert_eq!(all("Process/DCStart"), [0; 0], "the ring has not come round");
     let commands: BTreeSet<&str> = events.iter().map(|event| field(event, "CommandLine")).collect();
-    assert!(!commands.contains("/bin/true number 0") && commands.contains("/bin/true number 2999"));
+    assert!(!commands.contains("/bin/true number 0") && commands.contains(last_command.as_str()));
     // Each processor's oldest buffers made room; from here on there is everything of all of them.
     let processor = |event: &Value| event["System"]["Execution"]["ProcessorID"].as_u64();
     let processors: BTreeSet<_> = events.iter().map(processor).collect();
@@ -164,8 +170,7 @@ fn a_ring_that_has_come_round_has_the_state_at_its_end() {
     // The rundown of processes, threads and images follows the programs' events.
     let ends = ["Process/DCEnd", "Thread/DCEnd", "Image/DCEnd"];
     let state = ends.map(|wanted| all(wanted)[0]).into_iter().min().unwrap();
-    let last =
-        events.iter().rposition(|event| field(event, "CommandLine") == "/bin/true number 2999").unwrap();
+    let last = events.iter().rposition(|event| field(event, "CommandLine") == last_command).unwrap();
     assert!(last < state, "{last} {state}");
     let at = |wanted: &str| {
         let is_it = |place: &usize| {
