@@ -44,6 +44,8 @@ pub use decoder::SchemaEvent;
 pub use etw_schema::{Event, EventError, IdSet, KeywordSpec, ProviderKey, ProviderSpec, ProviderSpecError};
 pub use filter::{EventFilter, EventFilterError, FilterError};
 pub use input::{Converted, Input, InputError, InputLimits, Spooled, file_sequence};
+#[cfg(target_os = "linux")]
+pub use live::{BufferFeed, FeedError};
 pub use live::{SessionChange, SessionEnd, SessionError, SessionsHandle};
 pub use overview::{BufferSummary, Overview};
 pub use owned::{OwnedEvent, OwnedProperties, OwnedValue};

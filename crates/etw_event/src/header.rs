@@ -189,6 +189,8 @@ pub struct HookId(pub u16);
 impl HookId {
     /// The log file header's own record.
     pub const LOG_FILE_HEADER: HookId = HookId(0x0000);
+    /// EventTrace/PartitionInfoExtension: the virtual machine or container in which a trace was recorded.
+    pub const PARTITION_INFORMATION: HookId = HookId(0x0050);
     /// Image load in the process group; its class is Image nevertheless.
     pub const IMAGE_LOAD: HookId = HookId(0x030A);
 

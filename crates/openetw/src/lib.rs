@@ -143,6 +143,8 @@ pub use etw_event::{
     StackFrame, StackTrace, Storage, SystemTime, Ticks, classes,
 };
 
+#[cfg(all(feature = "read", target_os = "linux"))]
+pub use etw_consumer::{BufferFeed, FeedError};
 #[cfg(feature = "read")]
 pub use etw_consumer::{
     BufferSummary, CallbackResult, Callbacks, Converted, Counts, Event, EventError, EventFilter,

@@ -12,6 +12,8 @@
 mod changes;
 mod channel;
 mod error;
+#[cfg(target_os = "linux")]
+mod feed;
 mod now;
 mod roster;
 mod session;
@@ -37,6 +39,8 @@ pub use changes::{SessionChange, SessionEnd, SessionsHandle};
 pub(crate) use channel::Channel;
 use channel::Waiter;
 pub use error::SessionError;
+#[cfg(target_os = "linux")]
+pub use feed::{BufferFeed, FeedError};
 use session::{Data, Pending, Session};
 use stream::Stream;
 
@@ -103,6 +107,8 @@ pub(crate) trait Sink {
     fn damage(&mut self, source: u32, damage: Damage);
     /// Counts a buffer of a session as it arrived; most are parts of buffers.
     fn buffer(&mut self, source: u32, is_after_lost_events: bool);
+    /// Handles a buffer with its header, which `read` copies; returns its size in bytes.
+    fn raw_buffer(&mut self, source: u32, read: impl FnOnce(&mut Vec<u64>) -> usize);
     /// Adds a source after the existing ones.
     fn attached(&mut self, name: &str);
     /// Called when a session comes or goes.

@@ -36,6 +36,8 @@ pub(crate) struct Session {
     start: Vec<u64>,
     /// Bytes of all buffers so far, used to give damage an offset.
     bytes: u64,
+    /// Whether the session's first buffer has been passed to [`Sink::raw_buffer`].
+    has_begun: bool,
     /// Whether the session has ended and everything has been read.
     pub(super) is_at_end: bool,
     /// Why it ended; set when it is at its end.
@@ -111,6 +113,7 @@ impl Session {
             first_held: 0,
             start: Vec::new(),
             bytes: 0,
+            has_begun: false,
             is_at_end: false,
             reason: SessionEnd::Stopped,
         }
@@ -141,6 +144,15 @@ impl Session {
 
     /// Returns the next buffer and its processor. Handles watermarks and the end of the session on the way.
     pub(super) fn next_buffer(&mut self, arrived: &mut bool, sink: &mut impl Sink) -> Option<(u16, Pending)> {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            let header = self.channel.header();
+            sink.raw_buffer(self.source, |copy| {
+                copy.resize(header.len().div_ceil(8), 0);
+                let bytes = bytes_of_mut(copy);
+                bytes.get_mut(..header.len()).unwrap_or_default().copy_from_slice(header);
+                header.len()
+            });
+        }
         while !self.is_at_end {
             // Checked before the ring is read, so that nothing sent before the end is missed.
             let had_ended = self.channel.has_ended();
@@ -164,6 +176,10 @@ impl Session {
             let number = self.first_held + self.held.len() as u64;
             self.held.push_back((entry.end, false));
             let words = entry.words();
+            sink.raw_buffer(self.source, |copy| {
+                self.channel.copy(words.clone(), copy);
+                entry.len_bytes
+            });
             let header_words = words.end.min(words.start + BufferHeader::LEN_BYTES / 8);
             self.channel.copy(words.start..header_words, &mut self.start);
             let offset = self.bytes;

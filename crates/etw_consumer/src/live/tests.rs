@@ -15,7 +15,7 @@ use etw_sys::{Ringer, SharedWords};
 use etw_testkit::traces::{self, Kind, Recipe};
 
 use super::channel::Parts;
-use super::{Address, Channel, Opened, SessionError};
+use super::{Address, BufferFeed, Channel, Opened, SessionError};
 use crate::testing::EventBuilder;
 use crate::{Trace, TraceBuilder, TraceError};
 
@@ -126,24 +126,76 @@ fn ids(trace: &mut Trace) -> Vec<u16> {
     ids
 }
 
+/// What a trace shows of an event.
+type Shown = (FileTime, u16, Vec<u8>, Result<usize, String>);
+
+fn shown(trace: &mut Trace) -> Vec<Shown> {
+    let mut shown = Vec::new();
+    trace
+        .for_each_layout(|event| {
+            let record = event.record;
+            let values = event.properties.as_ref().map(|properties| properties.iter().count());
+            let values = values.map_err(ToString::to_string);
+            shown.push((record.time(), record.processor(), record.as_bytes().to_vec(), values));
+        })
+        .unwrap();
+    shown
+}
+
+#[test]
+fn buffers_that_a_program_brings_show_what_their_file_would() {
+    for (name, kind) in Kind::ALL.iter().filter(|(_, kind)| *kind != Kind::Compressed) {
+        let (bytes, _) = traces::bytes(&Recipe { buffer_size: 4096, ..Recipe::new(*kind, 5000) }).unwrap();
+        let mut file_trace = Trace::builder().bytes(name, bytes.clone()).open().unwrap();
+        let expected = shown(&mut file_trace);
+        let file = EtlFile::open(&bytes).unwrap();
+        let buffers: Vec<_> = file.buffers().map(Result::unwrap).collect();
+        let (mut trace, mut feed) = Trace::builder().open_feed(name, buffers[0].file_bytes()).unwrap();
+        let shown = thread::scope(|scope| {
+            let reads = scope.spawn(|| shown(&mut trace));
+            for buffer in buffers.iter().skip(1) {
+                while !feed.try_push(buffer.file_bytes()).unwrap() {
+                    thread::yield_now();
+                }
+            }
+            drop(feed);
+            reads.join().unwrap()
+        });
+        assert_eq!(shown.len(), expected.len(), "{name}");
+        for (shown, expected) in shown.iter().zip(&expected) {
+            assert_eq!(shown, expected, "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_buffer_is_not_fed() {
+    let (mut trace, mut feed) = Trace::builder().open_feed("feed", &header(clock())).unwrap();
+    let refused = |feed: &mut BufferFeed, bytes: &[u8]| feed.try_push(bytes).unwrap_err().to_string();
+    assert_eq!(
+        refused(&mut feed, &[1; 20]),
+        "this is no buffer of a trace: its header states 0 bytes with events, and there are 20"
+    );
+    let mut buffer = BufferHeader { offset: 80, ..BufferHeader::default() }.to_bytes().to_vec();
+    assert_eq!(
+        refused(&mut feed, &buffer),
+        "this is no buffer of a trace: its header states 80 bytes with events, and there are 72"
+    );
+    buffer.resize(80, 0);
+    buffer[0x34] |= etw_etl::BufferFlags::COMPRESSED.0 as u8;
+    assert_eq!(refused(&mut feed, &buffer), "compressed buffers must be unpacked first");
+    drop(feed);
+    assert!(ids(&mut trace).is_empty());
+    let error = Trace::builder().open_feed("feed", &[0; 100]).unwrap_err();
+    assert!(matches!(error, TraceError::Session(SessionError::Protocol { .. })), "{error}");
+}
+
 #[test]
 fn a_live_session_shows_what_its_file_would() {
     for (name, kind) in Kind::ALL.iter().filter(|(_, kind)| *kind != Kind::Compressed) {
         let (bytes, _) = traces::bytes(&Recipe { buffer_size: 4096, ..Recipe::new(*kind, 5000) }).unwrap();
-        let seen = |trace: &mut Trace| {
-            let mut seen = Vec::new();
-            trace
-                .for_each_layout(|event| {
-                    let record = event.record;
-                    let values = event.properties.as_ref().map(|properties| properties.iter().count());
-                    let values = values.map_err(ToString::to_string);
-                    seen.push((record.time(), record.processor(), record.as_bytes().to_vec(), values));
-                })
-                .unwrap();
-            seen
-        };
         let mut file_trace = Trace::builder().bytes(name, bytes.clone()).open().unwrap();
-        let expected = seen(&mut file_trace);
+        let expected = shown(&mut file_trace);
         let file = EtlFile::open(&bytes).unwrap();
         let buffers: Vec<_> = file.buffers().map(Result::unwrap).collect();
         let (mut host, channel) = Host::new(64 << 10, buffers[0].file_bytes());
@@ -152,7 +204,7 @@ fn a_live_session_shows_what_its_file_would() {
         let firsts: Vec<_> =
             buffers.iter().map(|buffer| buffer.first_time(&mut scratch).unwrap().0).collect();
         let seen = thread::scope(|scope| {
-            let reads = scope.spawn(|| seen(&mut trace));
+            let reads = scope.spawn(|| shown(&mut trace));
             for (number, buffer) in buffers.iter().enumerate().skip(1) {
                 let data = buffer.data(&mut scratch).bytes;
                 while host.send(buffer.header.processor(), data) == Push::Full {

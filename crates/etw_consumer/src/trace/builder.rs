@@ -137,6 +137,17 @@ impl TraceBuilder {
         self
     }
 
+    /// Calls `buffer` with the number of a live session's source and each of its buffers as they arrive, before their records
+    /// are delivered: first the one with the log file header, then pieces of buffers, each with a header of its own, and
+    /// buffers of type `REFERENCE_TIME`, which say up to which time everything has been sent. They can be fed to another
+    /// trace ([`TraceBuilder::open_feed`]).
+    ///
+    /// A loss of buffers between the session and this trace is in none of them; see [`TraceBuilder::on_loss`].
+    pub fn on_buffer(mut self, buffer: impl Fn(u32, &[u8]) + Send + Sync + 'static) -> TraceBuilder {
+        self.hooks.buffer = Some(Arc::new(buffer));
+        self
+    }
+
     /// Sets limits for opening files.
     pub fn limits(mut self, limits: InputLimits) -> TraceBuilder {
         self.limits = limits;
@@ -237,6 +248,18 @@ impl TraceBuilder {
     /// or if the filter has a keyword that its provider does not have, or a condition on stacks without names for them.
     pub fn open(self) -> Result<Trace, TraceError> {
         self.open_with(Vec::new())
+    }
+
+    /// Opens the files and sessions and, after the files, a live session whose buffers this program brings. `name` is used
+    /// in messages, and `first` is the session's first buffer, with its log file header.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`TraceBuilder::open`] does, or if the first buffer has no log file header.
+    #[cfg(target_os = "linux")]
+    pub fn open_feed(self, name: &str, first: &[u8]) -> Result<(Trace, crate::BufferFeed), TraceError> {
+        let (feed, opened) = crate::BufferFeed::new(name, first)?;
+        Ok((self.open_with(vec![opened])?, feed))
     }
 
     /// Opens the files and sessions, in addition to sessions that are open already.

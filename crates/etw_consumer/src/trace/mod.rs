@@ -107,6 +107,8 @@ struct Hooks {
     loss: Option<Arc<dyn Fn(&str, &LossReport) + Send + Sync>>,
     /// Called when a session comes or goes.
     session: Option<Arc<dyn Fn(&SessionChange<'_>) + Send + Sync>>,
+    /// Called with each buffer as it arrives.
+    buffer: Option<Arc<dyn Fn(u32, &[u8]) + Send + Sync>>,
 }
 
 impl fmt::Debug for Hooks {
@@ -115,6 +117,7 @@ impl fmt::Debug for Hooks {
             .field("idle", &self.idle.is_some())
             .field("loss", &self.loss.is_some())
             .field("session", &self.session.is_some())
+            .field("buffer", &self.buffer.is_some())
             .finish()
     }
 }

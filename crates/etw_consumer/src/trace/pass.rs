@@ -266,6 +266,14 @@ impl<V: FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict> Sink for Reading<'_, V> {
         }
     }
 
+    fn raw_buffer(&mut self, source: u32, read: impl FnOnce(&mut Vec<u64>) -> usize) {
+        if let Some(hook) = &self.hooks.buffer {
+            let mut copy = Vec::new();
+            let len = read(&mut copy);
+            hook(source, etw_sys::bytes_of(&copy).get(..len).unwrap_or_default());
+        }
+    }
+
     fn attached(&mut self, name: &str) {
         let source = SourceStatistics { name: name.to_owned(), ..SourceStatistics::default() };
         self.statistics.sources.push(source);

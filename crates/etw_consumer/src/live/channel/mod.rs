@@ -13,7 +13,7 @@ mod system;
 
 pub(super) use awaited::Awaited;
 pub(crate) use system::Channel;
-#[cfg(test)]
+#[cfg(target_os = "linux")]
 pub(super) use system::Parts;
 pub(super) use system::{Waiter, broken};
 
