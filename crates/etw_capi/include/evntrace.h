@@ -940,7 +940,6 @@ typedef struct _ETW_BUFFER_CALLBACK_INFORMATION {
 typedef BOOL(WINAPI *PETW_BUFFER_CALLBACK)(const ETW_BUFFER_HEADER *Buffer, ULONG BufferSize,
                                            const ETW_BUFFER_CALLBACK_INFORMATION *ConsumerInfo, void *CallbackContext);
 
-/* BufferCallback must be NULL: consumers do not get buffers. */
 typedef struct _ETW_OPEN_TRACE_OPTIONS {
   ETW_PROCESS_TRACE_MODES ProcessTraceModes;
   PEVENT_RECORD_CALLBACK EventCallback;
@@ -955,6 +954,42 @@ TRACEHANDLE WMIAPI OpenTraceFromFile(LPCWSTR LogFileName, const ETW_OPEN_TRACE_O
 TRACEHANDLE WMIAPI OpenTraceFromRealTimeLogger(LPCWSTR LoggerName, const ETW_OPEN_TRACE_OPTIONS *Options,
                                                TRACE_LOGFILE_HEADER *LogFileHeader)
     OPENETW_WIDE(OpenTraceFromRealTimeLogger);
+/* AllocationSize is not used; MemoryPartitionHandle must be NULL. */
+TRACEHANDLE WMIAPI OpenTraceFromRealTimeLoggerWithAllocationOptions(LPCWSTR LoggerName,
+                                                                    const ETW_OPEN_TRACE_OPTIONS *Options,
+                                                                    ULONG_PTR AllocationSize,
+                                                                    HANDLE MemoryPartitionHandle,
+                                                                    TRACE_LOGFILE_HEADER *LogFileHeader)
+    OPENETW_WIDE(OpenTraceFromRealTimeLoggerWithAllocationOptions);
+
+typedef void(WINAPI *PETW_BUFFER_COMPLETION_CALLBACK)(const ETW_BUFFER_HEADER *Buffer, void *CallbackContext);
+
+/* Buffers that the program brings: first the one with the log file header, then as a BufferCallback gets them. CloseTrace ends
+   the trace after all of them. */
+TRACEHANDLE WMIAPI OpenTraceFromBufferStream(const ETW_OPEN_TRACE_OPTIONS *Options,
+                                             PETW_BUFFER_COMPLETION_CALLBACK BufferCompletionCallback,
+                                             void *BufferCompletionContext);
+ULONG WMIAPI ProcessTraceAddBufferToBufferStream(TRACEHANDLE TraceHandle, const ETW_BUFFER_HEADER *Buffer,
+                                                 ULONG BufferSize);
+
+/* Keep a buffer beyond its BufferCallback; ProcessTrace does not return before it is let go. */
+ULONG WMIAPI ProcessTraceBufferIncrementReference(TRACEHANDLE TraceHandle, const ETW_BUFFER_HEADER *Buffer);
+ULONG WMIAPI ProcessTraceBufferDecrementReference(const ETW_BUFFER_HEADER *Buffer);
+
+typedef struct _ETW_TRACE_PARTITION_INFORMATION {
+  GUID PartitionId;
+  GUID ParentId;
+  LONG64 QpcOffsetFromRoot;
+  ULONG PartitionType;
+} ETW_TRACE_PARTITION_INFORMATION, *PETW_TRACE_PARTITION_INFORMATION;
+
+/* EtwQueryLastDroppedTimes: the number of processors as a ULONG, and from byte 8 on a LARGE_INTEGER for each. */
+ULONG WMIAPI QueryTraceProcessingHandle(TRACEHANDLE ProcessingHandle, ETW_PROCESS_HANDLE_INFO_TYPE InformationClass,
+                                        PVOID InBuffer, ULONG InBufferSize, PVOID OutBuffer, ULONG OutBufferSize,
+                                        PULONG ReturnLength);
+
+/* An exploit of a known vulnerability, as an event of Microsoft-Windows-Audit-CVE. */
+LONG WMIAPI CveEventWrite(PCWSTR CveId, PCWSTR AdditionalDetails) OPENETW_WIDE(CveEventWrite);
 
 #ifdef UNICODE
 #define KERNEL_LOGGER_NAME KERNEL_LOGGER_NAMEW

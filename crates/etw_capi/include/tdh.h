@@ -324,6 +324,10 @@ TDHSTATUS TDHAPI TdhGetEventInformation(PEVENT_RECORD Event, ULONG TdhContextCou
 TDHSTATUS TDHAPI TdhGetManifestEventInformation(LPGUID ProviderGuid, PEVENT_DESCRIPTOR EventDescriptor,
                                                 PTRACE_EVENT_INFO Buffer, PULONG BufferSize)
     OPENETW_WIDE(TdhGetManifestEventInformation);
+/* All events of the record's provider that have the record's version. */
+TDHSTATUS TDHAPI TdhGetAllEventsInformation(PEVENT_RECORD Event, PVOID WbemService, ULONG *Index, ULONG *Count,
+                                            PTRACE_EVENT_INFO *Buffer, ULONG *BufferSize)
+    OPENETW_WIDE(TdhGetAllEventsInformation);
 TDHSTATUS TDHAPI TdhGetEventMapInformation(PEVENT_RECORD Event, LPWSTR MapName, PEVENT_MAP_INFO Buffer,
                                            PULONG BufferSize) OPENETW_WIDE(TdhGetEventMapInformation);
 TDHSTATUS TDHAPI TdhGetPropertySize(PEVENT_RECORD Event, ULONG TdhContextCount, PTDH_CONTEXT TdhContext,

@@ -11,7 +11,7 @@ use etw_consumer::{SchemaFiles, Schemas};
 use etw_event::Guid;
 use etw_schema::builtin::BuiltIn;
 use etw_schema::store::{Store, StoreError};
-use etw_schema::{Provider, Providers, Resolver, SchemaSource, manifest};
+use etw_schema::{EventSchema, Provider, Providers, Resolver, SchemaSource, manifest};
 use openetw::windows::WindowsSchemas;
 
 use crate::error::{ERROR_FILE_NOT_FOUND, ERROR_INVALID_PARAMETER, ERROR_NOT_FOUND, ERROR_SUCCESS};
@@ -75,6 +75,26 @@ impl State {
         found.extend(self.store().and_then(|store| SchemaSource::provider(&*store, guid)));
         found.extend(BuiltIn.provider(guid));
         found.extend(self.windows().and_then(|windows| windows.provider(guid)));
+        found
+    }
+
+    /// Returns the events of each description of a provider that has some, in the order in which they are used.
+    pub(crate) fn events(&mut self, guid: &Guid) -> Vec<Vec<Arc<EventSchema>>> {
+        let mut found: Vec<_> = self
+            .providers(guid)
+            .iter()
+            .map(|provider| provider.events.clone())
+            .filter(|events| !events.is_empty())
+            .collect();
+        // Of the providers of Windows there is one description per release, from which events are taken one by one.
+        let windows = self.windows();
+        let block = windows.as_ref().and_then(|windows| windows.pack().block(guid).ok().flatten());
+        found.extend(
+            block
+                .filter(|block| !block.is_class())
+                .map(|block| block.events_of_build(0).map(Arc::new).collect::<Vec<_>>())
+                .filter(|events| !events.is_empty()),
+        );
         found
     }
 

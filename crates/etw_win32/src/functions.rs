@@ -7,10 +7,11 @@ use std::ffi::c_void;
 
 use windows_sys::Win32::Foundation::{FILETIME, HANDLE};
 use windows_sys::Win32::System::Diagnostics::Etw::{
-    ENABLE_TRACE_PARAMETERS, EVENT_DESCRIPTOR, EVENT_FILTER_DESCRIPTOR, EVENT_INSTANCE_HEADER,
-    EVENT_INSTANCE_INFO, EVENT_MAP_INFO, EVENT_RECORD, EVENT_TRACE_HEADER, EVENT_TRACE_PROPERTIES,
-    PAYLOAD_FILTER_PREDICATE, PEVENT_CALLBACK, PROPERTY_DATA_DESCRIPTOR, PROVIDER_ENUMERATION_INFO,
-    PROVIDER_EVENT_INFO, PROVIDER_FIELD_INFOARRAY, TDH_CONTEXT, TRACE_EVENT_INFO, TRACE_GUID_PROPERTIES,
+    ENABLE_TRACE_PARAMETERS, ETW_BUFFER_HEADER, EVENT_DESCRIPTOR, EVENT_FILTER_DESCRIPTOR,
+    EVENT_INSTANCE_HEADER, EVENT_INSTANCE_INFO, EVENT_MAP_INFO, EVENT_RECORD, EVENT_TRACE_HEADER,
+    EVENT_TRACE_PROPERTIES, PAYLOAD_FILTER_PREDICATE, PEVENT_CALLBACK, PROPERTY_DATA_DESCRIPTOR,
+    PROVIDER_ENUMERATION_INFO, PROVIDER_EVENT_INFO, PROVIDER_FIELD_INFOARRAY, TDH_CONTEXT, TRACE_EVENT_INFO,
+    TRACE_GUID_PROPERTIES,
 };
 use windows_sys::core::GUID;
 
@@ -213,6 +214,27 @@ functions! {
         buffer: *mut PROVIDER_FIELD_INFOARRAY,
         size: *mut u32,
     ) -> u32 if has_room(buffer, size);
+    TdhGetAllEventsInformation(
+        event: *const EVENT_RECORD,
+        service: *const c_void,
+        index: *mut u32,
+        count: *mut u32,
+        buffer: *mut *mut TRACE_EVENT_INFO,
+        size: *mut u32,
+    ) -> u32 if is_record(event) && has_room(buffer, size);
+    QueryTraceProcessingHandle(
+        trace: u64,
+        class: i32,
+        in_buffer: *const c_void,
+        in_size: u32,
+        out: *mut c_void,
+        out_size: u32,
+        length: *mut u32,
+    ) -> u32 if has(out, out_size);
+    ProcessTraceAddBufferToBufferStream(trace: u64, buffer: *const ETW_BUFFER_HEADER, size: u32) -> u32
+        if has(buffer, size);
+    ProcessTraceBufferIncrementReference(trace: u64, buffer: *const ETW_BUFFER_HEADER) -> u32;
+    ProcessTraceBufferDecrementReference(buffer: *const ETW_BUFFER_HEADER) -> u32;
     TdhLoadManifest(path: *const u16) -> u32;
     TdhLoadManifestFromBinary(path: *const u16) -> u32;
     TdhLoadManifestFromMemory(data: *const c_void, size: u32) -> u32 if has(data, size);
@@ -251,6 +273,9 @@ const SPECIAL: &[Export] = &[
     export!(OpenTraceA: special),
     export!(OpenTraceFromFile: special),
     export!(OpenTraceFromRealTimeLogger: special),
+    export!(OpenTraceFromRealTimeLoggerWithAllocationOptions: special),
+    export!(OpenTraceFromBufferStream: special),
+    export!(CveEventWrite: special),
     export!(TdhCloseDecodingHandle: decoding),
     export!(TdhGetDecodingParameter: decoding),
     export!(TdhGetPropertyOffsetAndSize: decoding),

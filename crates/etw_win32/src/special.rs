@@ -8,8 +8,8 @@ use std::ffi::c_void;
 
 use windows_sys::Win32::System::Diagnostics::Etw::{
     ETW_OPEN_TRACE_OPTIONS, EVENT_DATA_DESCRIPTOR, EVENT_DESCRIPTOR, EVENT_TRACE_LOGFILEA,
-    EVENT_TRACE_LOGFILEW, EVENT_TRACE_PROPERTIES, PENABLECALLBACK, TRACE_GUID_REGISTRATION,
-    TRACE_LOGFILE_HEADER, WMIDPREQUEST, WNODE_HEADER,
+    EVENT_TRACE_LOGFILEW, EVENT_TRACE_PROPERTIES, PENABLECALLBACK, PETW_BUFFER_COMPLETION_CALLBACK,
+    TRACE_GUID_REGISTRATION, TRACE_LOGFILE_HEADER, WMIDPREQUEST, WNODE_HEADER,
 };
 use windows_sys::core::GUID;
 
@@ -273,3 +273,47 @@ macro_rules! open_from {
 }
 
 open_from! { OpenTraceFromFile OpenTraceFromRealTimeLogger }
+
+pub(crate) unsafe extern "win64" fn OpenTraceFromRealTimeLoggerWithAllocationOptions(
+    name: *const u16,
+    options: *const ETW_OPEN_TRACE_OPTIONS,
+    allocation_size: usize,
+    partition: *mut c_void,
+    header: *mut TRACE_LOGFILE_HEADER,
+) -> u64 {
+    if !name.is_readable() || !options.is_readable() || !header.is_readable() {
+        return refused(INVALID);
+    }
+    // SAFETY: the caller's promises are those of this function.
+    let handle = unsafe {
+        etw_capi::OpenTraceFromRealTimeLoggerWithAllocationOptions(
+            name,
+            options,
+            allocation_size,
+            partition,
+            header,
+        )
+    };
+    reported(handle, INVALID)
+}
+
+pub(crate) unsafe extern "win64" fn OpenTraceFromBufferStream(
+    options: *const ETW_OPEN_TRACE_OPTIONS,
+    completion: PETW_BUFFER_COMPLETION_CALLBACK,
+    context: *const c_void,
+) -> u64 {
+    if !options.is_readable() {
+        return refused(INVALID);
+    }
+    // SAFETY: the caller's promises are those of this function.
+    reported(unsafe { etw_capi::OpenTraceFromBufferStream(options, completion, context) }, INVALID)
+}
+
+pub(crate) unsafe extern "win64" fn CveEventWrite(id: *const u16, details: *const u16) -> i32 {
+    if !id.is_readable() || !details.is_readable() {
+        return NO_ACCESS as i32;
+    }
+    ids::publish();
+    // SAFETY: the caller's promises are those of this function.
+    unsafe { etw_capi::CveEventWrite(id, details) }
+}

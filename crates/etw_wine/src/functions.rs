@@ -9,6 +9,7 @@ const ETW: &[&str] = &[
     "ControlTraceA",
     "ControlTraceW",
     "CreateTraceInstanceId",
+    "CveEventWrite",
     "EnableTrace",
     "EnableTraceEx",
     "EnableTraceEx2",
@@ -38,6 +39,7 @@ const ETW: &[&str] = &[
     "QueryAllTracesA",
     "QueryAllTracesW",
     "QueryTraceA",
+    "QueryTraceProcessingHandle",
     "QueryTraceW",
     "RegisterTraceGuidsA",
     "RegisterTraceGuidsW",
@@ -81,7 +83,15 @@ const KERNELBASE: &[&str] = &[
 ];
 
 /// Functions of `sechost.dll` only.
-const SECHOST: &[&str] = &["OpenTraceFromFile", "OpenTraceFromRealTimeLogger"];
+const SECHOST: &[&str] = &[
+    "OpenTraceFromBufferStream",
+    "OpenTraceFromFile",
+    "OpenTraceFromRealTimeLogger",
+    "OpenTraceFromRealTimeLoggerWithAllocationOptions",
+    "ProcessTraceAddBufferToBufferStream",
+    "ProcessTraceBufferDecrementReference",
+    "ProcessTraceBufferIncrementReference",
+];
 
 /// Functions of `tdh.dll`.
 const TDH: &[&str] = &[
@@ -95,6 +105,7 @@ const TDH: &[&str] = &[
     "TdhEnumerateProviders",
     "TdhEnumerateProvidersForDecodingSource",
     "TdhFormatProperty",
+    "TdhGetAllEventsInformation",
     "TdhGetDecodingParameter",
     "TdhGetEventInformation",
     "TdhGetEventMapInformation",

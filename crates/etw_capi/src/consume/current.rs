@@ -1,5 +1,5 @@
-//! What this thread does: the event whose callback it runs, which TDH decodes without a search, and what to call when a
-//! session has no events.
+//! What this thread does: the event whose callback it runs, which TDH decodes without a search, and the trace that it
+//! processes.
 
 // UNSAFETY: keeps an address while the value lives on the stack below.
 #![expect(unsafe_code)]
@@ -17,23 +17,38 @@ thread_local! {
     /// The record that the callback got, and the event that it shows.
     static CURRENT: Cell<(*const EVENT_RECORD, *const Event<'static>)> =
         const { Cell::new((ptr::null(), ptr::null())) };
-    /// Called at the moments when a session has no events.
-    static IDLE: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
+    /// The trace that this thread processes.
+    static ACTIVE: RefCell<Option<Rc<dyn Active>>> = const { RefCell::new(None) };
+}
+
+/// What the trace that a thread processes does between events.
+pub(super) trait Active {
+    /// Called when everything that sessions have sent is delivered.
+    fn idle(&self);
+    /// Called when a session has sent a buffer.
+    fn buffer(&self, buffer: &[u8]);
 }
 
 /// Called when everything that sessions have sent is delivered.
 pub(super) fn idle() {
     // The call may process another trace.
-    if let Some(idle) = IDLE.with_borrow(Clone::clone) {
-        idle();
+    if let Some(active) = ACTIVE.with_borrow(Clone::clone) {
+        active.idle();
     }
 }
 
-/// Sets what [`idle`] calls on this thread while `work` runs.
-pub(super) fn with_idle<R>(idle: Rc<dyn Fn()>, work: impl FnOnce() -> R) -> R {
-    let outer = IDLE.replace(Some(idle));
+/// Called when a session has sent a buffer.
+pub(super) fn buffer(buffer: &[u8]) {
+    if let Some(active) = ACTIVE.with_borrow(Clone::clone) {
+        active.buffer(buffer);
+    }
+}
+
+/// Makes a trace the one that this thread processes while `work` runs.
+pub(super) fn with_active<R>(trace: Rc<dyn Active>, work: impl FnOnce() -> R) -> R {
+    let outer = ACTIVE.replace(Some(trace));
     let result = work();
-    IDLE.set(outer);
+    ACTIVE.set(outer);
     result
 }
 

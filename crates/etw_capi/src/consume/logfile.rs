@@ -4,7 +4,7 @@
 #![expect(unsafe_code)]
 
 use std::ffi::c_void;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use etw_consumer::{InputLimits, Trace, TraceBuilder};
 use etw_etl::LogFileHeader;
@@ -14,7 +14,8 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 };
 
 use super::clock::RawClock;
-use super::header;
+use super::raw_buffers::BufferCallback;
+use super::{current, header};
 use crate::error::{ERROR_BAD_PATHNAME, ERROR_INVALID_PARAMETER};
 use crate::guest::path_of;
 use crate::schemas::schemas;
@@ -28,6 +29,8 @@ pub(super) struct Logfile {
     pub(super) callback: EventCallback,
     /// `PEVENT_TRACE_BUFFER_CALLBACK`.
     pub(super) buffer_callback: Option<unsafe extern "system" fn(*mut EVENT_TRACE_LOGFILEW) -> u32>,
+    /// `PETW_BUFFER_CALLBACK`.
+    pub(super) raw_buffers: Option<BufferCallback>,
     /// The context, as an address.
     pub(super) context: usize,
     /// The name as the program wrote it, for buffer callbacks.
@@ -38,6 +41,8 @@ pub(super) struct Logfile {
 pub(super) enum Source {
     File(PathBuf),
     Session(String),
+    /// Buffers that the program brings.
+    Stream,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -81,12 +86,21 @@ impl Logfile {
             mode,
             callback,
             buffer_callback: logfile.BufferCallback,
+            raw_buffers: None,
             context: logfile.Context.addr(),
         })
     }
 
     pub(super) fn is_live(&self) -> bool {
         matches!(self.source, Source::Session(_))
+    }
+
+    /// Returns the path of a file.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match &self.source {
+            Source::File(path) => Some(path),
+            Source::Session(_) | Source::Stream => None,
+        }
     }
 
     pub(super) fn is_raw(&self) -> bool {
@@ -101,7 +115,11 @@ impl Logfile {
     pub(super) fn add_to(&self, builder: TraceBuilder) -> TraceBuilder {
         match &self.source {
             Source::File(path) => builder.file(path),
+            Source::Session(name) if self.raw_buffers.is_some() => {
+                builder.session(name).on_buffer(|_, buffer| current::buffer(buffer))
+            }
             Source::Session(name) => builder.session(name),
+            Source::Stream => builder,
         }
     }
 
@@ -134,6 +152,7 @@ impl Logfile {
         match self.source {
             Source::File(_) => logfile.LogFileName = name,
             Source::Session(_) => logfile.LoggerName = name,
+            Source::Stream => {}
         }
         logfile.Anonymous1.ProcessTraceMode = self.mode;
         logfile.BufferCallback = self.buffer_callback;

@@ -18,6 +18,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{EVENT_HEADER_EXTENDED_DATA_IT
 use super::clock::RawClock;
 use super::logfile::{EventCallback, Logfile};
 use super::open::{Open, code_of, find, is_kernel};
+use super::raw_buffers::RawBuffers;
 use super::system_values::SystemValues;
 use super::{classes, current, record};
 use crate::error::{
@@ -60,8 +61,14 @@ pub unsafe extern "C" fn ProcessTrace(
 fn process(handles: &[u64], start: Option<FileTime>, end: Option<FileTime>) -> Result<(), u32> {
     let open: Vec<Arc<Open>> =
         handles.iter().map(|handle| find(*handle)).collect::<Option<_>>().ok_or(ERROR_INVALID_HANDLE)?;
-    if open.len() > 1 && open.iter().filter(|open| open.logfile.is_live()).count() > 1 {
+    let sessions = open.iter().filter(|open| open.logfile.is_live()).count();
+    if open.len() > 1 && (sessions > 1 || open.iter().any(|open| open.stream.is_some())) {
         return Err(ERROR_INVALID_PARAMETER);
+    }
+    if let Some(stream) = open.first().and_then(|open| open.stream.as_ref())
+        && !stream.wait_for_first()
+    {
+        return Ok(());
     }
     // Taking the traces marks them as being processed.
     let mut taken: Vec<Option<Trace>> = Vec::new();
@@ -94,7 +101,8 @@ fn read_all(
     end: Option<FileTime>,
 ) -> Result<(), u32> {
     // A live session keeps its place in the stream, so its trace is used as it was opened.
-    let is_one_session = open.len() == 1 && open.iter().all(|one| one.logfile.is_live());
+    let is_one_session =
+        open.len() == 1 && open.iter().all(|one| one.logfile.is_live() || one.stream.is_some());
     let mut joined = None;
     let needs_new = !is_one_session && (open.len() > 1 || start.is_some() || end.is_some());
     if needs_new {
@@ -119,7 +127,10 @@ fn read_all(
             let mut logfile = Box::new(open.logfile.clone());
             let description = logfile.for_callbacks(header, is_kernel(header));
             let clock = RawClock::of(header, logfile.is_live());
-            Source { open: open.clone(), logfile, description, clock, filled: 0 }
+            let raw_buffers = logfile
+                .raw_buffers
+                .map(|callback| RawBuffers::new(callback, open.handle, header, logfile.path()));
+            Source { open: open.clone(), logfile, description, clock, filled: 0, raw_buffers }
         })
         .collect();
     let processing = Processing {
@@ -131,19 +142,15 @@ fn read_all(
         stop: open.first().ok_or(ERROR_INVALID_PARAMETER)?.stop.clone(),
     };
     let processing = Rc::new(RefCell::new(processing));
-    let active = processing.clone();
-    let idle = Rc::new(move || {
-        // A callback that processes another trace has this one borrowed.
-        if let Ok(mut active) = active.try_borrow_mut() {
-            active.flush();
-        }
+    let active = Rc::new(Shared(processing.clone()));
+    let read = current::with_active(active, || {
+        trace.for_each_layout(|event| processing.borrow_mut().deliver(event))
     });
-    let read =
-        current::with_idle(idle, || trace.for_each_layout(|event| processing.borrow_mut().deliver(event)));
     let mut processing = processing.borrow_mut();
     if !processing.is_cancelled {
         processing.flush();
     }
+    processing.finish_buffers();
     read.map_err(|error| code_of(&error))?;
     if processing.is_cancelled { Err(ERROR_CANCELLED) } else { Ok(()) }
 }
@@ -159,6 +166,24 @@ struct Processing {
     stop: StopHandle,
 }
 
+/// A call of `ProcessTrace`, between events.
+struct Shared(Rc<RefCell<Processing>>);
+
+impl current::Active for Shared {
+    // A callback that processes another trace has this one borrowed.
+    fn idle(&self) {
+        if let Ok(mut processing) = self.0.try_borrow_mut() {
+            processing.flush();
+        }
+    }
+
+    fn buffer(&self, buffer: &[u8]) {
+        if let Ok(mut processing) = self.0.try_borrow_mut() {
+            processing.raw_buffer(buffer);
+        }
+    }
+}
+
 struct Source {
     open: Arc<Open>,
     /// Owns the name that the description points to.
@@ -167,6 +192,7 @@ struct Source {
     clock: RawClock,
     /// Bytes delivered since the last buffer callback.
     filled: usize,
+    raw_buffers: Option<RawBuffers>,
 }
 
 impl Processing {
@@ -183,6 +209,13 @@ impl Processing {
             return ControlFlow::Continue(());
         }
         if end.is_some_and(|end| record.time() > end) {
+            return ControlFlow::Break(());
+        }
+        if let Some(buffers) = &mut source.raw_buffers
+            && !buffers.deliver_before(record.time())
+        {
+            self.is_cancelled = true;
+            self.stop.stop();
             return ControlFlow::Break(());
         }
         let time = match source.logfile.is_raw() {
@@ -235,6 +268,26 @@ impl Processing {
             self.flush();
         }
         if self.is_cancelled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Calls the callback of a session for a buffer; there is one session at most.
+    fn raw_buffer(&mut self, buffer: &[u8]) {
+        let mut live = self.sources.iter_mut().filter(|source| source.logfile.is_live());
+        let Some(buffers) = live.find_map(|source| source.raw_buffers.as_mut()) else { return };
+        if !self.is_cancelled && !buffers.deliver(&[buffer], buffer.len()) {
+            self.is_cancelled = true;
+            self.stop.stop();
+        }
+    }
+
+    /// Calls the callbacks for the buffers of files that are left, and waits for those that the program keeps.
+    fn finish_buffers(&mut self) {
+        for buffers in self.sources.iter_mut().filter_map(|source| source.raw_buffers.as_mut()) {
+            match self.is_cancelled || self.stop.is_stopped() {
+                true => buffers.cancel(),
+                false => self.is_cancelled = !buffers.finish(),
+            }
+        }
     }
 
     /// Calls the buffer callbacks of the traces that delivered something, and of sessions.

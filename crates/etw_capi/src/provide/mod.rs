@@ -1,12 +1,14 @@
 //! Providers: registering, and writing events.
 
 mod classic;
+mod cve;
 mod events;
 mod pieces;
 mod registration;
 mod tracelogging;
 
 pub use classic::*;
+pub use cve::*;
 pub use events::*;
 
 pub(crate) use events::from_descriptor;

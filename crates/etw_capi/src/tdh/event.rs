@@ -8,7 +8,8 @@ use std::ffi::c_void;
 use etw_event::{Clock, Guid, Origin, PointerSize, Record, Ticks};
 use etw_schema::{Event, EventSchema, Located, Resolver, event_metadata};
 use windows_sys::Win32::System::Diagnostics::Etw::{
-    EVENT_DESCRIPTOR, EVENT_RECORD, PROVIDER_EVENT_INFO, TDH_CONTEXT, TRACE_EVENT_INFO,
+    EVENT_DESCRIPTOR, EVENT_HEADER_FLAG_CLASSIC_HEADER, EVENT_RECORD, PROVIDER_EVENT_INFO, TDH_CONTEXT,
+    TRACE_EVENT_INFO,
 };
 use windows_sys::core::GUID;
 
@@ -83,11 +84,7 @@ pub unsafe extern "C" fn TdhEnumerateManifestProviderEvents(
 ) -> u32 {
     // SAFETY: the pointer is null or to a GUID.
     let Some(id) = (unsafe { guid::read(provider) }) else { return ERROR_INVALID_PARAMETER };
-    let providers = state().providers(&id);
-    let events: Vec<_> = providers.first().map(|provider| provider.events.clone()).unwrap_or_default();
-    if events.is_empty() {
-        return ERROR_NOT_FOUND;
-    }
+    let Some(events) = state().events(&id).into_iter().next() else { return ERROR_NOT_FOUND };
     let mut blob = Blob::new(8 + 16 * events.len(), Width::Wide16);
     blob.put_u32(0, events.len() as u32);
     for (event, at) in events.iter().zip((8..).step_by(16)) {
@@ -198,15 +195,100 @@ unsafe fn manifest_information(
     let (id, descriptor) = unsafe { (guid::read(provider), descriptor.as_ref()) };
     let (Some(id), Some(descriptor)) = (id, descriptor) else { return ERROR_INVALID_PARAMETER };
     let wanted = from_descriptor(descriptor);
-    let providers = state().providers(&id);
-    let mut events = providers.iter().flat_map(|provider| &provider.events);
+    let described = state().events(&id);
+    let mut events = described.iter().flatten();
     let same = |event: &&std::sync::Arc<EventSchema>| {
         (event.descriptor.id, event.descriptor.version) == (wanted.id, wanted.version)
     };
     let Some(event) = events.find(same) else { return ERROR_NOT_FOUND };
+    // SAFETY: the caller's promise.
+    unsafe { copy(&info_of(id, event, width), buffer, size) }
+}
+
+/// Writes the schemas of all events of the provider of an event that have its version: pointers to them, and then the schemas.
+/// `index` gets the place of the event's own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TdhGetAllEventsInformation(
+    event: *const EVENT_RECORD,
+    service: *const c_void,
+    index: *mut u32,
+    count: *mut u32,
+    buffer: *mut *mut TRACE_EVENT_INFO,
+    size: *mut u32,
+) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { all_information(event, service, (index, count), buffer, size, Width::Wide16) }
+}
+
+/// [`TdhGetAllEventsInformation`] with characters of 32 bits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TdhGetAllEventsInformation32(
+    event: *const EVENT_RECORD,
+    service: *const c_void,
+    index: *mut u32,
+    count: *mut u32,
+    buffer: *mut *mut TRACE_EVENT_INFO,
+    size: *mut u32,
+) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { all_information(event, service, (index, count), buffer, size, Width::Wide32) }
+}
+
+/// # Safety
+///
+/// The pointers are null or valid, and as of `copy`.
+unsafe fn all_information(
+    record: *const EVENT_RECORD,
+    service: *const c_void,
+    (index, count): (*mut u32, *mut u32),
+    buffer: *mut *mut TRACE_EVENT_INFO,
+    size: *mut u32,
+    width: Width,
+) -> u32 {
+    // SAFETY: the caller's promise.
+    let Some(record) = (unsafe { record.as_ref() }) else { return ERROR_INVALID_PARAMETER };
+    // There is no namespace of WMI.
+    if index.is_null() || count.is_null() || size.is_null() || !service.is_null() {
+        return ERROR_INVALID_PARAMETER;
+    }
+    let id = guid::from(&record.EventHeader.ProviderId);
+    let wanted = from_descriptor(&record.EventHeader.EventDescriptor);
+    let described = state().events(&id);
+    let first = described.first().into_iter().flatten();
+    let events: Vec<_> = first.filter(|event| event.descriptor.version == wanted.version).collect();
+    if events.is_empty() {
+        return ERROR_NOT_FOUND;
+    }
+    let is_class = record.EventHeader.Flags & EVENT_HEADER_FLAG_CLASSIC_HEADER as u16 != 0;
+    let is_own = |event: &&std::sync::Arc<EventSchema>| match is_class {
+        true => event.descriptor.opcode == wanted.opcode,
+        false => event.descriptor.id == wanted.id,
+    };
+    let own = events.iter().position(is_own).unwrap_or(0);
+    // Each structure begins at a multiple of eight bytes.
+    let mut infos = Vec::new();
+    let mut places = Vec::new();
+    for event in &events {
+        places.push(size_of::<u64>() * events.len() + infos.len());
+        infos.extend(info_of(id, event, width));
+        infos.resize(infos.len().next_multiple_of(8), 0);
+    }
+    let addresses = places.iter().map(|place| (buffer.addr() + place) as u64);
+    let mut bytes: Vec<u8> = addresses.flat_map(u64::to_le_bytes).collect();
+    bytes.extend(infos);
+    // SAFETY: the caller's promise.
+    unsafe {
+        index.write_unaligned(own as u32);
+        count.write_unaligned(events.len() as u32);
+        copy(&bytes, buffer.cast(), size)
+    }
+}
+
+/// Returns the structure of an event of a manifest or class.
+fn info_of(provider: Guid, event: &std::sync::Arc<EventSchema>, width: Width) -> Vec<u8> {
     let schema = event_metadata::schema_of_event(event, &event.descriptor);
     let labels = Labels {
-        provider: id,
+        provider,
         event: Guid::ZERO,
         descriptor: schema.descriptor,
         provider_name: Some(&schema.provider.name),
@@ -217,9 +299,7 @@ unsafe fn manifest_information(
         keywords: schema.keyword_names.iter().map(|name| &**name).collect(),
         pointer: PointerSize::Eight,
     };
-    let bytes = event_info(&schema, &labels, None, width);
-    // SAFETY: the caller's promise.
-    unsafe { copy(&bytes, buffer, size) }
+    event_info(&schema, &labels, None, width)
 }
 
 /// Returns a text at a number that a structure has in place of a pointer.

@@ -24,7 +24,7 @@ const FUNCTIONS: &str = "
     TdhCleanupPayloadEventFilterDescriptor TdhCloseDecodingHandle TdhCreatePayloadFilter
     TdhDeletePayloadFilter TdhEnumerateManifestProviderEvents TdhEnumerateProviderFieldInformation
     TdhEnumerateProviderFilters TdhEnumerateProviders TdhEnumerateProvidersForDecodingSource TdhFormatProperty
-    TdhGetDecodingParameter TdhGetEventInformation TdhGetEventMapInformation TdhGetManifestEventInformation
+    TdhGetAllEventsInformation TdhGetDecodingParameter TdhGetEventInformation TdhGetEventMapInformation TdhGetManifestEventInformation
     TdhGetProperty TdhGetPropertySize TdhGetWppMessage TdhGetWppProperty TdhLoadManifest
     TdhLoadManifestFromBinary TdhLoadManifestFromMemory TdhOpenDecodingHandle TdhQueryProviderFieldInformation
     TdhSetDecodingParameter TdhUnloadManifest TdhUnloadManifestFromMemory TraceEvent TraceEventInstance

@@ -54,3 +54,8 @@ fn live_viewers_compare_raw_times_with_the_performance_counter() {
 fn macros_stand_for_several_fields() {
     check("partb.c", OF_BOTH, &["FILE"], "part B: 0 failures\n");
 }
+
+#[test]
+fn buffers_are_sent_to_a_reader_elsewhere() {
+    check("buffer_stream.c", OF_C, &["FILE"], "buffer stream: 0 failures\n");
+}
