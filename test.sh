@@ -46,6 +46,7 @@ if [ "${1:-}" = --all ]; then
     need_big_endian
     need_wine
     need_dotnet
+    need_node_for_windows
 fi
 
 wait "$build"

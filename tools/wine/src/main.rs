@@ -12,6 +12,7 @@ mod ferrisetw;
 mod fields;
 mod kills;
 mod mimalloc;
+mod node;
 mod place;
 mod unit;
 
@@ -63,6 +64,7 @@ const OTHERS: &[Case] = &[
     ("archive", |place, _| archive::run(place)),
     ("dotnet", |place, _| dotnet::run(place)),
     ("mimalloc", |place, _| mimalloc::run(place)),
+    ("node", |place, _| node::run(place)),
     ("command", |place, _| command::control(place)),
     ("functions", |place, _| cases::functions(place)),
     ("api-sets", |place, _| cases::api_sets(place)),
