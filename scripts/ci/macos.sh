@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 [ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0
 
-# Those whose tests write no events: `etw_kernel` and `etw_provider`, which other tests use, are empty on macOS.
+# Those whose tests write no events: `etw_capture` and `etw_provider`, which other tests use, are empty on macOS.
 cargo test --lib --tests --package etw_event --package etw_etl --package etw_nettrace --package etw_schema \
     --package etw_schema_windows --package etw_profile --package etw_columns --package etw_export --package etw_consumer \
     --package etw_symbols --package etw_arrow --package etw_timeline

@@ -46,7 +46,7 @@ fn object() -> PathBuf {
 }
 
 fn sources() -> PathBuf {
-    shell::root().join("crates/etw_kernel/bpf")
+    shell::root().join("crates/etw_capture/bpf")
 }
 
 fn build(output: &Path) -> Result<()> {

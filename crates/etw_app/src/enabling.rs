@@ -1,7 +1,7 @@
 //! Kernel flags, stacks and providers to enable in a session, parsed from command lines.
 
 use anyhow::Result;
-use etw_kernel::providers::refusal;
+use etw_kernel_events::providers::refusal;
 use openetw::kernel::{EnableFlags, StackWalks};
 use openetw::schema::builtin;
 use openetw::session::{Controller, EnableBuilder, EnableProperties, Filter, ProviderKey};

@@ -167,7 +167,7 @@ pub fn guid(provider: &EventProvider, known: &Known, controller: &mut Controller
         ProviderName::Guid(guid) => Ok(*guid),
         ProviderName::Hashed(name) => Ok(Guid::from_provider_name(name)),
         // Kernel providers that Linux lacks are reported among the omissions.
-        ProviderName::Registered(name) if etw_kernel::providers::refusal(name).is_some() => {
+        ProviderName::Registered(name) if etw_kernel_events::providers::refusal(name).is_some() => {
             let listed = known.schemas.find(name)?;
             Ok(listed.first().map_or_else(|| Guid::from_provider_name(name), |provider| provider.info.guid))
         }

@@ -1,7 +1,7 @@
 //! Providers by the names and masks that the tools accept.
 
 use anyhow::Result;
-use etw_kernel::providers::refusal;
+use etw_kernel_events::providers::refusal;
 use openetw::kernel::{EnableFlags, Support};
 use openetw::schema::{KeywordSpec, ProviderKey, ProviderSpec, builtin};
 use openetw::session::{Controller, EnableBuilder};

@@ -2,7 +2,7 @@
 //! record.
 //!
 //! [`provider`] returns the [`SystemProvider`](etw_session::host::SystemProvider) to pass to a host. It fetches what
-//! `etw_kernel::capture` captures and writes it to the regions of sessions, as events of the NT kernel logger's classes
+//! `etw_capture::capture` captures and writes it to the regions of sessions, as events of the NT kernel logger's classes
 //! and of the kernel's manifest providers. Nothing is attached to the kernel until a session requests it; all sessions
 //! share the attached programs.
 //!
@@ -22,7 +22,7 @@
 //!
 //! On Windows, whose kernel writes its events itself, the crate consists of [`profile`]; elsewhere it is empty.
 //!
-//! Out of scope: capturing events from the kernel and defining their classes, which `etw_kernel` does.
+//! Out of scope: capturing events from the kernel and defining their classes, which `etw_capture` and `etw_kernel_events` do.
 #![cfg(any(target_os = "linux", windows))]
 #![forbid(unsafe_code)]
 

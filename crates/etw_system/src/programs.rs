@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use etw_kernel::records::{Body, Event};
+use etw_capture::records::{Body, Event};
 
 use crate::translate::{Processes, exec_name};
 
@@ -55,7 +55,7 @@ impl Programs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use etw_kernel::records::{Exec, Fork};
+    use etw_capture::records::{Exec, Fork};
 
     #[test]
     fn programs_are_those_of_the_time() {

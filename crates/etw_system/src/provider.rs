@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use etw_capture::images::{ImageFiles, LoadedImage};
+use etw_capture::rundown::{Inventory, Phase, ProcessEntry, Rundown};
 use etw_controller::Failure;
 use etw_event::{Guid, Keyword, Level, Ticks, classes};
-use etw_kernel::classes::{ImageEvent, ProcessEvent, RecordBuffer, Stamp};
-use etw_kernel::images::{ImageFiles, LoadedImage};
-use etw_kernel::providers::KernelProvider;
-use etw_kernel::rundown::{Inventory, Phase, ProcessEntry, Rundown};
-use etw_kernel::system_providers;
+use etw_kernel_events::classes::{ImageEvent, ProcessEvent, RecordBuffer, Stamp};
+use etw_kernel_events::providers::KernelProvider;
+use etw_kernel_events::system_providers;
 use etw_session::host::{Description, SystemProvider, SystemWants};
 use etw_session::logger::SystemRegion;
 

@@ -1,6 +1,6 @@
 //! Events that are held back until those of all processors have arrived.
 
-use etw_kernel::records::{Body, Event, Exec, Fork, ImageChange, Mapping};
+use etw_capture::records::{Body, Event, Exec, Fork, ImageChange, Mapping};
 
 /// The start or end of a process or thread, the start of a program, an image, or a stack; owns its memory.
 #[derive(Debug)]

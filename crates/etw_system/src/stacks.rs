@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use etw_kernel::capture::Capture;
-use etw_kernel::images::{ImageStep, Images};
-use etw_kernel::records::{Body, Event};
-use etw_kernel::unwind::{StackUnwinder, UnwindCounts};
-use etw_kernel::{StackKinds, TracingCode};
+use etw_capture::TracingCode;
+use etw_capture::capture::Capture;
+use etw_capture::images::{ImageStep, Images};
+use etw_capture::records::{Body, Event};
+use etw_capture::unwind::{StackUnwinder, UnwindCounts};
+use etw_kernel_events::StackKinds;
 
 /// Time limit for one search for images.
 const MOMENT: Duration = Duration::from_millis(2);

@@ -4,10 +4,10 @@ use std::io;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel};
 use std::thread;
 
+use etw_capture::capture::KernelPrograms;
+use etw_capture::rundown::{Inventory, Phase, Scope};
 use etw_controller::Failure;
 use etw_event::{Guid, Keyword, Level};
-use etw_kernel::capture::KernelPrograms;
-use etw_kernel::rundown::{Inventory, Phase, Scope};
 use etw_session::logger::SystemRegion;
 use etw_sys::EventFd;
 

@@ -2,15 +2,16 @@
 
 use std::ops::RangeInclusive;
 
+use etw_capture::rundown::{Parts, Phase, Scope};
+use etw_capture::{Routines, TracingCode};
 use etw_controller::{Enable, EnableProperties, ErrorKind, Failure, Filter};
 use etw_event::{EventDescriptor, Guid, Keyword, Level, Ticks, passes};
-use etw_kernel::classes::{ManifestOwner, RecordBuffer};
-use etw_kernel::providers::{
+use etw_kernel_events::classes::{ManifestOwner, RecordBuffer};
+use etw_kernel_events::providers::{
     DISK_PROVIDER, FILE_NAME_CREATE, FILE_PROVIDER, KernelProvider, NETWORK_PROVIDER, PROCESS_PROVIDER,
 };
-use etw_kernel::rundown::{Parts, Phase, Scope};
-use etw_kernel::system_providers::SystemProvider;
-use etw_kernel::{EnableFlags, Hook, Hooks, Routines, StackKinds, StackWalks, TracingCode};
+use etw_kernel_events::system_providers::SystemProvider;
+use etw_kernel_events::{EnableFlags, Hook, Hooks, StackKinds, StackWalks};
 use etw_provider::PayloadCondition;
 use etw_session::host::SystemWants;
 

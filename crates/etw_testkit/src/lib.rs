@@ -12,6 +12,8 @@ use std::io::Write;
 pub mod browser;
 pub mod compiled_manifest;
 pub mod data;
+#[cfg(feature = "decoded")]
+pub mod decoded;
 pub mod hive;
 pub mod mutate;
 pub mod nettrace;

@@ -9,12 +9,12 @@ use std::io::Cursor;
 use etw_etl::encode::RecordBuilder;
 use etw_etl::{EtlWriter, WriteError, WriterOptions};
 use etw_event::{Clock, ClockType, EventDescriptor, FileTime, Guid, Origin, PointerSize, Record, Ticks};
-use etw_kernel::classes::linux::{state, wait};
-use etw_kernel::classes::{
+use etw_kernel_events::classes::{
     CSwitch, DiskIo, DiskIoInit, DiskOperation, DiskTransfer, FileIoName, Image, ImageEvent, KernelEvent,
     NameEvent, PhyDisk, Process, ProcessEvent, ReadyThread, RecordBuffer, STILL_ACTIVE, SampledProfile,
     SampledProfileInterval, SampledProfileIntervalEvent, StackWalk, Stamp, Thread, ThreadEvent,
 };
+use etw_kernel_events::classes::{state, wait};
 
 use crate::mutate::Numbers;
 use crate::traces::START;

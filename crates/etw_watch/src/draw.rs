@@ -228,7 +228,7 @@ fn draw_help(frame: &mut Frame<'_>, area: Rect) {
 
 #[cfg(test)]
 mod tests {
-    use etw_kernel::classes::{CSwitch, DiskIo, DiskTransfer, ReadWriteEvent, TcpEvent, TcpIp};
+    use etw_kernel_events::classes::{CSwitch, DiskIo, DiskTransfer, ReadWriteEvent, TcpEvent, TcpIp};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};

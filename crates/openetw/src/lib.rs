@@ -267,8 +267,8 @@ pub mod provider {
 /// ```
 #[cfg(all(any(target_os = "linux", windows), feature = "kernel"))]
 pub mod kernel {
-    pub use etw_kernel::providers::KernelProvider;
-    pub use etw_kernel::{
+    pub use etw_kernel_events::providers::KernelProvider;
+    pub use etw_kernel_events::{
         EnableFlags, Flag, FlagError, Hook, Hooks, Selection, StackWalkError, StackWalks, Support,
     };
     #[cfg(target_os = "linux")]

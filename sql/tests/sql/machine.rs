@@ -6,7 +6,7 @@ use std::path::Path;
 use etw_etl::encode::RecordBuilder;
 use etw_etl::{EtlWriter, WriterOptions};
 use etw_event::{Clock, ClockType, EventDescriptor, FileTime, Guid, Origin, PointerSize, Record, Ticks};
-use etw_kernel::classes::{
+use etw_kernel_events::classes::{
     CSwitch, Cpu, DiskIo, DiskIoInit, DiskOperation, DiskTransfer, FileIoName, Image, ImageEvent,
     KernelEvent, NameEvent, Process, ProcessEvent, RecordBuffer, STILL_ACTIVE, SampledProfile, StackWalk,
     Stamp, Thread, ThreadEvent,

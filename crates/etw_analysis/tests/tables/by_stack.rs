@@ -3,11 +3,11 @@
 use etw_analysis::{Analysis, Cell, Report, ReportOptions, StackWeight, TableKind, Window};
 use etw_etl::encode::RecordBuilder;
 use etw_event::{EventDescriptor, Guid, HookId, PointerSize, Ticks};
-use etw_kernel::classes::linux::{state, wait};
-use etw_kernel::classes::{
+use etw_kernel_events::classes::{
     DiskIo, DiskIoInit, DiskOperation, DiskTransfer, Dpc, DpcKind, FaultKind, FileIoReadWrite, HardFault,
     Image, ImageEvent, PageFault, ReadWriteEvent, SysCallEnter, VirtualAlloc, VirtualAllocEvent,
 };
+use etw_kernel_events::classes::{state, wait};
 
 use crate::cpu::{ready, switch};
 use crate::machine::{Machine, check, micros, row, table, text};

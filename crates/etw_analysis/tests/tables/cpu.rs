@@ -1,8 +1,8 @@
 //! Processes, processor time and waits.
 
 use etw_analysis::{Cell, ProcessFilter, TableKind, Window};
-use etw_kernel::classes::linux::{state, wait};
-use etw_kernel::classes::{CSwitch, ProcessEvent, ReadyThread, ThreadEvent};
+use etw_kernel_events::classes::{CSwitch, ProcessEvent, ReadyThread, ThreadEvent};
+use etw_kernel_events::classes::{state, wait};
 
 use crate::machine::{Machine, at, check, micros, row, rows, table, text};
 use crate::samples::sample;

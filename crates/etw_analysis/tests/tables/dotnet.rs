@@ -6,7 +6,7 @@ use etw_analysis::{Analysis, Cell, StackNode, TableKind, Timeline, Window};
 use etw_consumer::TraceBuilder;
 use etw_etl::encode::RecordBuilder;
 use etw_event::{EventDescriptor, Guid, Opcode, PointerSize, Ticks};
-use etw_kernel::classes::{BuildId, Image, ImageDebugId, ImageEvent};
+use etw_kernel_events::classes::{BuildId, Image, ImageDebugId, ImageEvent};
 use etw_symbols::{PdbId, SymbolPath, Symbolizer};
 use etw_testkit::portable_pdb::{self, IlPoint};
 
@@ -32,7 +32,7 @@ impl Clr {
     fn new() -> Clr {
         let mut machine = Machine::default();
         machine.there_is(PROCESS, "app.exe");
-        machine.thread(0, etw_kernel::classes::ThreadEvent::DcStart, 11, PROCESS, "");
+        machine.thread(0, etw_kernel_events::classes::ThreadEvent::DcStart, 11, PROCESS, "");
         Clr(machine)
     }
 

@@ -7,11 +7,11 @@ use etw_analysis::{
     Analysis, Machines, ModuleUse, Report, ReportOptions, StackNames, StackWeight, SymbolEmbedding,
     TableKind, Timeline, Window,
 };
+use etw_capture::images::build_id_of_file;
 use etw_consumer::relog::{Compression, Relogger};
 use etw_consumer::{EventFilter, Trace, TraceBuilder};
 use etw_event::{Origin, Record, Ticks};
-use etw_kernel::classes::{Image, ImageDebugId, ImageEvent, SampledProfile, StackWalk};
-use etw_kernel::images::build_id_of_file;
+use etw_kernel_events::classes::{Image, ImageDebugId, ImageEvent, SampledProfile, StackWalk};
 use etw_symbols::{SymbolPath, Symbolizer};
 
 use crate::machine::{Machine, row, table, text};

@@ -3,7 +3,7 @@
 use etw_analysis::{Cell, ProcessFilter, TableKind, Window};
 use etw_etl::encode::RecordBuilder;
 use etw_event::{HookId, PointerSize, Ticks};
-use etw_kernel::classes::{
+use etw_kernel_events::classes::{
     CSwitch, DiskIo, DiskIoFlush, DiskTransfer, Dpc, DpcKind, Endpoints, FileIoCreate, FileIoName,
     FileIoOperationEnd, FileIoReadWrite, FileIoSimple, HardFault, Isr, NameEvent, NetworkFail, PhyDisk,
     Protocol, ReadWriteEvent, SimpleEvent, SysCallEnter, SysCallExit, TcpConnect, TcpConnectEvent, TcpEvent,

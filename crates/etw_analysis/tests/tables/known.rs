@@ -3,7 +3,7 @@
 use etw_columns::Value;
 use etw_etl::encode::RecordBuilder;
 use etw_event::{EventDescriptor, Guid, HookId, PointerSize, Ticks};
-use etw_kernel::classes::{
+use etw_kernel_events::classes::{
     CSwitch, Dpc, DpcKind, HardFault, Image, ImageEvent, Isr, NameEvent, SysCallEnter, SysCallExit,
 };
 

@@ -7,7 +7,7 @@ use etw_analysis::{Analysis, Cell, Duration, Report, ReportOptions, Table, Table
 use etw_consumer::{Trace, TraceBuilder};
 use etw_etl::{EtlWriter, WriterOptions};
 use etw_event::{Clock, ClockType, FileTime, Origin, Record, Ticks};
-use etw_kernel::classes::{
+use etw_kernel_events::classes::{
     KernelEvent, Process, ProcessEvent, RecordBuffer, STILL_ACTIVE, Stamp, Thread, ThreadEvent,
 };
 

@@ -472,7 +472,7 @@ fn activities_are_nested() {
 
 #[test]
 fn threads_and_images_have_a_start_and_an_end() {
-    use etw_kernel::classes::{ProcessEvent, ThreadEvent};
+    use etw_kernel_events::classes::{ProcessEvent, ThreadEvent};
     let mut machine = Machine::default();
     machine.process(100, ProcessEvent::Start, 20, 1, "c.exe");
     machine.thread(110, ThreadEvent::Start, 21, 20, "");

@@ -3,7 +3,7 @@
 use etw_analysis::{Cell, KernelAddresses, TableKind, Window};
 use etw_etl::encode::RecordBuilder;
 use etw_event::{HookId, Origin, PointerSize, Record, Ticks};
-use etw_kernel::classes::{
+use etw_kernel_events::classes::{
     Image, ImageEvent, RecordBuffer, SampledProfile, SampledProfileInterval, SampledProfileIntervalEvent,
     StackWalk, Stamp,
 };

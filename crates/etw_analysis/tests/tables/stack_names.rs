@@ -5,7 +5,7 @@ use std::sync::Arc;
 use etw_analysis::StackNames;
 use etw_consumer::{EventFilter, TraceError};
 use etw_event::StackFrame;
-use etw_kernel::classes::{Image, ImageEvent, ProcessEvent, ThreadEvent};
+use etw_kernel_events::classes::{Image, ImageEvent, ProcessEvent, ThreadEvent};
 use etw_symbols::Symbolizer;
 
 use crate::machine::Machine;

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use etw_analysis::{Analysis, Cell, TableKind, Window};
+use etw_capture::images::build_id_of_file;
 use etw_event::Ticks;
-use etw_kernel::classes::{BuildId, Image, ImageDebugId, ImageEvent, SampledProfile, StackWalk};
-use etw_kernel::images::build_id_of_file;
+use etw_kernel_events::classes::{BuildId, Image, ImageDebugId, ImageEvent, SampledProfile, StackWalk};
 use etw_symbols::{PdbId, SymbolPath};
 
 use crate::machine::{Machine, check, row, table, text};

@@ -2,8 +2,8 @@
 
 use etw_analysis::{Duration, Moment, Survey, ThreadIndex, Timeline};
 use etw_consumer::Trace;
-use etw_kernel::classes::linux::{state, wait};
-use etw_kernel::classes::{ProcessEvent, ThreadEvent};
+use etw_kernel_events::classes::{ProcessEvent, ThreadEvent};
+use etw_kernel_events::classes::{state, wait};
 use etw_symbols::Symbolizer;
 
 use crate::cpu::{ready, switch};

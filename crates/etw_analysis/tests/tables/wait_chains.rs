@@ -4,8 +4,8 @@ use etw_analysis::{
     Analysis, Cell, FramePattern, Report, ReportOptions, StackWeight, TableKind, TreeShape, Window,
 };
 use etw_columns::Value;
-use etw_kernel::classes::linux::{state, wait};
-use etw_kernel::classes::{Image, ImageEvent, ReadyThread};
+use etw_kernel_events::classes::{Image, ImageEvent, ReadyThread};
+use etw_kernel_events::classes::{state, wait};
 
 use crate::cpu::{ready, switch};
 use crate::machine::{Machine, check, micros, rows, table, text};

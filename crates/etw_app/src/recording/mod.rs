@@ -13,8 +13,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use etw_kernel::providers::KernelProvider;
-use etw_kernel::system_providers;
+use etw_kernel_events::providers::KernelProvider;
+use etw_kernel_events::system_providers;
 use etw_sys::output::OutputOptions;
 use openetw::session::{
     Controller, ControllerError, EnableBuilder, EnableProperties, EnableStatus, ErrorKind, Runtime,

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use etw_kernel::classes::{
+use etw_kernel_events::classes::{
     BuildId, Image, ImageDebugId, ImageEvent, KernelEvent, Process, ProcessEvent, RecordBuffer, STILL_ACTIVE,
     SampledProfile, StackWalk, Stamp, Thread, ThreadEvent,
 };

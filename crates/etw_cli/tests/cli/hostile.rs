@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::process::{Output, Stdio};
 
-use etw_kernel::classes::{
+use etw_kernel_events::classes::{
     FileIoName, Image, ImageEvent, NameEvent, Process, ProcessEvent, STILL_ACTIVE, SampledProfile, Thread,
     ThreadEvent,
 };

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 
-use etw_kernel::classes::linux::{state, wait};
-use etw_kernel::classes::{
+use etw_kernel_events::classes::{
     CSwitch, DiskIo, DiskTransfer, FileIoName, KernelEvent, NameEvent, Process, ProcessEvent, RecordBuffer,
     STILL_ACTIVE, SampledProfile, Stamp, Thread, ThreadEvent,
 };
+use etw_kernel_events::classes::{state, wait};
 use openetw::etl::{EtlWriter, WriterOptions};
 use openetw::{Clock, ClockType, FileTime, Origin, Record, Ticks};
 use serde_json::Value;

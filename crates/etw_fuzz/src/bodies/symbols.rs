@@ -80,8 +80,8 @@ pub fn elf_symbols(bytes: &[u8]) {
         return;
     }
     let offsets: Vec<u64> = offsets().into_iter().map(u64::from).chain([1 << 40, u64::MAX]).collect();
-    let _ = black_box(etw_kernel::images::build_id_of_file(file.path()));
-    black_box(etw_kernel::unwind::rules_of_file(bytes, &offsets));
+    let _ = black_box(etw_capture::images::build_id_of_file(file.path()));
+    black_box(etw_capture::unwind::rules_of_file(bytes, &offsets));
     let Some(path) = file.path().to_str() else { return };
     let _ = black_box(Symbolizer::new().resolve(&Module { path, ..Module::default() }, &offsets));
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use etw_controller::EnableProperties;
 use etw_event::{ExtendedType, Ticks};
-use etw_kernel::classes::{ManifestOwner, RecordBuffer};
+use etw_kernel_events::classes::{ManifestOwner, RecordBuffer};
 
 use super::session::Session;
 use crate::translate::Processes;

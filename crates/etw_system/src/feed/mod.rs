@@ -9,12 +9,13 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use etw_capture::AddressesHidden;
+use etw_capture::capture::{Capture, CaptureError, CaptureOptions, KernelPrograms};
+use etw_capture::rundown::{Inventory, Phase, Rundown, Scope};
 use etw_controller::{ErrorKind, Failure};
 use etw_event::{Guid, Keyword, Level};
-use etw_kernel::capture::{Capture, CaptureError, CaptureOptions, KernelPrograms};
-use etw_kernel::classes::{NameEvent, SampledProfileIntervalEvent};
-use etw_kernel::rundown::{Inventory, Phase, Rundown, Scope};
-use etw_kernel::{AddressesHidden, EnableFlags, Hook, Hooks, StackKinds};
+use etw_kernel_events::classes::{NameEvent, SampledProfileIntervalEvent};
+use etw_kernel_events::{EnableFlags, Hook, Hooks, StackKinds};
 use etw_session::logger::SystemRegion;
 use etw_sys::EventFd;
 use etw_sys::poll::{Interest, Poller};

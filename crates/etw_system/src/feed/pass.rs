@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use etw_capture::records::{Body, Event};
+use etw_capture::rundown::Rundown;
 use etw_event::Ticks;
-use etw_kernel::EnableFlags;
-use etw_kernel::classes::{RecordBuffer, StackWalk, Stamp};
-use etw_kernel::records::{Body, Event};
-use etw_kernel::rundown::Rundown;
+use etw_kernel_events::EnableFlags;
+use etw_kernel_events::classes::{RecordBuffer, StackWalk, Stamp};
 use etw_sys::clock;
 
 use super::session::{Awaited, Queue, Session};

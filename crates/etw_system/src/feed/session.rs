@@ -3,17 +3,18 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
+use etw_capture::images::ImageStep;
+use etw_capture::linux;
+use etw_capture::records::{Body, Event};
+use etw_capture::rundown::Inventory;
+use etw_capture::unwind::UnwindCounts;
 use etw_event::Ticks;
-use etw_kernel::EnableFlags;
-use etw_kernel::classes::{
+use etw_kernel_events::EnableFlags;
+use etw_kernel_events::classes::{
     ManifestOwner, NameEvent, ProcessEvent, RecordBuffer, STILL_ACTIVE, SampledProfileInterval,
-    SampledProfileIntervalEvent, Stamp, linux,
+    SampledProfileIntervalEvent, Stamp,
 };
-use etw_kernel::images::ImageStep;
-use etw_kernel::providers::{FILE_NAME_CREATE, FILE_PROVIDER};
-use etw_kernel::records::{Body, Event};
-use etw_kernel::rundown::Inventory;
-use etw_kernel::unwind::UnwindCounts;
+use etw_kernel_events::providers::{FILE_NAME_CREATE, FILE_PROVIDER};
 use etw_session::logger::SystemRegion;
 
 use super::items::Waiting;

@@ -4,8 +4,8 @@ use std::fmt;
 
 use etw_controller::{EnableBuilder, EnableProperties, Filter, ProviderKey, ProviderSpec};
 use etw_event::{Guid, Keyword, Level};
-use etw_kernel::providers::refusal;
-use etw_kernel::{EnableFlags, FlagError, StackWalkError, StackWalks};
+use etw_kernel_events::providers::refusal;
+use etw_kernel_events::{EnableFlags, FlagError, StackWalkError, StackWalks};
 use etw_profile::{
     Buffers, Collector, CollectorKind, EventFilter, EventProvider, FileMode, Profile, ProviderName,
     StackFilter, SystemProvider,

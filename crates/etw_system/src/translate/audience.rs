@@ -1,7 +1,7 @@
 //! The recipients of an event of the kernel's manifest providers.
 
-use etw_kernel::classes::{KernelEvent, RecordBuffer, Stamp};
-use etw_kernel::providers::{ManifestEvent, SameFields};
+use etw_kernel_events::classes::{KernelEvent, RecordBuffer, Stamp};
+use etw_kernel_events::providers::{ManifestEvent, SameFields};
 
 use super::processes::Processes;
 use crate::wants::{Doer, Enabled};

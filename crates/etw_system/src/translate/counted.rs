@@ -1,7 +1,7 @@
 //! The destination of an event's records.
 
-use etw_kernel::classes::{KernelEvent, RecordBuffer, Stamp};
-use etw_kernel::providers::ManifestEvent;
+use etw_kernel_events::classes::{KernelEvent, RecordBuffer, Stamp};
+use etw_kernel_events::providers::ManifestEvent;
 
 use super::audience::Audience;
 

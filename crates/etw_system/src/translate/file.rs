@@ -2,15 +2,16 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use etw_kernel::EnableFlags;
-use etw_kernel::classes::linux::{self, info};
-use etw_kernel::classes::{
+use etw_capture::linux;
+use etw_capture::records::{File, FileAct, FileBegin, FileEnd, FilePaths};
+use etw_kernel_events::EnableFlags;
+use etw_kernel_events::classes::info;
+use etw_kernel_events::classes::{
     DirEnumEvent, FileIoCreate, FileIoDirEnum, FileIoInfo, FileIoName, FileIoOperationEnd,
     FileIoPathOperation, FileIoReadWrite, FileIoSimple, InfoEvent, NameEvent, PathEvent, ReadWriteEvent,
     SimpleEvent, Stamp,
 };
-use etw_kernel::providers::SameFields;
-use etw_kernel::records::{File, FileAct, FileBegin, FileEnd, FilePaths};
+use etw_kernel_events::providers::SameFields;
 
 use super::counted::Counted;
 use crate::wants::{FILE_OPERATIONS, names_files};

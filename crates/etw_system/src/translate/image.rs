@@ -1,7 +1,7 @@
 //! Images that processes load and unload.
 
-use etw_kernel::classes::{ImageEvent, RecordBuffer, Stamp};
-use etw_kernel::images::ImageStep;
+use etw_capture::images::ImageStep;
+use etw_kernel_events::classes::{ImageEvent, RecordBuffer, Stamp};
 
 /// Writes images as loaded, each with its build id, or as unloaded.
 pub(crate) fn put_steps(steps: &[ImageStep], is_load: bool, stamp: &Stamp, records: &mut RecordBuffer) {

@@ -1,13 +1,14 @@
 //! The events of the kernel's manifest providers: the same captured events in another format.
 
+use etw_capture::images::ImageStep;
+use etw_capture::linux;
+use etw_capture::records::{Body, Event, File};
 use etw_event::Ticks;
-use etw_kernel::classes::{FileIoName, RecordBuffer, Stamp, linux};
-use etw_kernel::images::ImageStep;
-use etw_kernel::providers::{
+use etw_kernel_events::classes::{FileIoName, RecordBuffer, Stamp};
+use etw_kernel_events::providers::{
     Disk, DiskEvent, DiskFlush, FILE_PROVIDER, ImageMap, ImageMapEvent, ManifestEvent, MemInfo, Process,
     ProcessEvent, ProcessStop, Thread, ThreadEvent,
 };
-use etw_kernel::records::{Body, Event, File};
 
 use super::audience::Audience;
 use super::counted::Counted;

@@ -1,11 +1,11 @@
 //! Class PageFault, and the mappings of class FileIo.
 
+use etw_capture::records::{self, Event, MemoryAct};
 use etw_event::Ticks;
-use etw_kernel::EnableFlags;
-use etw_kernel::classes::{
+use etw_kernel_events::EnableFlags;
+use etw_kernel_events::classes::{
     FaultKind, FileIoMap, HardFault, MapEvent, PageFault, Stamp, VirtualAlloc, VirtualAllocEvent,
 };
-use etw_kernel::records::{self, Event, MemoryAct};
 
 use super::counted::Counted;
 

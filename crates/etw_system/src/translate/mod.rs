@@ -11,14 +11,16 @@ mod processes;
 
 use std::collections::HashMap;
 
+use etw_capture::linux;
+use etw_capture::records::{Body, ContextSwitch, Disk, Event, Fork};
+use etw_capture::{AddressesHidden, Routines};
 use etw_event::Ticks;
-use etw_kernel::classes::{
+use etw_kernel_events::EnableFlags;
+use etw_kernel_events::classes::{
     CSwitch, DiskIo, DiskIoFlush, DiskIoInit, DiskOperation, DiskTransfer, Dpc, DpcKind, Isr, ProcessEvent,
     ReadyThread, RecordBuffer, STILL_ACTIVE, SampledProfile, Stamp, SysCallEnter, SysCallExit,
-    TIMER_RESOLUTION_NANOS, Thread, ThreadEvent, linux,
+    TIMER_RESOLUTION_NANOS, Thread, ThreadEvent, state,
 };
-use etw_kernel::records::{Body, ContextSwitch, Disk, Event, Fork};
-use etw_kernel::{AddressesHidden, EnableFlags, Routines};
 
 use crate::clock::SessionClock;
 use counted::Counted;
@@ -61,7 +63,7 @@ impl Translator {
             }
             Body::ContextSwitch(switch) => {
                 // A thread's last switch comes after its end.
-                let has_ended = linux::thread_state(switch.old_state) == linux::state::TERMINATED;
+                let has_ended = linux::thread_state(switch.old_state) == state::TERMINATED;
                 if event.thread_id != 0 && !has_ended {
                     self.switched_out.insert(event.thread_id, event.time);
                 }

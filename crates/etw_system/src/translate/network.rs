@@ -1,10 +1,11 @@
 //! Classes TcpIp and UdpIp.
 
-use etw_kernel::classes::{
+use etw_capture::linux;
+use etw_capture::records::{self, ConnectionOptions, Network, NetworkAct};
+use etw_kernel_events::classes::{
     Endpoints, NetworkFail, Protocol, Stamp, TcpConnect, TcpConnectEvent, TcpEvent, TcpIp, TcpSend, UdpEvent,
-    UdpIp, linux,
+    UdpIp,
 };
-use etw_kernel::records::{self, ConnectionOptions, Network, NetworkAct};
 
 use super::counted::Counted;
 

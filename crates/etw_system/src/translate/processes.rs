@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
+use etw_capture::records::{Body, Event, Exec, Fork};
+use etw_capture::rundown::ProcessEntry;
 use etw_event::FileTime;
-use etw_kernel::classes::{Process, ProcessEvent, RecordBuffer, Stamp};
-use etw_kernel::records::{Body, Event, Exec, Fork};
-use etw_kernel::rundown::ProcessEntry;
+use etw_kernel_events::classes::{Process, ProcessEvent, RecordBuffer, Stamp};
 use etw_sys::{clock, is_of_wine, program_file_name, program_of_wine};
 
 use crate::clock::filetime_of;

@@ -1,6 +1,6 @@
 //! Models filled with kernel events, for tests.
 
-use etw_kernel::classes::{
+use etw_kernel_events::classes::{
     CSwitch, Endpoints, FileIoName, FileIoOperationEnd, FileIoReadWrite, KernelEvent, NameEvent, Process,
     ProcessEvent, ReadWriteEvent, RecordBuffer, STILL_ACTIVE, Stamp, Thread, ThreadEvent,
 };

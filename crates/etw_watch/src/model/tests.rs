@@ -1,6 +1,6 @@
 //! Tests of the model with kernel events.
 
-use etw_kernel::classes::{
+use etw_kernel_events::classes::{
     CSwitch, DiskIo, DiskTransfer, Dpc, DpcKind, FileIoCreate, FileIoMap, Image, ImageEvent, Isr, PhyDisk,
     ProcessTerminate, ReadWriteEvent, SampledProfile, StackWalk, SysCallEnter, TcpConnect, TcpConnectEvent,
     TcpEvent, TcpIp, TcpSend, ThreadEvent, UdpEvent, UdpIp,
@@ -96,8 +96,8 @@ fn threads_and_images_are_rows_of_their_processes() {
     assert_eq!(rows(&filled).len(), 2);
     filled.by(0, (10, 10), &thread(ThreadEvent::End, 10, 10));
     assert!(filled.model.state.thread_rows.get(10).is_none());
-    let ended = etw_kernel::classes::Process {
-        event: etw_kernel::classes::ProcessEvent::End,
+    let ended = etw_kernel_events::classes::Process {
+        event: etw_kernel_events::classes::ProcessEvent::End,
         key: 1,
         process_id: 10,
         parent_id: 1,
@@ -165,7 +165,7 @@ fn operations_on_files_are_one_line_with_their_end() {
     };
     filled.on(0, &create);
     filled.now += 2 * MS;
-    let end = etw_kernel::classes::FileIoOperationEnd { irp: 5, extra_info: 0, status: 0xC000_0034 };
+    let end = etw_kernel_events::classes::FileIoOperationEnd { irp: 5, extra_info: 0, status: 0xC000_0034 };
     filled.on(0, &end);
     let lines = filled.lines();
     let last = |count: usize| &lines[lines.len() - count..];
@@ -234,8 +234,10 @@ fn sockets_are_rows_by_their_ends() {
     filled.on(0, &tcp(TcpEvent::Receive, 48));
     filled.on(0, &tcp(TcpEvent::Disconnect, 0));
     // UDP data is received from the packet's source.
-    let back =
-        etw_kernel::classes::Endpoints { destination: endpoints.source, source: endpoints.destination };
+    let back = etw_kernel_events::classes::Endpoints {
+        destination: endpoints.source,
+        source: endpoints.destination,
+    };
     let udp = |event, endpoints| UdpIp {
         event,
         process_id,
@@ -299,8 +301,8 @@ fn disks_have_rates_and_latencies() {
 fn ended_processes_stay_for_some_periods() {
     let mut filled = Filled::new();
     filled.process(10, "make");
-    let ended = etw_kernel::classes::Process {
-        event: etw_kernel::classes::ProcessEvent::End,
+    let ended = etw_kernel_events::classes::Process {
+        event: etw_kernel_events::classes::ProcessEvent::End,
         key: 1,
         process_id: 10,
         parent_id: 1,
@@ -469,7 +471,7 @@ fn what_processes_map_is_theirs() {
     let mut filled = Filled::new();
     filled.process(10, "make");
     filled.name(0xF00, "/lib/x");
-    let (event, process_id) = (etw_kernel::classes::MapEvent::MapFile, 10);
+    let (event, process_id) = (etw_kernel_events::classes::MapEvent::MapFile, 10);
     filled.on(0, &FileIoMap { event, base: 0x1000, file_object: 0xF00, len_bytes: 0x2000, process_id });
     assert!(filled.lines().pop().unwrap().starts_with("make|FileIo/MapFile|/lib/x "), "{:?}", filled.lines());
 }
@@ -491,8 +493,8 @@ fn kept_records_come_with_what_they_are_about() {
     filled.process(10, "make");
     filled.process(20, "gone");
     filled.name(0xF00, "/tmp/x");
-    let gone = etw_kernel::classes::Process {
-        event: etw_kernel::classes::ProcessEvent::End,
+    let gone = etw_kernel_events::classes::Process {
+        event: etw_kernel_events::classes::ProcessEvent::End,
         key: 1,
         process_id: 20,
         parent_id: 1,

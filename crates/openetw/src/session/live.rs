@@ -14,7 +14,7 @@ use etw_controller::{
     SessionStatus,
 };
 #[cfg(feature = "kernel")]
-use etw_kernel::EnableFlags;
+use etw_kernel_events::EnableFlags;
 
 use super::{Runtime, RuntimeError, runtime};
 

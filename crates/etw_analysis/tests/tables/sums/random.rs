@@ -2,7 +2,7 @@
 
 use etw_etl::encode::RecordBuilder;
 use etw_event::{EventDescriptor, Guid, HookId, Opcode, PointerSize, Ticks};
-use etw_kernel::classes::{
+use etw_kernel_events::classes::{
     CSwitch, Dpc, DpcKind, Isr, ProcessEvent, ReadyThread, SampledProfile, StackWalk, SysCallEnter,
     SysCallExit, ThreadEvent,
 };

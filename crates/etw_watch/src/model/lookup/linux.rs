@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use etw_kernel::images::{ImageFiles, LoadedImage};
+use etw_capture::images::{ImageFiles, LoadedImage};
 use openetw::symbols::{KernelSymbols, Module, Symbolizer};
 use openetw::{FileTime, ProcessTable};
 
