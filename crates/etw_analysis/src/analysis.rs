@@ -5,7 +5,6 @@ use etw_event::FileTime;
 
 use crate::activity::{Providers, SpanSums};
 use crate::by_stack::{ByStack, Found};
-use crate::class::{Group, class, class_of_provider};
 use crate::facts::Fact;
 use crate::file_names::FileNames;
 use crate::images::Images;
@@ -24,6 +23,8 @@ use crate::tables::network::Network;
 use crate::tables::syscalls::SystemCalls;
 use crate::weight::StackWeight;
 use crate::{Machines, Window};
+use etw_kernel_events::ids::{self, Class, EventId};
+use etw_kernel_events::read;
 
 /// The counters behind the tables, filled from the events of a trace in time order.
 ///
@@ -35,7 +36,7 @@ pub struct Analysis {
     /// Number of events in the window.
     pub(crate) events: u64,
     /// A bit for each group of which the trace has events of the classes.
-    classes: u32,
+    classes: u64,
     /// Earliest and latest time of an event.
     pub(crate) first: FileTime,
     pub(crate) last: FileTime,
@@ -133,62 +134,59 @@ impl Analysis {
         self.providers.event(event, &self.window);
         let machine = self.processes.enter(record);
         self.files.enter(machine);
-        let told = class(record).inspect(|(group, _)| self.classes |= 1 << *group as u32);
+        let told = EventId::of(record).inspect(|id| self.classes |= 1 << id.class() as u32);
         // Where both tell the same, the classes tell more.
         let repeated =
-            || class_of_provider(record).filter(|(group, _)| self.classes >> *group as u32 & 1 == 0);
-        let Some((group, kind)) = told.or_else(repeated) else {
-            if let Some((is_udp, kind)) = Network::of_provider(record) {
-                let Analysis { network, processes, window, fact, .. } = self;
-                *fact = network.event(is_udp, kind, record, processes, window).map(Fact::Network);
-                return;
-            }
+            || EventId::of_provider(record).filter(|id| self.classes >> id.class() as u32 & 1 == 0);
+        let Some(id) = told.or_else(repeated) else {
             self.kernel_functions.event(event, machine);
             self.code(event);
             return self.clr(event);
         };
         let Analysis { window, processes, images, samples, switches, files, fact, readied, .. } = self;
         // Payloads that are too short are ignored: such events are damaged, or of an unknown version.
-        match (group, kind) {
-            (Group::Thread, 36) => *fact = switches.switch(record, processes, window).map(Fact::Switch),
-            (Group::Thread, 50) => *readied = switches.ready(record, processes),
-            (Group::Thread, 72) => processes.thread_name(event),
-            (Group::Thread, kind) => processes.thread_event(kind, event),
-            (Group::PerfInfo, 46) => {
+        match id {
+            ids::Thread::C_SWITCH => *fact = switches.switch(record, processes, window).map(Fact::Switch),
+            ids::Thread::READY_THREAD => *readied = switches.ready(record, processes),
+            ids::Thread::SET_NAME => processes.thread_name(event),
+            ids::PerfInfo::SAMPLE_PROFILE => {
                 switches.sampled(record, processes, window);
                 *fact = samples.sample(record, processes, window).map(Fact::Sample);
             }
-            (Group::PerfInfo, 51) => drop(self.calls.enter(record, processes, switches, window)),
-            (Group::PerfInfo, 52) => {
+            ids::PerfInfo::SYS_CL_ENTER => drop(self.calls.enter(record, processes, switches, window)),
+            ids::PerfInfo::SYS_CL_EXIT => {
                 *fact = self.calls.exit(record, processes, switches, window).map(Fact::Call);
             }
-            (Group::PerfInfo, 50 | 66..=69 | 95) => {
-                *fact = self.interrupts.event(kind, record, machine, window).map(Fact::Interrupt);
+            id if read::Interrupt::reads(id) => {
+                *fact = self.interrupts.event(id, record, machine, window).map(Fact::Interrupt);
             }
-            (Group::PerfInfo, 72..=74) => samples.set_interval(record, machine),
-            (Group::Stack, 32) => samples.stack(record, processes),
-            (Group::Stack, 34..=36) => samples.key_frames(record, machine),
-            (Group::Stack, 37 | 38) => samples.stack_key(record, kind == 38, processes),
-            (Group::File, 0 | 32 | 35 | 36) => files.name_event(kind, event),
-            (Group::File, kind) => {
-                *fact = self.file_io.event(kind, event, processes, files, window).map(Fact::File);
-            }
-            (Group::Disk, kind) => {
-                *fact = self.disk.event(kind, record, processes, files, window).map(Fact::Disk);
-            }
-            (Group::Tcp | Group::Udp, kind) => {
-                let is_udp = group == Group::Udp;
-                *fact = self.network.event(is_udp, kind, record, processes, window).map(Fact::Network);
-            }
-            (Group::Fault, 32) => {
+            id if read::ProfileInterval::reads(id) => samples.set_interval(record, machine),
+            ids::StackWalk::STACK => samples.stack(record, processes),
+            id if read::StackFrames::reads(id) => samples.key_frames(record, machine),
+            ids::StackWalk::STACK_KEY_KERNEL => samples.stack_key(record, false, processes),
+            ids::StackWalk::STACK_KEY_USER => samples.stack_key(record, true, processes),
+            id if read::FileName::reads(id) => files.name_event(id, event),
+            ids::PageFault::HARD_FAULT => {
                 *fact = self.faults.event(record, processes, files, window).map(Fact::Fault);
             }
-            (Group::Process, kind) => processes.process_event(kind, event),
-            (Group::Image, kind) => images.event(kind, event, processes),
-            (Group::Config, 11) => self.disk.name(event, machine),
-            (Group::ConfigEx, 35) => files.volumes.event(event, machine),
-            (Group::ImageId, kind) => images.id_event(kind, event, processes),
-            _ => {}
+            ids::SystemConfig::PHY_DISK => self.disk.name(event, machine),
+            ids::SysConfigEx::VOLUME_MAPPING => files.volumes.event(event, machine),
+            _ => match id.class() {
+                Class::Thread => processes.thread_event(id, event),
+                Class::FileIo => {
+                    *fact = self.file_io.event(id, event, processes, files, window).map(Fact::File);
+                }
+                Class::DiskIo => {
+                    *fact = self.disk.event(id, record, processes, files, window).map(Fact::Disk);
+                }
+                Class::TcpIp | Class::UdpIp => {
+                    *fact = self.network.event(id, record, processes, window).map(Fact::Network);
+                }
+                Class::Process => processes.process_event(id, event),
+                Class::Image => images.event(id, event, processes),
+                Class::ImageID => images.id_event(id, event, processes),
+                _ => {}
+            },
         }
     }
 

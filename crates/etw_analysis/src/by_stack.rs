@@ -1,13 +1,11 @@
 //! What events weigh, counted by their stacks.
 
 use etw_consumer::{Event, Stack};
-use etw_event::{Guid, PointerSize, Record, Ticks, classes};
+use etw_event::{Guid, PointerSize, Record, Ticks};
 
-use crate::class::{Group, class};
 use crate::facts::{Fact, Switched};
 use crate::managed::ClrProvider;
 use crate::maps::HashMap;
-use crate::payload::Payload;
 use crate::processes::{Processes, ThreadIndex};
 use crate::samples::{SampleCount, Samples};
 use crate::stacks::{NodeIndex, StackTree};
@@ -15,13 +13,11 @@ use crate::switches::Readied;
 use crate::wait_chains::{Counted, Place, WaitChains};
 use crate::weight::StackWeight;
 use crate::{Duration, Window};
+use etw_kernel_events::ids::{self, Class, EventId};
+use etw_kernel_events::read;
 
 /// Microsoft-DotNETCore-SampleProfiler, whose only event is a sample of a thread.
 const SAMPLE_PROFILER: Guid = Guid::from_u128(0x3c530d44_97ae_513a_1e6d_783e8f8e03a9);
-/// Group and types of the events of heaps.
-const HEAP_GROUP: u8 = 0x10;
-const HEAP_ALLOC: u8 = 33;
-const HEAP_REALLOC: u8 = 34;
 /// AllocationTick and ExceptionThrown of .NET.
 const ALLOCATION_TICK: u16 = 10;
 const EXCEPTION_THROWN: u16 = 80;
@@ -102,7 +98,9 @@ impl ByStack {
         if !window.has(record.time()) {
             return;
         }
-        if let (StackWeight::Disk, Some((Group::Disk, 10 | 11))) = (self.weight, class(record)) {
+        if let (StackWeight::Disk, Some(ids::DiskIo::READ | ids::DiskIo::WRITE)) =
+            (self.weight, EventId::of(record))
+        {
             return self.end_request(record, processes.machine());
         }
         let interrupted = match found.fact {
@@ -123,7 +121,7 @@ impl ByStack {
         let node = self.put(record, stack, thread, sum, samples, processes);
         if self.weight == StackWeight::Disk
             && let Some(node) = node
-            && let Some(request) = Payload::of(record).pointer()
+            && let Some(request) = read::DiskInit::new(record).irp()
             && self.begun.len() < MAX_BEGUN
         {
             self.begun.insert((processes.machine(), request), node);
@@ -256,29 +254,45 @@ impl ByStack {
     /// Returns what an event weighs; `None` if it does not count.
     fn weight_of(&self, event: &Event<'_>) -> Option<u64> {
         let record = event.record;
-        let mut payload = Payload::of(record);
-        match (self.weight, class(record)) {
+        match (self.weight, EventId::of(record)) {
             // A stack is counted with the event that it belongs to.
-            (StackWeight::Events, Some((Group::Stack, _))) => None,
+            (StackWeight::Events, Some(id)) if id.class() == Class::StackWalk => None,
             (StackWeight::Events, _) => Some(1),
             (StackWeight::DotNet, None) if record.provider_id() == SAMPLE_PROFILER => Some(1),
-            (StackWeight::Ready, Some((Group::Thread, 50))) => Some(1),
+            (StackWeight::Ready, Some(ids::Thread::READY_THREAD)) => Some(1),
             // The bytes come with the end of the request.
-            (StackWeight::Disk, Some((Group::Disk, 12 | 13 | 15))) => Some(0),
-            (StackWeight::Files, Some((Group::File, 67 | 68))) => {
-                Some(event.get::<u32>("IoSize").map_or(0, u64::from))
+            (StackWeight::Disk, Some(id)) if read::DiskInit::reads(id) => Some(0),
+            (StackWeight::Files, Some(ids::FileIo::READ | ids::FileIo::WRITE)) => {
+                Some(read::FileOperation::new(record).io_size().map_or(0, u64::from))
             }
-            (StackWeight::Files, Some((Group::File, 64..=66 | 69..=75 | 77))) => Some(0),
-            (StackWeight::Network, Some((Group::Tcp | Group::Udp, 10 | 11 | 26 | 27))) => {
-                let (_process, size) = (payload.u32()?, payload.u32()?);
-                Some(size.into())
+            (StackWeight::Files, Some(id)) if read::FileOperation::reads(id) => Some(0),
+            (StackWeight::Network, Some(id)) => match id {
+                ids::UdpIp::SEND_IPV4
+                | ids::UdpIp::RECV_IPV4
+                | ids::UdpIp::SEND_IPV6
+                | ids::UdpIp::RECV_IPV6 => read::UdpTransfer::new(record).size().map(u64::from),
+                ids::TcpIp::SEND_IPV4
+                | ids::TcpIp::RECV_IPV4
+                | ids::TcpIp::SEND_IPV6
+                | ids::TcpIp::RECV_IPV6 => read::TcpTransfer::new(record).size().map(u64::from),
+                _ => None,
+            },
+            (StackWeight::Faults, Some(ids::PageFault::HARD_FAULT)) => {
+                let begun = Ticks(read::HardFault::new(record).initial_time()?);
+                Some(Window::ALL.part(record.origin().clock.to_filetime(begun), record.time()).0)
             }
-            (StackWeight::Faults, Some((Group::Fault, 32))) => {
-                let begun = record.origin().clock.to_filetime(Ticks(payload.u64()? as i64));
-                Some(Window::ALL.part(begun, record.time()).0)
-            }
-            (StackWeight::SoftFaults, Some((Group::Fault, 10..=13))) => Some(1),
-            (StackWeight::Heap, None) => heap_bytes(record),
+            (
+                StackWeight::SoftFaults,
+                Some(
+                    ids::PageFault::TRANSITION_FAULT
+                    | ids::PageFault::DEMAND_ZERO_FAULT
+                    | ids::PageFault::COPY_ON_WRITE
+                    | ids::PageFault::GUARD_PAGE_FAULT,
+                ),
+            ) => Some(1),
+            // A block that changes its size is allocated anew.
+            (StackWeight::Heap, Some(ids::Heap::HEAP_ALLOC)) => read::HeapAlloc::new(record).size(),
+            (StackWeight::Heap, Some(ids::Heap::HEAP_REALLOC)) => read::HeapRealloc::new(record).new_size(),
             (StackWeight::Exceptions, None) => {
                 let is_runtime = ClrProvider::of(record) == Some(ClrProvider::Runtime);
                 (is_runtime && record.descriptor().id == EXCEPTION_THROWN).then_some(1)
@@ -291,47 +305,21 @@ impl ByStack {
                 let bytes = event.get::<u64>("AllocationAmount64").ok();
                 bytes.or_else(|| event.get::<u32>("AllocationAmount").ok().map(u64::from))
             }
-            (StackWeight::Memory, Some((Group::Fault, 98))) => {
-                let (_base, size) = (payload.pointer()?, payload.pointer()?);
-                Some(size)
+            (StackWeight::Memory, Some(ids::PageFault::VIRTUAL_ALLOC)) => {
+                read::VirtualAlloc::new(record).region_size()
             }
-            (StackWeight::Syscalls, Some((Group::PerfInfo, 51))) => Some(1),
+            (StackWeight::Syscalls, Some(ids::PerfInfo::SYS_CL_ENTER)) => Some(1),
             _ => None,
         }
     }
 
     /// Adds the bytes of a request to the stack that sent it.
     fn end_request(&mut self, record: &Record<'_>, machine: u32) {
-        let mut payload = Payload::of(record);
-        let (Some(_disk), Some(_flags), Some(bytes)) = (payload.u32(), payload.u32(), payload.u32()) else {
-            return;
-        };
-        let (Some(_), Some(_offset), Some(_file)) = (payload.u32(), payload.u64(), payload.pointer()) else {
-            return;
-        };
-        let Some(node) = payload.pointer().and_then(|request| self.begun.remove(&(machine, request))) else {
-            return;
-        };
+        let done = read::DiskTransfer::new(record);
+        let (Some(bytes), Some(request)) = (done.transfer_size(), done.irp()) else { return };
+        let Some(node) = self.begun.remove(&(machine, request)) else { return };
         let bytes = Duration(bytes.into());
         self.tree.add_weight(node, 0, bytes);
         self.all.weight += bytes;
     }
-}
-
-/// Returns the bytes that an event of a heap allocates. A block that changes its size is allocated anew.
-fn heap_bytes(record: &Record<'_>) -> Option<u64> {
-    let kind = match record.hook_id() {
-        Some(hook) if hook.group() == HEAP_GROUP => hook.event_type(),
-        None if record.kind().is_classic() && record.provider_id() == classes::HEAP => {
-            record.descriptor().opcode.0
-        }
-        _ => return None,
-    };
-    // A handle of the heap and the size; or a handle, the new address, the old one and the new size.
-    let addresses = match kind {
-        HEAP_ALLOC => 1,
-        HEAP_REALLOC => 3,
-        _ => return None,
-    };
-    Payload::of(record).pointers().nth(addresses)
 }

@@ -4,6 +4,7 @@ use etw_consumer::Event;
 
 use crate::maps::HashMap;
 use crate::volumes::Volumes;
+use etw_kernel_events::ids::{self, EventId};
 
 /// Number of a file, in order of first appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,7 +51,7 @@ impl FileNames {
     }
 
     /// Adds the name of a key (types Name, FileCreate, FileDelete and FileRundown of class FileIo).
-    pub(crate) fn name_event(&mut self, opcode: u8, event: &Event<'_>) {
+    pub(crate) fn name_event(&mut self, id: EventId, event: &Event<'_>) {
         let Ok(properties) = &event.properties else { return };
         let key = properties.try_get::<u64>("FileObject").or_else(|| properties.try_get("FileKey"));
         let (Some(key), Some(name)) = (key, properties.try_get::<String>("FileName")) else { return };
@@ -58,13 +59,13 @@ impl FileNames {
         match &self.files[index.0 as usize].name {
             None => self.files[index.0 as usize].name = Some(name.into_boxed_str()),
             // The key was reused for another file.
-            Some(known) if **known != *name && matches!(opcode, 0 | 32) => {
+            Some(known) if **known != *name && matches!(id, ids::FileIo::NAME | ids::FileIo::FILE_CREATE) => {
                 let index = self.add(File { key, name: Some(name.into_boxed_str()), ..File::default() });
                 self.by_key.insert((self.machine, key), index);
             }
             Some(_) => {}
         }
-        if opcode == 35 {
+        if id == ids::FileIo::FILE_DELETE {
             self.by_key.remove(&(self.machine, key));
         }
     }

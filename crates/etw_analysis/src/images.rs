@@ -10,6 +10,8 @@ use etw_symbols::{Module, PdbId, WindowsImage};
 use crate::embedded::ModuleNames;
 use crate::maps::{HashMap, HashSet};
 use crate::processes::{ProcessIndex, Processes};
+use etw_kernel_events::ids::{self, EventId};
+use etw_kernel_events::read;
 
 /// Number of an image's file, in order of first appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -110,14 +112,14 @@ struct Kernel {
 
 impl Images {
     /// Adds an event of class Image.
-    pub(crate) fn event(&mut self, opcode: u8, event: &Event<'_>, processes: &mut Processes) {
+    pub(crate) fn event(&mut self, id: EventId, event: &Event<'_>, processes: &mut Processes) {
         let get = |name: &str| event.properties.as_ref().ok()?.try_get::<u64>(name);
-        if opcode == 33 {
+        if id == ids::Image::IMAGE_KERNEL_BASE {
             self.kernels.entry(processes.machine()).or_default().base = get("ImageBase");
             return;
         }
         // The range of an unloaded image is kept.
-        if !matches!(opcode, 2..=4 | 10) {
+        if !read::ImageInfo::reads(id) {
             return;
         }
         let base = get("ImageBase").or_else(|| get("BaseAddress"));
@@ -205,12 +207,12 @@ impl Images {
 
     /// Adds the identity of an image's symbols (`ImageID/DbgID_RSDS`): the build id of an image before the event, or the
     /// PDB of an image before or after it; or that the PDB is a portable one (`ImageID/DbgID_PPDB`).
-    pub(crate) fn id_event(&mut self, opcode: u8, event: &Event<'_>, processes: &mut Processes) {
+    pub(crate) fn id_event(&mut self, id: EventId, event: &Event<'_>, processes: &mut Processes) {
         let Ok(properties) = &event.properties else { return };
-        if opcode == 38 {
+        if id == ids::ImageID::DBG_ID_PPDB {
             self.portable_pdb(properties, processes);
         }
-        if opcode != 36 {
+        if id != ids::ImageID::DBG_ID_RSDS {
             return;
         }
         let (Some(base), Some(process_id), Some(guid), Some(age)) = (

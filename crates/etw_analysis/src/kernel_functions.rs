@@ -11,9 +11,10 @@ use etw_etl::encode::{EventMetadata, RecordBuilder, provider_traits};
 use etw_event::{EventDescriptor, ExtendedType, Guid, Level, PointerSize, Record};
 use etw_symbols::KernelSymbols;
 
-use crate::class::{Group, class};
-use crate::payload::{KERNEL_64, Payload};
+use crate::addresses::KERNEL_64;
 use crate::trace_logging::{ANSI_STRING, HEX_INT64, UINT32};
+use etw_kernel_events::ids::{self, EventId};
+use etw_kernel_events::read;
 
 const EVENT: &str = "KernelFunction";
 /// Maximum number of addresses.
@@ -31,20 +32,18 @@ impl KernelAddresses {
         let stack = record.stack_trace();
         let of_event = stack.into_iter().flat_map(|stack| stack.addresses());
         of_event.take_while(|address| *address >= KERNEL_64).for_each(|it| self.insert(it));
-        let mut payload = Payload::of(record);
-        match class(record) {
-            Some((Group::Stack, 32)) => {
-                // Time, process and thread.
-                let _ = (payload.u64(), payload.u64());
-                payload.pointers().take_while(|address| *address >= KERNEL_64).for_each(|it| self.insert(it));
+        let address = match EventId::of(record) {
+            Some(ids::StackWalk::STACK) => {
+                let frames = read::StackEvent::new(record).stack().into_iter().flatten();
+                frames.take_while(|address| *address >= KERNEL_64).for_each(|it| self.insert(it));
+                return;
             }
-            Some((Group::PerfInfo, 46 | 51)) => self.insert(payload.pointer().unwrap_or(0)),
-            Some((Group::PerfInfo, 50 | 66..=69 | 95)) => {
-                let routine = payload.u64().and_then(|_| payload.pointer());
-                self.insert(routine.unwrap_or(0));
-            }
-            _ => {}
-        }
+            Some(ids::PerfInfo::SAMPLE_PROFILE) => read::SampledProfile::new(record).instruction_pointer(),
+            Some(ids::PerfInfo::SYS_CL_ENTER) => read::SysCallEnter::new(record).sys_call_address(),
+            Some(id) if read::Interrupt::reads(id) => read::Interrupt::new(record).routine(),
+            _ => None,
+        };
+        self.insert(address.unwrap_or(0));
     }
 
     fn insert(&mut self, address: u64) {

@@ -18,11 +18,11 @@
 #![forbid(unsafe_code)]
 
 mod activity;
+mod addresses;
 mod analysis;
 mod attribution;
 mod by_stack;
 mod call_tree;
-mod class;
 mod embedded;
 mod embedding;
 mod facts;
@@ -34,7 +34,6 @@ mod managed;
 mod maps;
 mod modules;
 mod names;
-mod payload;
 mod process_filter;
 mod processes;
 mod report;

@@ -5,6 +5,8 @@ use etw_event::{FileTime, Record};
 
 use crate::Machines;
 use crate::maps::HashMap;
+use etw_kernel_events::ids::{self, EventId};
+use etw_kernel_events::read;
 
 /// Two events say that the same process starts if they are less apart than this.
 const SAME_START_100NS: u64 = FileTime::PER_SECOND.unsigned_abs() / 100;
@@ -69,11 +71,11 @@ enum Said {
 }
 
 impl Said {
-    fn of(opcode: u8) -> Option<Said> {
-        match opcode {
-            1 => Some(Said::Start),
-            2 => Some(Said::End),
-            3 | 4 | 39 => Some(Said::IsThere),
+    fn of(id: EventId) -> Option<Said> {
+        match id {
+            ids::Process::START | ids::Thread::START => Some(Said::Start),
+            ids::Process::END | ids::Thread::END => Some(Said::End),
+            id if read::ProcessInfo::reads(id) || read::ThreadInfo::reads(id) => Some(Said::IsThere),
             _ => None,
         }
     }
@@ -135,8 +137,8 @@ impl Processes {
     }
 
     /// Adds an event of class Process.
-    pub(crate) fn process_event(&mut self, opcode: u8, event: &Event<'_>) {
-        let Some(said) = Said::of(opcode) else { return };
+    pub(crate) fn process_event(&mut self, id: EventId, event: &Event<'_>) {
+        let Some(said) = Said::of(id) else { return };
         let Some(id) = any::<u32>(event, ["ProcessId", "ProcessID"]) else { return };
         // The manifest provider has the path.
         let path = || get::<String>(event, "ImageName");
@@ -205,8 +207,8 @@ impl Processes {
     }
 
     /// Adds an event of class Thread about a thread.
-    pub(crate) fn thread_event(&mut self, opcode: u8, event: &Event<'_>) {
-        let Some(said) = Said::of(opcode) else { return };
+    pub(crate) fn thread_event(&mut self, id: EventId, event: &Event<'_>) {
+        let Some(said) = Said::of(id) else { return };
         let process_id = any::<u32>(event, ["ProcessId", "ProcessID"]);
         let id = any::<u32>(event, ["TThreadId", "ThreadID"]);
         let (Some(process_id), Some(id)) = (process_id, id) else { return };

@@ -5,13 +5,14 @@ use std::collections::VecDeque;
 use etw_event::{FileTime, PointerSize, Record, Ticks};
 
 use crate::activity::SpanSums;
+use crate::addresses::{KERNEL_32, KERNEL_64};
 use crate::facts::Sampled;
 use crate::managed::{CodeVersion, CodeVersions};
 use crate::maps::HashMap;
-use crate::payload::{KERNEL_32, KERNEL_64, Payload};
 use crate::processes::{Processes, ThreadIndex};
 use crate::stacks::{NodeIndex, Parent, StackTree};
 use crate::{Duration, Window};
+use etw_kernel_events::read;
 
 /// Maximum number of samples waiting for the rest of their stacks. Beyond it, the oldest are counted as they are.
 const MAX_WAITING: usize = 4096;
@@ -138,8 +139,8 @@ impl Samples {
 
     /// Sets the sampling interval from an event.
     pub(crate) fn set_interval(&mut self, record: &Record<'_>, machine: u32) {
-        let mut payload = Payload::of(record);
-        if let (Some(0), Some(interval @ 1..)) = (payload.u32(), payload.u32()) {
+        let set = read::ProfileInterval::new(record);
+        if let (Some(0), Some(interval @ 1..)) = (set.source(), set.new_interval()) {
             let machine = machine as usize;
             if machine >= self.intervals.len() {
                 self.intervals.resize(machine + 1, DEFAULT_INTERVAL);
@@ -155,13 +156,13 @@ impl Samples {
         processes: &mut Processes,
         window: &Window,
     ) -> Option<Sampled> {
-        let mut payload = Payload::of(record);
-        let (instruction, thread_id) = (payload.pointer()?, payload.u32()?);
+        let sample = read::SampledProfile::new(record);
+        let (instruction, thread_id) = (sample.instruction_pointer()?, sample.thread_id()?);
         if !window.has(record.time()) {
             return None;
         }
         self.is_32_bit = record.pointer_size() == PointerSize::Four;
-        let count = u64::from(payload.u16().unwrap_or(1).max(1));
+        let count = u64::from(sample.count().unwrap_or(1).max(1));
         let weight = Duration(count.saturating_mul(self.interval(processes.machine()).0));
         let thread = processes.thread_at(thread_id);
         for sum in [&mut self.all, self.by_thread.entry(thread).or_default()] {
@@ -197,13 +198,14 @@ impl Samples {
 
     /// Adds a stack, or the kernel or user half of one.
     pub(crate) fn stack(&mut self, record: &Record<'_>, processes: &mut Processes) {
-        let mut payload = Payload::of(record);
-        let Some((key, process_id)) = stack_of(&mut payload, processes) else { return };
+        let stack = read::StackEvent::new(record);
+        let sample = (stack.event_time_stamp(), stack.stack_process(), stack.stack_thread());
+        let Some((key, process_id)) = stack_of(sample, processes) else { return };
         let is_32_bit = self.is_32_bit;
         let Some(waiting) = self.waiting.get_mut(&key) else { return };
         processes.thread_of(key.2, process_id);
         let room = MAX_FRAMES - waiting.frames.len().min(MAX_FRAMES);
-        waiting.frames.extend(payload.pointers().take(room));
+        waiting.frames.extend(stack.stack().into_iter().flatten().take(room));
         let limit = if is_32_bit { KERNEL_32 } else { KERNEL_64 };
         // The user half comes last.
         if waiting.frames.last().is_some_and(|last| *last < limit) {
@@ -213,9 +215,9 @@ impl Samples {
 
     /// Adds the key of the kernel or user half of a stack.
     pub(crate) fn stack_key(&mut self, record: &Record<'_>, is_user: bool, processes: &mut Processes) {
-        let mut payload = Payload::of(record);
-        let (Some((sample, process_id)), Some(key)) = (stack_of(&mut payload, processes), payload.pointer())
-        else {
+        let stack = read::StackEvent::new(record);
+        let sample = (stack.event_time_stamp(), stack.stack_process(), stack.stack_thread());
+        let (Some((sample, process_id)), Some(key)) = (stack_of(sample, processes), stack.stack_key()) else {
             return;
         };
         let Some(waiting) = self.waiting.get_mut(&sample) else { return };
@@ -233,10 +235,10 @@ impl Samples {
 
     /// Adds the frames of a key.
     pub(crate) fn key_frames(&mut self, record: &Record<'_>, machine: u32) {
-        let mut payload = Payload::of(record);
-        let used = payload.pointer().and_then(|key| self.keys.remove(&(machine, key)));
+        let stack = read::StackFrames::new(record);
+        let used = stack.key().and_then(|key| self.keys.remove(&(machine, key)));
         if let Some(frames) = used.and_then(|used| self.definitions.get_mut(used.0 as usize)) {
-            frames.extend(payload.pointers().take(MAX_FRAMES));
+            frames.extend(stack.stack_frame().into_iter().flatten().take(MAX_FRAMES));
         }
     }
 
@@ -384,7 +386,9 @@ impl Samples {
 }
 
 /// Returns the sample that a stack belongs to, and its process.
-fn stack_of(payload: &mut Payload<'_>, processes: &Processes) -> Option<(SampleKey, u32)> {
-    let (time, process_id, thread_id) = (payload.u64()?, payload.u32()?, payload.u32()?);
-    Some(((processes.machine(), Ticks(time as i64), thread_id), process_id))
+fn stack_of(
+    (time, process_id, thread_id): (Option<u64>, Option<u32>, Option<u32>),
+    processes: &Processes,
+) -> Option<(SampleKey, u32)> {
+    Some(((processes.machine(), Ticks(time? as i64), thread_id?), process_id?))
 }

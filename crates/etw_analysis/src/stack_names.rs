@@ -12,15 +12,16 @@ use etw_event::{FileTime, PointerSize, Record, StackFrame};
 use etw_symbols::Symbolizer;
 
 use crate::Machines;
-use crate::class::{Group, class};
+use crate::addresses::{KERNEL_32, KERNEL_64, has_pointers_of_system};
 use crate::embedded::Kept;
 use crate::images::Images;
 use crate::kernel_functions::KernelFunctions;
 use crate::managed::{ClrEvent, ClrProvider, CodeVersion, CodeVersions, JitEvent, Methods};
 use crate::maps::{HashMap, HashSet};
 use crate::names::{self, Names, Sources, Space};
-use crate::payload::{KERNEL_32, KERNEL_64, Payload};
 use crate::processes::{ProcessIndex, Processes};
+use etw_kernel_events::ids::{Class, EventId};
+use etw_kernel_events::read;
 
 /// Maximum number of addresses that get names.
 const MAX_ADDRESSES: usize = 1 << 20;
@@ -363,26 +364,27 @@ impl Learned {
         let Learned { processes, images, kernel_functions, .. } = self;
         let record = event.record;
         let machine = processes.enter(record);
-        let class = class(record);
+        let id = EventId::of(record);
         // The events that programs write, such as those of a merge, have the pointers of the program.
-        let is_of_system = matches!(class, Some((Group::Stack | Group::PerfInfo | Group::Thread, _)));
+        let is_of_system = id.is_some_and(has_pointers_of_system);
         if is_of_system && record.pointer_size() == PointerSize::Four {
             self.short.insert(machine);
         }
-        match class {
-            Some((Group::Process, kind)) => processes.process_event(kind, event),
-            Some((Group::Thread, kind)) => processes.thread_event(kind, event),
-            Some((Group::Image, kind)) => images.event(kind, event, processes),
-            Some((Group::ImageId, kind)) => images.id_event(kind, event, processes),
-            Some((Group::Stack, 32 | 37 | 38)) => {
-                let mut payload = Payload::of(record);
-                if let (Some(_), Some(process), Some(thread)) = (payload.u64(), payload.u32(), payload.u32())
-                {
+        match id {
+            Some(id) if read::StackEvent::reads(id) => {
+                let stack = read::StackEvent::new(record);
+                if let (Some(process), Some(thread)) = (stack.stack_process(), stack.stack_thread()) {
                     processes.thread_of(thread, process);
                 }
                 return;
             }
-            Some(_) => {}
+            Some(id) => match id.class() {
+                Class::Process => processes.process_event(id, event),
+                Class::Thread => processes.thread_event(id, event),
+                Class::Image => images.event(id, event, processes),
+                Class::ImageID => images.id_event(id, event, processes),
+                _ => {}
+            },
             None => {
                 if kernel_functions.is_about(record) {
                     kernel_functions.event(event, machine);

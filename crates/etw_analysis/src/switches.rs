@@ -5,9 +5,9 @@ use etw_event::{FileTime, Record};
 use crate::activity::SpanSums;
 use crate::facts::Switched;
 use crate::maps::HashMap;
-use crate::payload::Payload;
 use crate::processes::{Processes, ThreadIndex};
 use crate::{Duration, Window};
+use etw_kernel_events::read;
 
 /// Maximum number of processors; the reader supports no more.
 const MAX_PROCESSORS: usize = 1 << 16;
@@ -124,11 +124,10 @@ impl Switches {
         processes: &mut Processes,
         window: &Window,
     ) -> Option<Switched> {
-        let mut payload = Payload::of(record);
-        let (new, old) = (payload.u32()?, payload.u32()?);
-        let (to_priority, _old_priority) = (payload.u8()? as i8, payload.u8()?);
-        // After the idle state and a spare byte.
-        let (_, reason, _mode, state) = (payload.u16()?, payload.u8()?, payload.u8()?, payload.u8()?);
+        let switch = read::CSwitch::new(record);
+        let (new, old) = (switch.new_thread_id()?, switch.old_thread_id()?);
+        let to_priority = switch.new_thread_priority()?;
+        let (reason, state) = (switch.old_thread_wait_reason()? as u8, switch.old_thread_state()? as u8);
         let (new, old) = (processes.thread_at(new), processes.thread_at(old));
         let time = record.time();
         let machine = processes.machine() as usize;
@@ -180,8 +179,7 @@ impl Switches {
         let number = processes.machines.processor(record);
         let Some(processor) = self.processors.get_mut(number) else { return };
         let Some((running, since)) = processor.running else { return };
-        let mut payload = Payload::of(record);
-        let (Some(_instruction), Some(thread)) = (payload.pointer(), payload.u32()) else { return };
+        let Some(thread) = read::SampledProfile::new(record).thread_id() else { return };
         let thread = processes.thread_at(thread);
         if thread == running {
             processor.found = None;
@@ -239,8 +237,8 @@ impl Switches {
 
     /// Records that a thread was made ready; returns what ended its wait, if it waited.
     pub(crate) fn ready(&mut self, record: &Record<'_>, processes: &mut Processes) -> Option<Readied> {
-        let mut payload = Payload::of(record);
-        let (thread, _, flags) = (payload.u32()?, payload.u16()?, payload.u8()?);
+        let ready = read::ReadyThread::new(record);
+        let (thread, flags) = (ready.t_thread_id()?, ready.flag()?);
         self.has_ready_events = true;
         let thread = processes.thread_at(thread);
         let by = record.thread_id().map(|id| processes.thread_at(id));

@@ -10,18 +10,18 @@ use etw_consumer::Event;
 use etw_event::{FileTime, Record};
 use etw_symbols::{Frame, Symbolizer};
 
-use crate::class::{Group, class};
 use crate::file_names::{FileIndex, FileNames};
 use crate::images::Images;
 use crate::kernel_functions::KernelFunctions;
 use crate::managed::{ClrEvent, ClrProvider, JitEvent, Methods};
 use crate::names::{Names, Sources, Space};
-use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::samples::{Samples, TakenStack};
 use crate::tables::functions::{self, Weighed};
 use crate::tables::syscalls::call_name;
 use crate::{Duration, Machines, Window};
+use etw_kernel_events::ids::{self, Class, EventId};
+use etw_kernel_events::read;
 
 /// Maximum number of addresses of system calls to be named; systems have a few hundred calls.
 const MAX_CALLS: usize = 1 << 14;
@@ -156,16 +156,16 @@ impl Timeline {
         let machine = self.processes.enter(event.record);
         self.files.enter(machine);
         // Both readings look up threads in the same order, whatever is kept, so the numbers are the same.
-        let moment = match class(event.record) {
-            Some((Group::Stack, kind)) => {
-                self.stack(kind, event.record);
+        let moment = match EventId::of(event.record) {
+            Some(id) if id.class() == Class::StackWalk => {
+                self.stack(id, event.record);
                 return (Moment::Context, None);
             }
-            Some((Group::PerfInfo, 46)) => {
+            Some(ids::PerfInfo::SAMPLE_PROFILE) => {
                 let thread = self.sample(event.record, wanted);
                 return (if thread.is_some() { Moment::Sample } else { Moment::Other }, thread);
             }
-            Some((group, kind)) => self.event(group, kind, event),
+            Some(id) => self.event(id, event),
             None if self.kernel_functions.is_about(event.record) => {
                 self.kernel_functions.event(event, machine);
                 // Both readings look up processes in the same order.
@@ -197,44 +197,56 @@ impl Timeline {
     }
 
     /// Handles a kernel event.
-    fn event(&mut self, group: Group, kind: u8, event: &Event<'_>) -> Option<Moment> {
+    fn event(&mut self, id: EventId, event: &Event<'_>) -> Option<Moment> {
         let record = event.record;
         let Timeline { processes, images, samples, files, .. } = self;
-        match (group, kind) {
-            (Group::Thread, 36) => return self.switch(record),
-            (Group::Thread, 50) => return self.ready(record),
-            (Group::Disk, 10 | 11 | 14) => return self.disk(kind, record),
-            (Group::PerfInfo, 51) => {
-                let address = Payload::of(record).pointer()?;
+        match id {
+            ids::Thread::C_SWITCH => return self.switch(record),
+            ids::Thread::READY_THREAD => return self.ready(record),
+            ids::DiskIo::READ => return self.transfer("Read", record),
+            ids::DiskIo::WRITE => return self.transfer("Write", record),
+            ids::DiskIo::FLUSH_BUFFERS => return self.flush(record),
+            ids::PerfInfo::SYS_CL_ENTER => {
+                let address = read::SysCallEnter::new(record).sys_call_address()?;
                 if self.calls.len() < MAX_CALLS {
                     self.calls.insert((processes.machine(), address));
                 }
                 return Some(Moment::CallBegin { address });
             }
-            (Group::PerfInfo, 52) => {
-                return Payload::of(record).u32().map(|status| Moment::CallEnd { status });
+            ids::PerfInfo::SYS_CL_EXIT => {
+                let status = read::SysCallExit::new(record).sys_call_nt_status();
+                return status.map(|status| Moment::CallEnd { status });
             }
-            (Group::Thread, 72) => processes.thread_name(event),
-            (Group::Thread, kind) => processes.thread_event(kind, event),
-            (Group::Process, kind) => processes.process_event(kind, event),
-            (Group::Image, kind) => images.event(kind, event, processes),
-            (Group::ImageId, kind) => images.id_event(kind, event, processes),
-            (Group::PerfInfo, 72..=74) => samples.set_interval(record, processes.machine()),
-            (Group::File, 0 | 32 | 35 | 36) => files.name_event(kind, event),
-            (Group::ConfigEx, 35) => files.volumes.event(event, processes.machine()),
-            _ => {}
+            ids::Thread::SET_NAME => processes.thread_name(event),
+            id if read::ProfileInterval::reads(id) => samples.set_interval(record, processes.machine()),
+            id if read::FileName::reads(id) => files.name_event(id, event),
+            ids::SysConfigEx::VOLUME_MAPPING => files.volumes.event(event, processes.machine()),
+            _ => match id.class() {
+                Class::Thread => processes.thread_event(id, event),
+                Class::Process => processes.process_event(id, event),
+                Class::Image => images.event(id, event, processes),
+                Class::ImageID => images.id_event(id, event, processes),
+                _ => {}
+            },
         }
-        Some(match (group, kind) {
+        Some(match id {
             // Rundowns of what existed before the trace or exists at its end.
-            (Group::Process | Group::Thread, 3 | 4 | 39) | (Group::Image, 3 | 4 | 33) => Moment::Context,
-            (Group::ImageId, _) | (Group::File, 36) => Moment::Context,
+            ids::Process::DC_START
+            | ids::Process::DC_END
+            | ids::Process::DEFUNCT
+            | ids::Thread::DC_START
+            | ids::Thread::DC_END
+            | ids::Image::DC_START
+            | ids::Image::DC_END
+            | ids::Image::IMAGE_KERNEL_BASE
+            | ids::FileIo::FILE_RUNDOWN => Moment::Context,
+            id if id.class() == Class::ImageID => Moment::Context,
             _ => Moment::Other,
         })
     }
 
     fn sample(&mut self, record: &Record<'_>, wanted: bool) -> Option<ThreadIndex> {
-        let mut payload = Payload::of(record);
-        let (_, thread) = (payload.pointer()?, payload.u32()?);
+        let thread = read::SampledProfile::new(record).thread_id()?;
         if wanted && self.is_first {
             let _sampled = self.samples.sample(record, &mut self.processes, &Window::ALL);
         }
@@ -242,22 +254,21 @@ impl Timeline {
     }
 
     /// Adds stacks, their keys, or the frames of keys.
-    fn stack(&mut self, kind: u8, record: &Record<'_>) {
-        if matches!(kind, 32 | 37 | 38) {
-            let mut payload = Payload::of(record);
-            let (Some(_), Some(process), Some(thread)) = (payload.u64(), payload.u32(), payload.u32()) else {
-                return;
-            };
+    fn stack(&mut self, id: EventId, record: &Record<'_>) {
+        if read::StackEvent::reads(id) {
+            let stack = read::StackEvent::new(record);
+            let (Some(process), Some(thread)) = (stack.stack_process(), stack.stack_thread()) else { return };
             self.processes.thread_of(thread, process);
         }
         if !self.is_first {
             return;
         }
         let Timeline { processes, samples, .. } = self;
-        match kind {
-            32 => samples.stack(record, processes),
-            34..=36 => samples.key_frames(record, processes.machine()),
-            37 | 38 => samples.stack_key(record, kind == 38, processes),
+        match id {
+            ids::StackWalk::STACK => samples.stack(record, processes),
+            ids::StackWalk::STACK_KEY_KERNEL => samples.stack_key(record, false, processes),
+            ids::StackWalk::STACK_KEY_USER => samples.stack_key(record, true, processes),
+            id if read::StackFrames::reads(id) => samples.key_frames(record, processes.machine()),
             _ => {}
         }
     }
@@ -312,11 +323,11 @@ impl Timeline {
     }
 
     fn switch(&mut self, record: &Record<'_>) -> Option<Moment> {
-        let mut payload = Payload::of(record);
-        let (to, from) = (payload.u32()?, payload.u32()?);
-        let (to_priority, from_priority) = (payload.u8()? as i8, payload.u8()? as i8);
-        let _idle = payload.u16()?;
-        let (wait_reason, _mode, from_state) = (payload.u8()?, payload.u8()?, payload.u8()?);
+        let switch = read::CSwitch::new(record);
+        let (to, from) = (switch.new_thread_id()?, switch.old_thread_id()?);
+        let (to_priority, from_priority) = (switch.new_thread_priority()?, switch.old_thread_priority()?);
+        let (wait_reason, from_state) =
+            (switch.old_thread_wait_reason()? as u8, switch.old_thread_state()? as u8);
         let (to, from) = (self.processes.thread_at(to), self.processes.thread_at(from));
         let processor = self.processes.machines.processor(record);
         if processor >= self.running.len() {
@@ -327,30 +338,36 @@ impl Timeline {
     }
 
     fn ready(&mut self, record: &Record<'_>) -> Option<Moment> {
-        let mut payload = Payload::of(record);
-        let (thread, _adjust, flags) = (payload.u32()?, payload.u16()?, payload.u8()?);
+        let ready = read::ReadyThread::new(record);
+        let (thread, flags) = (ready.t_thread_id()?, ready.flag()?);
         let thread = self.processes.thread_at(thread);
         // Interrupts can make threads ready too.
         let by = if flags & 1 == 0 { self.thread_of(record) } else { None };
         Some(Moment::Ready { thread, by })
     }
 
-    fn disk(&mut self, kind: u8, record: &Record<'_>) -> Option<Moment> {
-        let version = record.descriptor().version;
-        let mut payload = Payload::of(record);
-        let (disk, _flags) = (payload.u32()?, payload.u32()?);
-        let (operation, bytes, file, took) = if kind == 14 {
-            let took = payload.u64()?;
-            let _irp = payload.pointer()?;
-            ("Flush", 0, 0, took)
-        } else {
-            let (bytes, _reserved) = (payload.u32()?, payload.u32()?);
-            let (_offset, file) = (payload.u64()?, payload.pointer()?);
-            let _irp = if version >= 2 { payload.pointer()? } else { 0 };
-            let took = if version >= 1 { payload.u64()? } else { 0 };
-            (if kind == 10 { "Read" } else { "Write" }, bytes, file, took)
-        };
-        let thread = payload.u32().map(|id| self.processes.thread_at(id));
+    fn transfer(&mut self, operation: &'static str, record: &Record<'_>) -> Option<Moment> {
+        let done = read::DiskTransfer::new(record);
+        let (disk, bytes, file) = (done.disk_number()?, done.transfer_size()?, done.file_object()?);
+        let took = done.high_res_response_time().unwrap_or(0);
+        self.disk(record, (disk, operation), (bytes, file), took, done.issuing_thread_id())
+    }
+
+    fn flush(&mut self, record: &Record<'_>) -> Option<Moment> {
+        let done = read::DiskFlush::new(record);
+        let (disk, took) = (done.disk_number()?, done.high_res_response_time()?);
+        self.disk(record, (disk, "Flush"), (0, 0), took, done.issuing_thread_id())
+    }
+
+    fn disk(
+        &mut self,
+        record: &Record<'_>,
+        (disk, operation): (u32, &'static str),
+        (bytes, file): (u32, u64),
+        took: u64,
+        thread: Option<u32>,
+    ) -> Option<Moment> {
+        let thread = thread.map(|id| self.processes.thread_at(id));
         let took = record.origin().clock.to_100ns(i64::try_from(took).unwrap_or(i64::MAX)).max(0);
         let begin = FileTime(record.time().0.saturating_sub(took));
         let file = (file != 0).then(|| self.files.of_key(file));

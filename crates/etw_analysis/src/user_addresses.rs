@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etw_event::{Fields, Record};
+use etw_event::Record;
 
-use crate::class::{Group, class};
-use crate::payload::{KERNEL_64, Payload};
+use crate::addresses::KERNEL_64;
+use etw_kernel_events::ids::{self, EventId};
+use etw_kernel_events::read;
 
 /// Maximum number of addresses of all processes.
 const MAX_ADDRESSES: usize = 1 << 20;
@@ -26,16 +27,14 @@ pub struct UserAddresses {
 impl UserAddresses {
     /// Adds the addresses of an event's stack; of an image on Linux, its file if that is a jitdump file.
     pub fn add(&mut self, record: &Record<'_>) {
-        match class(record) {
-            Some((Group::Stack, 32)) => {
-                let mut payload = Payload::of(record);
-                if let (Some(_time), Some(process), Some(_thread)) =
-                    (payload.u64(), payload.u32(), payload.u32())
-                {
-                    payload.pointers().for_each(|address| self.insert(process, address));
+        match EventId::of(record) {
+            Some(ids::StackWalk::STACK) => {
+                let stack = read::StackEvent::new(record);
+                if let (Some(process), Some(frames)) = (stack.stack_process(), stack.stack()) {
+                    frames.for_each(|address| self.insert(process, address));
                 }
             }
-            Some((Group::Image, 3 | 4 | 10)) => self.add_image(record.payload()),
+            Some(ids::Image::LOAD | ids::Image::DC_START | ids::Image::DC_END) => self.add_image(record),
             _ => {
                 if let (Some(stack), Some(process)) = (record.stack_trace(), record.process_id()) {
                     stack.addresses().for_each(|address| self.insert(process, address));
@@ -44,11 +43,12 @@ impl UserAddresses {
         }
     }
 
-    /// Adds the file of an image (`Image_Load`, version 3, with pointers of 8 bytes).
-    fn add_image(&mut self, payload: &[u8]) {
-        let (Some(process), Some(path)) = (payload.u32_at(16), payload.get(56..)) else { return };
+    /// Adds the file of an image.
+    fn add_image(&mut self, record: &Record<'_>) {
+        let image = read::ImageInfo::new(record);
+        let (Some(process), Some(path)) = (image.process_id(), image.file_name()) else { return };
         let (units, _) = path.as_chunks::<2>();
-        let units = units.iter().map(|unit| u16::from_le_bytes(*unit)).take_while(|unit| *unit != 0);
+        let units = units.iter().map(|unit| u16::from_le_bytes(*unit));
         let path: String =
             char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
         if is_dump(&path) && self.dumps.len() < MAX_DUMPS {
@@ -99,6 +99,9 @@ fn is_dump(path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use etw_etl::encode::RecordBuilder;
+    use etw_event::{Origin, PointerSize, Ticks};
+
     use super::*;
 
     #[test]
@@ -126,8 +129,12 @@ mod tests {
         let mut image = vec![0; 56];
         image[16] = 7;
         image.extend("/a/jit-7.dump\0".encode_utf16().flat_map(u16::to_le_bytes));
-        all.add_image(&image);
-        all.add_image(&image[..20]);
+        for payload in [&image[..], &image[..20]] {
+            let builder = RecordBuilder::perf_info(PointerSize::Eight, ids::Image::LOAD.hook_id(), 3);
+            let bytes = builder.payload(payload).build().unwrap();
+            let origin = Origin::default();
+            all.add(&Record::parse(&bytes, &origin, Ticks(0)).unwrap());
+        }
         assert_eq!(all.dumps(7).collect::<Vec<_>>(), ["/a/jit-7.dump"]);
         assert_eq!(all.dumps(8).count(), 0);
     }

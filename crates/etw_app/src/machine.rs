@@ -1,16 +1,13 @@
 //! The recorded machine, according to the events of a trace.
 
 use openetw::etl::{BufferRef, EtlFile, LogFileHeader, Records};
+use openetw::kernel_events::ids::{self, EventId};
 use openetw::schema::{Located, Resolver};
-use openetw::{BufferSummary, Input, Overview, Record, classes};
+use openetw::{BufferSummary, Input, Overview, Record};
 
 /// Number of buffers at each end of a file that are searched first: the kernel describes the machine when a session
 /// starts or stops. In merged files that may be anywhere.
 const BUFFERS: usize = 32;
-
-/// Event types of EventTrace/BuildInfo and SystemConfig/CPU.
-const BUILD_INFO: u8 = 66;
-const CPU: u8 = 10;
 
 /// Returns the host name of this machine, from procfs.
 pub(crate) fn host_name() -> Option<String> {
@@ -61,10 +58,10 @@ impl Machine {
             let data = buffer.data(&mut scratch);
             let origin = buffer.origin(file.clock(), 0);
             for record in Records::new(data.bytes, &origin, buffer.place()).filter_map(Result::ok) {
-                match (record.provider_id(), record.descriptor().opcode.0) {
-                    (classes::EVENT_TRACE, BUILD_INFO) => system = linux_of(&record, resolver),
+                match EventId::of(&record) {
+                    Some(ids::EventTrace::BUILD_INFO) => system = linux_of(&record, resolver),
                     // BuildInfo precedes it.
-                    (classes::SYSTEM_CONFIG, CPU) => {
+                    Some(ids::SystemConfig::CPU) => {
                         let system = system.or_else(|| linux_by_path(file.header()));
                         return Machine::told(&record, resolver, system);
                     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use openetw::analysis::{Analysis, Machines, ModuleUse, StackWeight, Window};
+use openetw::kernel_events::ids;
 use openetw::symbols::{FetchLimits, FetchStep, Fetched, Module, SymbolPath, SymbolPathError, Symbolizer};
 use openetw::{FileTime, HookId, Trace};
 
@@ -69,7 +70,7 @@ impl SymbolOptions {
 }
 
 /// Hook id of PerfInfo/SampleProfile.
-const SAMPLED_PROFILE: HookId = HookId(0x0F2E);
+const SAMPLED_PROFILE: HookId = ids::PerfInfo::SAMPLE_PROFILE.hook_id();
 /// Number of events between two calls of a function that shows progress.
 const PROGRESS_EVERY: u64 = 1 << 14;
 

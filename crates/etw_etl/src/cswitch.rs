@@ -1,9 +1,10 @@
 //! Packed context switches: buffers of type 2, and the event Thread/CompCS (hook id 0x0525).
 
 use etw_event::{Fields, HeaderKind, HookId, Ticks};
+use etw_kernel_events::ids;
 
 /// Hook id of the event whose payload is a sequence of packed context switches.
-const COMP_CS: HookId = HookId(0x0525);
+const COMP_CS: HookId = ids::Thread::COMP_CS.hook_id();
 
 /// Size in bytes of the tables before the switches: a time, sixteen thread ids, sixteen priorities.
 const TABLES: usize = 8 + 16 * 4 + 16;

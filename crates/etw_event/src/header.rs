@@ -22,6 +22,11 @@ impl PointerSize {
         }
     }
 
+    /// Returns the lowest address of the kernel; those of user mode are below.
+    pub const fn kernel_start(self) -> u64 {
+        1 << (8 * self.bytes() - 1)
+    }
+
     /// Reads the pointer at `offset` of `bytes`.
     #[inline]
     pub fn read(self, bytes: &[u8], offset: usize) -> Option<u64> {
@@ -189,8 +194,6 @@ pub struct HookId(pub u16);
 impl HookId {
     /// The log file header's own record.
     pub const LOG_FILE_HEADER: HookId = HookId(0x0000);
-    /// EventTrace/PartitionInfoExtension: the virtual machine or container in which a trace was recorded.
-    pub const PARTITION_INFORMATION: HookId = HookId(0x0050);
     /// Image load in the process group; its class is Image nevertheless.
     pub const IMAGE_LOAD: HookId = HookId(0x030A);
 
@@ -309,7 +312,7 @@ pub mod classes {
     }
 
     /// Class GUIDs by hook-id group.
-    pub(crate) const BY_GROUP: [Guid; 31] = [
+    pub const BY_GROUP: [Guid; 31] = [
         EVENT_TRACE,
         DISK_IO,
         PAGE_FAULT,

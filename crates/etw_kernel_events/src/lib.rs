@@ -1,5 +1,9 @@
 //! The events of the Windows kernel, as its own logger and its manifest providers write them; portable.
 //!
+//! - [`tables`]: every class, version and field, in the notation of the built-in schemas. All names and readers here follow from
+//!   them.
+//! - [`ids`]: the events by name.
+//! - [`read`]: typed readers of their fields.
 //! - [`classes`] and [`providers`]: the events of the kernel's classes and manifest providers, as records of a trace.
 //! - [`EnableFlags`] and [`system_providers`]: the kernel logger's flags, and the same as keywords of providers.
 //! - [`StackWalks`]: the events whose stacks are recorded.
@@ -16,9 +20,12 @@
 pub mod classes;
 mod flags;
 mod hooks;
+pub mod ids;
 pub mod providers;
+pub mod read;
 mod stack_walk;
 pub mod system_providers;
+pub mod tables;
 
 pub use flags::{EnableFlags, Flag, FlagError, Selection, Support};
 pub use hooks::{Hook, Hooks};

@@ -157,6 +157,25 @@ pub use etw_consumer::{
     UndescribedPublisher, filter, relog, testing,
 };
 
+/// The events of the Windows kernel by name, and typed readers of their fields: of all versions, without a schema.
+///
+/// ```no_run
+/// use openetw::Trace;
+/// use openetw::kernel_events::ids::{DiskIo, EventId};
+/// use openetw::kernel_events::read;
+///
+/// Trace::open_file("kernel.etl")?.for_each_record(|record| {
+///     if let Some(DiskIo::READ | DiskIo::WRITE) = EventId::of(record) {
+///         let request = read::DiskTransfer::new(record);
+///         println!("{:?} bytes at {:?}", request.transfer_size(), request.byte_offset());
+///     }
+/// })?;
+/// # Ok::<(), openetw::TraceError>(())
+/// ```
+pub mod kernel_events {
+    pub use etw_kernel_events::{ids, read};
+}
+
 /// Decoding payloads, as TDH does on Windows: schemas from every source, layouts, values and their text.
 ///
 /// ```

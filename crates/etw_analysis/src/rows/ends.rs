@@ -5,8 +5,8 @@ use etw_columns::ColumnsError;
 use super::RowTables;
 use super::declared::Pen;
 use super::put::{nanos, put, put_text};
+use crate::addresses::{KERNEL_32, KERNEL_64};
 use crate::names::Space;
-use crate::payload::{KERNEL_32, KERNEL_64};
 use crate::processes::ProcessIndex;
 
 impl RowTables {

@@ -1,15 +1,13 @@
 //! Blocks of heaps of Windows, from their allocation to their release.
-//!
-//! Payloads are read by position: the published classes name the properties of one version otherwise than those of
-//! another, and all versions have the same layout.
 
 use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, Row, TableId, TableSchema};
-use etw_event::{FileTime, classes};
+use etw_event::FileTime;
 
 use super::columns::{PROCESS, THREAD, address, bytes, duration, end_of, stack, start_of, text};
 use super::seen::Seen;
 use crate::maps::HashMap;
-use crate::payload::Payload;
+use etw_kernel_events::ids::{self, EventId};
+use etw_kernel_events::read;
 
 pub(super) static HEAP: TableSchema = TableSchema::new(
     "heap",
@@ -31,9 +29,6 @@ pub(super) static HEAP: TableSchema = TableSchema::new(
     ],
 );
 
-const ALLOC: u8 = 33;
-const REALLOC: u8 = 34;
-const FREE: u8 = 36;
 /// Parts of heaps by their numbers from 1.
 const SOURCES: [&str; 6] =
     ["Lookaside", "LowFragmentation", "MainPath", "SlowPath", "Invalid", "SegmentHeap"];
@@ -70,34 +65,25 @@ impl Heaps {
         writer: &mut IndexWriter,
     ) -> Result<(), ColumnsError> {
         let record = seen.record();
-        if record.provider_id() != classes::HEAP {
-            return Ok(());
-        }
-        let mut payload = Payload::of(record);
-        let Some(handle) = payload.pointer() else { return Ok(()) };
-        let (address, size, is_realloc) = match record.descriptor().opcode.0 {
-            // The size and the address; or the new address, the old one, the new size and the old one.
-            ALLOC => {
-                let (Some(size), Some(address)) = (payload.pointer(), payload.pointer()) else {
-                    return Ok(());
-                };
-                (address, size, false)
+        let (handle, address, size, source, is_realloc) = match EventId::of(record) {
+            Some(ids::Heap::HEAP_ALLOC) => {
+                let block = read::HeapAlloc::new(record);
+                (block.heap_handle(), block.address(), block.size(), block.source(), false)
             }
-            REALLOC => {
-                let (new, old) = (payload.pointer(), payload.pointer());
-                let (size, old_size) = (payload.pointer(), payload.pointer());
-                let (Some(new), Some(old), Some(size), Some(_)) = (new, old, size, old_size) else {
-                    return Ok(());
-                };
-                self.free(seen, machine, old, table, writer)?;
-                (new, size, true)
+            Some(ids::Heap::HEAP_REALLOC) => {
+                let block = read::HeapRealloc::new(record);
+                if let (Some(old), Some(_)) = (block.old_address(), block.new_size()) {
+                    self.free(seen, machine, old, table, writer)?;
+                }
+                (block.heap_handle(), block.new_address(), block.new_size(), block.source(), true)
             }
-            FREE => {
-                let Some(address) = payload.pointer() else { return Ok(()) };
+            Some(ids::Heap::HEAP_FREE) => {
+                let Some(address) = read::HeapFree::new(record).address() else { return Ok(()) };
                 return self.free(seen, machine, address, table, writer);
             }
             _ => return Ok(()),
         };
+        let (Some(handle), Some(address), Some(size)) = (handle, address, size) else { return Ok(()) };
         let block = Block {
             time: record.time(),
             process: seen.process,
@@ -105,7 +91,7 @@ impl Heaps {
             handle,
             address,
             size,
-            source: payload.u32(),
+            source,
             is_realloc,
             stack: seen.stack,
         };

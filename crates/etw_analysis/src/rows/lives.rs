@@ -1,11 +1,12 @@
 //! What starts and ends say of processes, threads and images besides their names.
 
-use etw_event::{FileTime, classes};
+use etw_event::FileTime;
 
 use super::seen::Seen;
-use crate::class::{Class, Group};
 use crate::maps::HashMap;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
+use etw_kernel_events::ids::{self, EventId};
+use etw_kernel_events::read;
 
 /// Maximum number of versions of files, and of ranges of images.
 const MAX_KEPT: usize = 1 << 20;
@@ -55,46 +56,48 @@ pub(super) struct FileVersion {
 
 impl Lives {
     /// Adds an event of a class.
-    pub(super) fn event(&mut self, class: Class, seen: &Seen<'_, '_>, processes: &mut Processes) {
-        match class {
-            (Group::Process, kind @ 1..=4) => self.process(kind, seen, processes),
-            (Group::Thread, kind @ 1..=4) => self.thread(kind, seen, processes),
-            (Group::Image, kind @ (2..=4 | 10)) => self.image(kind, seen, processes),
-            (Group::ImageId, 64) if seen.record().provider_id() == classes::IMAGE_ID => self.version(seen),
+    pub(super) fn event(&mut self, id: EventId, seen: &Seen<'_, '_>, processes: &mut Processes) {
+        match id {
+            // What is defunct has ended before.
+            ids::Process::DEFUNCT => {}
+            id if read::ProcessInfo::reads(id) => self.process(id, seen, processes),
+            id if read::ThreadInfo::reads(id) => self.thread(id, seen, processes),
+            id if read::ImageInfo::reads(id) => self.image(id, seen, processes),
+            ids::ImageID::FILE_VERSION => self.version(seen),
             _ => {}
         }
     }
 
-    fn process(&mut self, kind: u8, seen: &Seen<'_, '_>, processes: &mut Processes) {
+    fn process(&mut self, event: EventId, seen: &Seen<'_, '_>, processes: &mut Processes) {
         let Some(id) = seen.get::<u32>(&["ProcessId", "ProcessID"]) else { return };
         let life = self.processes.entry(processes.at(id)).or_default();
         life.session = life.session.or_else(|| seen.get(&["SessionId", "SessionID"]));
         if life.package.is_none() {
             life.package = seen.get::<String>(&["PackageFullName"]).filter(|name| !name.is_empty());
         }
-        if kind == 1 {
+        if event == ids::Process::START {
             life.stack = life.stack.or(seen.stack);
         }
     }
 
-    fn thread(&mut self, kind: u8, seen: &Seen<'_, '_>, processes: &mut Processes) {
+    fn thread(&mut self, event: EventId, seen: &Seen<'_, '_>, processes: &mut Processes) {
         let Some(id) = seen.get::<u32>(&["TThreadId", "ThreadID"]).filter(|id| *id != 0) else { return };
         let life = self.threads.entry(processes.thread_at(id)).or_default();
         let time = seen.record().time();
         life.start_address =
             life.start_address.or_else(|| seen.get(&["Win32StartAddr", "Win32StartAddress"]));
         life.teb = life.teb.or_else(|| seen.get(&["TebBase"]));
-        match kind {
-            1 => {
+        match event {
+            ids::Thread::START => {
                 life.start = Some(time);
                 life.stack = life.stack.or(seen.stack);
             }
-            2 => life.end = Some(time),
+            ids::Thread::END => life.end = Some(time),
             _ => {}
         }
     }
 
-    fn image(&mut self, kind: u8, seen: &Seen<'_, '_>, processes: &mut Processes) {
+    fn image(&mut self, event: EventId, seen: &Seen<'_, '_>, processes: &mut Processes) {
         let Some(base) = seen.get::<u64>(&["ImageBase", "BaseAddress"]) else { return };
         let id = seen.get(&["ProcessId", "ProcessID"]).or_else(|| seen.record().process_id()).unwrap_or(0);
         let process = (id != 0).then(|| processes.at(id));
@@ -103,9 +106,11 @@ impl Lives {
         }
         let life = self.images.entry((process, base)).or_default();
         let time = seen.record().time();
-        match kind {
-            10 => *life = ImageLife { load: Some(time), stack: seen.stack, ..ImageLife::default() },
-            2 => life.unload = Some(time),
+        match event {
+            ids::Image::LOAD => {
+                *life = ImageLife { load: Some(time), stack: seen.stack, ..ImageLife::default() }
+            }
+            ids::Image::UNLOAD => life.unload = Some(time),
             _ => {}
         }
         life.size = seen.get(&["ImageSize", "ModuleSize"]).unwrap_or(life.size);

@@ -39,11 +39,11 @@ use etw_consumer::{Event, Overview, Stack, Statistics, Trace};
 use etw_event::{PointerSize, Record};
 use etw_symbols::Symbolizer;
 
-use crate::class::{Group, class, class_of_provider};
+use crate::addresses::has_pointers_of_system;
+use crate::addresses::{KERNEL_32, KERNEL_64};
 use crate::facts::{Called, DiskDone, Fact, FileDone, HardFault, Sampled, Switched};
 use crate::maps::HashMap;
 use crate::names::{Names, Sources, Space};
-use crate::payload::{KERNEL_32, KERNEL_64};
 use crate::processes::ThreadIndex;
 use crate::{Analysis, Machines, Window};
 use activities::Activities;
@@ -52,6 +52,7 @@ pub use conditions::{RowFilterError, column_path, row_filter};
 use connections::Connections;
 use declared::{DeclaredTables, Pen};
 use disks::Disks;
+use etw_kernel_events::ids::{Class, EventId};
 use event_tables::EventTables;
 pub use event_tables::{EventKinds, EventTable, KindKey};
 use frames::Frames;
@@ -199,11 +200,11 @@ impl RowTables {
     fn try_add(&mut self, event: &Event<'_>, stack: &Stack<'_>) -> Result<(), ColumnsError> {
         self.analysis.add(event);
         let record = event.record;
-        let class = class(record);
-        if matches!(class, Some((Group::Stack | Group::PerfInfo | Group::Thread, _))) {
+        let id = EventId::of(record);
+        if id.is_some_and(has_pointers_of_system) {
             self.is_32_bit = record.pointer_size() == PointerSize::Four;
         }
-        if matches!(class, Some((Group::Stack, _))) {
+        if id.is_some_and(|id| id.class() == Class::StackWalk) {
             return Ok(());
         }
         let fact = self.analysis.fact;
@@ -321,8 +322,8 @@ impl RowTables {
         let processes = &mut analysis.processes;
         objects.event(seen, processes);
         let record = seen.record();
-        if let Some(class) = class(record).or_else(|| class_of_provider(record)) {
-            self.lives.event(class, seen, processes);
+        if let Some(id) = EventId::of(record).or_else(|| EventId::of_provider(record)) {
+            self.lives.event(id, seen, processes);
         }
         let machine = processes.machine();
         self.disks.event(seen, machine);

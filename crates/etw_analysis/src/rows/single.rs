@@ -7,10 +7,10 @@ use super::RowTables;
 use super::disks::priority;
 use super::put::{nanos, put, put_text, units};
 use super::seen::Seen;
+use crate::addresses::{KERNEL_32, KERNEL_64};
 use crate::facts::{Called, DiskDone, FileDone, HardFault, Interrupted, Sampled, Switched, Transferred};
 use crate::maps::HashMap;
 use crate::names::Space;
-use crate::payload::{KERNEL_32, KERNEL_64};
 use crate::switches::{ReadiedBy, reason_name};
 
 impl RowTables {

@@ -7,13 +7,13 @@ use super::context::Context;
 use super::io_names::FlagSet;
 use super::latency::Transfers;
 use super::table::{Cell, Column, Table, TableKind, hidden, shown};
-use crate::class::class_version;
 use crate::facts::DiskDone;
 use crate::file_names::{FileIndex, FileNames};
 use crate::maps::HashMap;
-use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::{Duration, Window};
+use etw_kernel_events::ids::{self, EventId};
+use etw_kernel_events::read;
 
 /// Maximum number of requests remembered between start and end.
 const MAX_BEGUN: usize = 1 << 16;
@@ -55,16 +55,17 @@ impl DiskIo {
     /// Adds an event of class DiskIo.
     pub(crate) fn event(
         &mut self,
-        kind: u8,
+        id: EventId,
         record: &Record<'_>,
         processes: &mut Processes,
         files: &mut FileNames,
         window: &Window,
     ) -> Option<DiskDone> {
-        match kind {
-            10 | 11 => self.transfer(kind == 10, record, processes, files, window),
-            14 => self.flush(record, processes, window),
-            12 | 13 | 15 => {
+        match id {
+            ids::DiskIo::READ => self.transfer(Operation::Read, record, processes, files, window),
+            ids::DiskIo::WRITE => self.transfer(Operation::Write, record, processes, files, window),
+            ids::DiskIo::FLUSH_BUFFERS => self.flush(record, processes, window),
+            id if read::DiskInit::reads(id) => {
                 self.begin(record, processes.machine());
                 None
             }
@@ -85,9 +86,9 @@ impl DiskIo {
     }
 
     fn begin(&mut self, record: &Record<'_>, machine: u32) -> Option<()> {
-        let mut payload = Payload::of(record);
-        let irp = payload.pointer()?;
-        let thread = payload.u32().or(record.thread_id())?;
+        let init = read::DiskInit::new(record);
+        let irp = init.irp()?;
+        let thread = init.issuing_thread_id().or(record.thread_id())?;
         if self.begun.len() < MAX_BEGUN {
             self.begun.insert((machine, irp), thread);
         }
@@ -96,21 +97,18 @@ impl DiskIo {
 
     fn transfer(
         &mut self,
-        is_read: bool,
+        operation: Operation,
         record: &Record<'_>,
         processes: &mut Processes,
         files: &mut FileNames,
         window: &Window,
     ) -> Option<DiskDone> {
-        let version = class_version(record);
-        let mut payload = Payload::of(record);
-        let (disk, irp_flags, bytes, _reserved) =
-            (payload.u32()?, payload.u32()?, payload.u32()?, payload.u32()?);
-        let (offset, file) = (payload.u64()?, payload.pointer()?);
-        let irp = if version >= 2 { payload.pointer()? } else { 0 };
-        let took = if version >= 1 { payload.u64()? } else { 0 };
-        let thread = self.thread(irp, payload.u32(), processes);
-        let operation = if is_read { Operation::Read } else { Operation::Write };
+        let done = read::DiskTransfer::new(record);
+        let (disk, irp_flags, bytes) = (done.disk_number()?, done.irp_flags()?, done.transfer_size()?);
+        let (offset, file) = (done.byte_offset()?, done.file_object()?);
+        // Older versions have no request or no time.
+        let (irp, took) = (done.irp().unwrap_or(0), done.high_res_response_time().unwrap_or(0));
+        let thread = self.thread(irp, done.issuing_thread_id(), processes);
         let file = (file != 0).then(|| files.of_key(file));
         let key = Key { machine: processes.machine(), disk, operation, thread, file };
         let took = self.done(key, [bytes, irp_flags], took, record, window)?;
@@ -119,10 +117,10 @@ impl DiskIo {
     }
 
     fn flush(&mut self, record: &Record<'_>, processes: &mut Processes, window: &Window) -> Option<DiskDone> {
-        let mut payload = Payload::of(record);
-        let (disk, irp_flags, took, irp) =
-            (payload.u32()?, payload.u32()?, payload.u64()?, payload.pointer()?);
-        let thread = self.thread(irp, payload.u32(), processes);
+        let done = read::DiskFlush::new(record);
+        let (disk, irp_flags) = (done.disk_number()?, done.irp_flags()?);
+        let (took, irp) = (done.high_res_response_time()?, done.irp()?);
+        let thread = self.thread(irp, done.issuing_thread_id(), processes);
         let (machine, operation) = (processes.machine(), Operation::Flush);
         let key = Key { machine, disk, operation, thread, file: None };
         let took = self.done(key, [0, irp_flags], took, record, window)?;

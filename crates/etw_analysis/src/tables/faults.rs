@@ -9,8 +9,8 @@ use crate::Window;
 use crate::facts::HardFault;
 use crate::file_names::{FileIndex, FileNames};
 use crate::maps::HashMap;
-use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
+use etw_kernel_events::read;
 
 /// Counts of hard faults.
 #[derive(Debug, Default)]
@@ -27,14 +27,15 @@ impl HardFaults {
         files: &mut FileNames,
         window: &Window,
     ) -> Option<HardFault> {
-        let mut payload = Payload::of(record);
-        let (begun, offset, address) = (payload.u64()?, payload.u64()?, payload.pointer()?);
-        let (file, thread_id, bytes) = (payload.pointer()?, payload.u32()?, payload.u32()?);
+        let fault = read::HardFault::new(record);
+        let (begun, offset, address) =
+            (fault.initial_time()?, fault.read_offset()?, fault.virtual_address()?);
+        let (file, thread_id, bytes) = (fault.file_object()?, fault.t_thread_id()?, fault.byte_count()?);
         if !window.has(record.time()) {
             return None;
         }
         let file = (file != 0).then(|| files.of_key(file));
-        let begun = record.origin().clock.to_filetime(Ticks(begun as i64));
+        let begun = record.origin().clock.to_filetime(Ticks(begun));
         let (thread, took) = (processes.thread_at(thread_id), Window::ALL.part(begun, record.time()));
         self.sums.entry((thread, file)).or_default().add(bytes, took);
         Some(HardFault { thread, file, bytes, took, address, offset })

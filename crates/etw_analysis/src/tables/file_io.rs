@@ -7,13 +7,13 @@ use super::context::Context;
 use super::io_names::CreateSet;
 use super::latency::Latencies;
 use super::table::{Cell, Column, Table, TableKind, hidden, shown};
-use crate::class::class_version;
 use crate::facts::FileDone;
 use crate::file_names::{FileIndex, FileNames};
 use crate::maps::HashMap;
-use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::{Duration, Window};
+use etw_kernel_events::ids::{self, EventId};
+use etw_kernel_events::read;
 
 /// Maximum number of operations waiting for their end; further ones are counted as if it never came.
 const MAX_BEGUN: usize = 1 << 16;
@@ -56,19 +56,20 @@ impl Operation {
     }
 
     /// Returns the operation of an event type. Cleanups do not count: a close follows.
-    fn of(kind: u8) -> Option<Operation> {
-        Some(match kind {
-            64 => Operation::Create,
-            66 => Operation::Close,
-            67 => Operation::Read,
-            68 => Operation::Write,
-            69 => Operation::SetInfo,
-            70 => Operation::Delete,
-            71 => Operation::Rename,
-            72 | 77 => Operation::Directory,
-            73 => Operation::Flush,
-            74 => Operation::QueryInfo,
-            75 => Operation::Control,
+    fn of(id: EventId) -> Option<Operation> {
+        use ids::FileIo;
+        Some(match id {
+            FileIo::CREATE => Operation::Create,
+            FileIo::CLOSE => Operation::Close,
+            FileIo::READ => Operation::Read,
+            FileIo::WRITE => Operation::Write,
+            FileIo::SET_INFO => Operation::SetInfo,
+            FileIo::DELETE => Operation::Delete,
+            FileIo::RENAME => Operation::Rename,
+            FileIo::DIR_ENUM | FileIo::DIR_NOTIFY => Operation::Directory,
+            FileIo::FLUSH => Operation::Flush,
+            FileIo::QUERY_INFO => Operation::QueryInfo,
+            FileIo::FS_CONTROL => Operation::Control,
             _ => return None,
         })
     }
@@ -141,16 +142,16 @@ impl FileIo {
     /// Adds an operation or its end.
     pub(crate) fn event(
         &mut self,
-        kind: u8,
+        id: EventId,
         event: &Event<'_>,
         processes: &mut Processes,
         files: &mut FileNames,
         window: &Window,
     ) -> Option<FileDone> {
-        if kind == 76 {
+        if id == ids::FileIo::OPERATION_END {
             return self.end(event.record, processes.machine(), window);
         }
-        self.begin(Operation::of(kind)?, event, processes, files, window)
+        self.begin(Operation::of(id)?, event, processes, files, window)
     }
 
     fn begin(
@@ -162,39 +163,19 @@ impl FileIo {
         window: &Window,
     ) -> Option<FileDone> {
         let record = event.record;
-        let mut payload = Payload::of(record);
-        let is_old = class_version(record) < 3;
-        if matches!(operation, Operation::Read | Operation::Write) {
-            payload.u64()?;
-        }
-        let irp = payload.pointer()?;
-        let old_thread = if is_old { Some(payload.pointer()? as u32) } else { None };
-        let object = payload.pointer()?;
+        let begins = read::FileOperation::new(record);
+        let (irp, object) = (begins.irp_ptr()?, begins.file_object()?);
         let file = match operation {
             Operation::Create => {
                 let properties = event.properties.as_ref().ok()?;
                 let path = properties.try_get("OpenPath").or_else(|| properties.try_get("FileName"))?;
                 files.open(object, path)
             }
-            _ => files.of(payload.pointer()?, object),
+            _ => files.of(begins.file_key()?, object),
         };
-        if matches!(
-            operation,
-            Operation::SetInfo
-                | Operation::Delete
-                | Operation::Rename
-                | Operation::QueryInfo
-                | Operation::Control
-        ) {
-            // Extra information.
-            payload.pointer()?;
-        }
-        let thread_id = match old_thread {
-            Some(thread_id) => thread_id,
-            None => payload.u32()?,
-        };
+        let thread_id = begins.ttid()?;
         let bytes = match operation {
-            Operation::Read | Operation::Write => payload.u32()?,
+            Operation::Read | Operation::Write => begins.io_size()?,
             _ => 0,
         };
         if operation == Operation::Close {
@@ -209,7 +190,7 @@ impl FileIo {
         sum.operations[operation as usize] += 1;
         if operation == Operation::Create
             && let (Some(options), Some(attributes), Some(share_access)) =
-                (payload.u32(), payload.u32(), payload.u32())
+                (begins.create_options(), begins.file_attributes(), begins.share_access())
         {
             sum.creates.add(options, attributes, share_access);
         }
@@ -224,8 +205,8 @@ impl FileIo {
     /// Returns the operation that an event ends.
     fn end(&mut self, record: &Record<'_>, machine: u32, window: &Window) -> Option<FileDone> {
         self.has_ends = true;
-        let mut payload = Payload::of(record);
-        let (irp, information, status) = (payload.pointer()?, payload.pointer()?, payload.u32()?);
+        let ends = read::FileEnd::new(record);
+        let (irp, information, status) = (ends.irp_ptr()?, ends.extra_info()?, ends.nt_status()?);
         let Begun { operation, key, time, bytes } = self.begun.remove(&(machine, irp))?;
         let sum = self.sums.get_mut(&key)?;
         let took = window.part(time, record.time());

@@ -9,10 +9,11 @@ use crate::Window;
 use crate::facts::Interrupted;
 use crate::maps::HashMap;
 use crate::names::Space;
-use crate::payload::Payload;
+use etw_kernel_events::ids::{self, EventId};
+use etw_kernel_events::read;
 
-/// The key of a routine: the event's type, its address, the interrupt's number, and the machine.
-type Key = (u8, u64, Option<u16>, u32);
+/// The key of a routine: the event, its address, the interrupt's number, and the machine.
+type Key = (EventId, u64, Option<u16>, u32);
 
 /// Counts of interrupts and deferred calls.
 #[derive(Debug, Default)]
@@ -24,22 +25,20 @@ impl Interrupts {
     /// Adds a PerfInfo/ISR, DPC, ThreadDPC or TimerDPC event, which is logged at the end.
     pub(crate) fn event(
         &mut self,
-        kind: u8,
+        id: EventId,
         record: &Record<'_>,
         machine: u32,
         window: &Window,
     ) -> Option<Interrupted> {
-        let mut payload = Payload::of(record);
-        let (begun, routine) = (payload.u64()?, payload.pointer()?);
-        let is_interrupt = matches!(kind, 50 | 67 | 95) && record.descriptor().version >= 2;
-        let vector = if is_interrupt { payload.u8().and_then(|_| payload.u16()) } else { None };
+        let interrupt = read::Interrupt::new(record);
+        let (begun, routine, vector) = (interrupt.initial_time()?, interrupt.routine()?, interrupt.vector());
         if !window.has(record.time()) {
             return None;
         }
-        let begun = record.origin().clock.to_filetime(Ticks(begun as i64));
+        let begun = record.origin().clock.to_filetime(Ticks(begun));
         let took = window.part(begun, record.time());
-        self.sums.entry((kind, routine, vector, machine)).or_default().add(took);
-        Some(Interrupted { kind: kind_name(kind), routine, vector, took })
+        self.sums.entry((id, routine, vector, machine)).or_default().add(took);
+        Some(Interrupted { kind: kind_name(id), routine, vector, took })
     }
 
     /// Returns the addresses of routines.
@@ -52,12 +51,12 @@ impl Interrupts {
     pub(crate) fn table(&self, context: &Context<'_>) -> Table {
         let mut rows: Vec<_> = self.sums.iter().filter(|_| context.wants(None)).collect();
         rows.sort_by_key(|(key, latencies)| (std::cmp::Reverse((latencies.sum, latencies.count)), *key));
-        let rows = rows.into_iter().map(|((kind, routine, vector, machine), latencies)| {
+        let rows = rows.into_iter().map(|((id, routine, vector, machine), latencies)| {
             let code = context.names.code(Space::Kernel(*machine), *routine);
             let name = code.map(|code| context.names.label(code));
             let module = code.and_then(|code| context.names.get(code.function).module.clone());
             vec![
-                Cell::Text(context.processes.machines.labelled(kind_name(*kind), *machine)),
+                Cell::Text(context.processes.machines.labelled(kind_name(*id), *machine)),
                 vector.map_or(Cell::None, |vector| Cell::Id(vector.into())),
                 Cell::text(name.as_deref()),
                 Cell::text(module.as_deref()),
@@ -73,12 +72,12 @@ impl Interrupts {
     }
 }
 
-fn kind_name(kind: u8) -> &'static str {
-    match kind {
-        50 | 67 => "ISR",
-        66 => "ThreadDPC",
-        69 => "TimerDPC",
-        95 => "PassiveISR",
+fn kind_name(id: EventId) -> &'static str {
+    match id {
+        ids::PerfInfo::ISR_50 | ids::PerfInfo::ISR_67 => "ISR",
+        ids::PerfInfo::THREAD_DPC => "ThreadDPC",
+        ids::PerfInfo::TIMER_DPC => "TimerDPC",
+        ids::PerfInfo::PASSIVE_INTERRUPT => "PassiveISR",
         _ => "DPC",
     }
 }

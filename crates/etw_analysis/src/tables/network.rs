@@ -2,33 +2,55 @@
 
 use std::net::IpAddr;
 
-use etw_event::{Guid, Record};
+use etw_event::Record;
 
 use super::context::Context;
 use super::table::{Cell, Column, Table, TableKind, hidden, shown};
 use crate::Window;
 use crate::facts::Transferred;
 use crate::maps::HashMap;
-use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes};
+use etw_kernel_events::ids::{self, Class, EventId};
+use etw_kernel_events::read;
 
-/// Microsoft-Windows-Kernel-Network, whose events have the payloads of the classes TcpIp and UdpIp.
-const KERNEL_NETWORK: Guid = Guid::from_u128(0x7dd42a49_5329_4832_8dfd_43d979153a88);
-/// Offset of its ids of UDP events from the types of the class.
-const UDP: u16 = 32;
-/// Offset of the types of IPv6 events from those of IPv4.
-const IPV6: u8 = 16;
+/// What is done on the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Send,
+    Receive,
+    Connect,
+    Disconnect,
+    Retransmit,
+    Accept,
+    Reconnect,
+}
 
-/// Returns the name of an operation by its event type for IPv4.
-fn operation_name(kind: u8) -> &'static str {
-    match kind {
-        10 => "Send",
-        11 => "Receive",
-        12 => "Connect",
-        13 => "Disconnect",
-        14 => "Retransmit",
-        15 => "Accept",
-        _ => "Reconnect",
+impl Operation {
+    /// Returns the operation of an event.
+    fn of(id: EventId) -> Option<Operation> {
+        use ids::{TcpIp, UdpIp};
+        Some(match id {
+            TcpIp::SEND_IPV4 | TcpIp::SEND_IPV6 | UdpIp::SEND_IPV4 | UdpIp::SEND_IPV6 => Operation::Send,
+            TcpIp::RECV_IPV4 | TcpIp::RECV_IPV6 | UdpIp::RECV_IPV4 | UdpIp::RECV_IPV6 => Operation::Receive,
+            TcpIp::CONNECT_IPV4 | TcpIp::CONNECT_IPV6 => Operation::Connect,
+            TcpIp::DISCONNECT_IPV4 | TcpIp::DISCONNECT_IPV6 => Operation::Disconnect,
+            TcpIp::RETRANSMIT_IPV4 | TcpIp::RETRANSMIT_IPV6 => Operation::Retransmit,
+            TcpIp::ACCEPT_IPV4 | TcpIp::ACCEPT_IPV6 => Operation::Accept,
+            TcpIp::RECONNECT_IPV4 | TcpIp::RECONNECT_IPV6 => Operation::Reconnect,
+            _ => return None,
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Operation::Send => "Send",
+            Operation::Receive => "Receive",
+            Operation::Connect => "Connect",
+            Operation::Disconnect => "Disconnect",
+            Operation::Retransmit => "Retransmit",
+            Operation::Accept => "Accept",
+            Operation::Reconnect => "Reconnect",
+        }
     }
 }
 
@@ -85,51 +107,40 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Returns whether an event of the provider is about UDP, and its type in the class; `None` for other events.
-    pub(crate) fn of_provider(record: &Record<'_>) -> Option<(bool, u8)> {
-        if !record.kind().is_event_header() || record.provider_id() != KERNEL_NETWORK {
-            return None;
-        }
-        match record.descriptor().id {
-            id @ (10..=17 | 26..=32) => Some((false, id as u8)),
-            id @ (42..=49 | 58..=64) => Some((true, (id - UDP) as u8)),
-            _ => None,
-        }
-    }
-
     /// Adds an event of class TcpIp or UdpIp, or of the provider if there are none of the classes.
     pub(crate) fn event(
         &mut self,
-        is_udp: bool,
-        kind: u8,
+        id: EventId,
         record: &Record<'_>,
         processes: &mut Processes,
         window: &Window,
     ) -> Option<Transferred> {
         let is_of_class = !record.kind().is_event_header();
         self.has_classes |= is_of_class;
-        // Version 0 of the classes (Windows 2000) has its fields in another order.
-        if is_of_class && record.descriptor().version == 0 || !is_of_class && self.has_classes {
+        if !is_of_class && self.has_classes {
             return None;
         }
-        if kind == 17 {
+        if matches!(id, ids::TcpIp::FAIL | ids::UdpIp::FAIL) {
             self.failures += u64::from(window.has(record.time()));
             return None;
         }
-        let is_ipv6 = kind >= 10 + IPV6;
-        let kind = if is_ipv6 { kind - IPV6 } else { kind };
-        if !matches!(kind, 10..=16) {
-            return None;
-        }
-        let mut payload = Payload::of(record);
-        let (process_id, bytes) = (payload.u32()?, u64::from(payload.u32()?));
-        let (destination, source) = (payload.address(is_ipv6)?, payload.address(is_ipv6)?);
-        let (destination_port, source_port) = (payload.port()?, payload.port()?);
-        let (destination, source) = ((destination, destination_port), (source, source_port));
+        let operation = Operation::of(id)?;
+        let is_udp = id.class() == Class::UdpIp;
+        let (process_id, bytes, destination, source) = if is_udp {
+            let udp = read::UdpTransfer::new(record);
+            (udp.pid()?, udp.size()?, (udp.daddr()?, udp.dport()?), (udp.saddr()?, udp.sport()?))
+        } else {
+            let tcp = read::TcpTransfer::new(record);
+            (tcp.pid()?, tcp.size()?, (tcp.daddr()?, tcp.dport()?), (tcp.saddr()?, tcp.sport()?))
+        };
+        let bytes = u64::from(bytes);
         // TCP events have the peer as the destination; UDP events have the packet's addresses.
-        let (local, remote) =
-            if is_udp && kind == 11 { (destination, source) } else { (source, destination) };
-        let side = self.side(kind, (local, remote));
+        let (local, remote) = if is_udp && operation == Operation::Receive {
+            (destination, source)
+        } else {
+            (source, destination)
+        };
+        let side = self.side(operation, (local, remote));
         if !window.has(record.time()) {
             return None;
         }
@@ -140,32 +151,32 @@ impl Network {
             remote: (remote.0, (side == Side::Client).then_some(remote.1)),
         };
         let sum = self.sums.entry(key).or_default();
-        match kind {
-            10 => {
+        match operation {
+            Operation::Send => {
                 sum.sends += 1;
                 sum.sent_bytes += bytes;
             }
-            11 => {
+            Operation::Receive => {
                 sum.receives += 1;
                 sum.received_bytes += bytes;
             }
-            12 => sum.connects += 1,
-            13 => sum.disconnects += 1,
-            14 => sum.retransmits += 1,
-            15 => sum.accepts += 1,
-            _ => sum.reconnects += 1,
+            Operation::Connect => sum.connects += 1,
+            Operation::Disconnect => sum.disconnects += 1,
+            Operation::Retransmit => sum.retransmits += 1,
+            Operation::Accept => sum.accepts += 1,
+            Operation::Reconnect => sum.reconnects += 1,
         }
         let protocol = if is_udp { "UDP" } else { "TCP" };
-        let (process, operation) = (key.process, operation_name(kind));
+        let (process, operation) = (key.process, operation.name());
         Some(Transferred { process, protocol, operation, bytes, local, remote })
     }
 
     /// Returns the local side of a connection: as its first event said, or else the side with the higher port is the
     /// client.
-    fn side(&mut self, kind: u8, connection: Connection) -> Side {
-        let told = match kind {
-            12 => Some(Side::Client),
-            15 => Some(Side::Server),
+    fn side(&mut self, operation: Operation, connection: Connection) -> Side {
+        let told = match operation {
+            Operation::Connect => Some(Side::Client),
+            Operation::Accept => Some(Side::Server),
             _ => None,
         };
         let side = told.or_else(|| self.sides.get(&connection).copied());
@@ -174,7 +185,7 @@ impl Network {
             && self.sides.len() < MAX_CONNECTIONS
         {
             self.sides.insert(connection, side);
-        } else if kind == 13 {
+        } else if operation == Operation::Disconnect {
             self.sides.remove(&connection);
         }
         side.unwrap_or(if local < remote { Side::Server } else { Side::Client })

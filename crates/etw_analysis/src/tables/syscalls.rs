@@ -9,9 +9,9 @@ use crate::Window;
 use crate::facts::Called;
 use crate::maps::HashMap;
 use crate::names::Space;
-use crate::payload::Payload;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::switches::Switches;
+use etw_kernel_events::read;
 
 /// The bits of an NTSTATUS that are set for failures.
 const FAILED: u32 = 0b11 << 30;
@@ -43,7 +43,7 @@ impl SystemCalls {
         switches: &Switches,
         window: &Window,
     ) -> Option<()> {
-        let address = Payload::of(record).pointer()?;
+        let address = read::SysCallEnter::new(record).sys_call_address()?;
         let thread = thread(record, processes, switches);
         let time = record.time();
         if let Some(thread) = thread {
@@ -63,7 +63,7 @@ impl SystemCalls {
         switches: &Switches,
         window: &Window,
     ) -> Option<Called> {
-        let status = Payload::of(record).u32()?;
+        let status = read::SysCallExit::new(record).sys_call_nt_status()?;
         let thread = thread(record, processes, switches)?;
         let (address, begun) = self.begun.remove(&thread)?;
         let sum = self.sums.get_mut(&(Some(thread), processes.machine(), address))?;

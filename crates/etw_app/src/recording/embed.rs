@@ -10,11 +10,12 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use anyhow::Result;
-#[cfg(target_os = "linux")]
 use openetw::analysis::JitFunction;
 use openetw::analysis::{KernelAddresses, UserAddresses};
 use openetw::etl::encode::RecordBuilder;
 use openetw::etl::{BufferFlags, BufferHeader, BufferState, BufferType, EtlFile};
+#[cfg(target_os = "linux")]
+use openetw::kernel_events::ids;
 use openetw::relog::EmbeddedSchemas;
 use openetw::session::ProcessStatus;
 use openetw::symbols::KernelSymbols;
@@ -26,9 +27,9 @@ use crate::schemas::Schemas;
 use crate::text::grouped;
 
 /// Hook id of Process/DCEnd: a process that ran at the end of the recording, or that the recording saw.
-const PROCESS_DC_END: HookId = HookId(0x0304);
+const PROCESS_DC_END: HookId = ids::Process::DC_END.hook_id();
 /// Hook id of EventTrace/BuildInfo: the recorded system.
-const BUILD_INFO: HookId = HookId(0x0042);
+const BUILD_INFO: HookId = ids::EventTrace::BUILD_INFO.hook_id();
 /// Bytes of the file that contain its header, since the first buffer is no larger than the largest session buffer.
 const MAX_HEADER_BYTES: u64 = 16 << 20;
 /// Offset in the file of the number of buffers (`BuffersWritten`), for both layouts of the log file header.

@@ -7,7 +7,8 @@ use std::ffi::c_void;
 
 use etw_consumer::{Input, InputLimits};
 use etw_etl::{BufferFlags, EtlFile};
-use etw_event::{Fields, HookId};
+use etw_event::Fields;
+use etw_kernel_events::ids;
 use windows_sys::Win32::System::Diagnostics::Etw::{
     ETW_PROCESS_HANDLE_INFO_TYPE, EtwQueryLastDroppedTimes, EtwQueryLogFileHeader,
     EtwQueryPartitionInformation, TRACE_LOGFILE_HEADER,
@@ -92,7 +93,9 @@ fn partition(open: &Open) -> Result<Vec<u8>, u32> {
     let (origin, mut scratch) = (first.origin(file.clock(), 0), Vec::new());
     let data = first.data(&mut scratch);
     for record in etw_etl::Records::new(data.bytes, &origin, first.place()).filter_map(Result::ok) {
-        if record.hook_id() != Some(HookId::PARTITION_INFORMATION) || record.descriptor().version != 0 {
+        if record.hook_id() != Some(ids::EventTrace::PARTITION_INFO_EXTENSION.hook_id())
+            || record.descriptor().version != 0
+        {
             continue;
         }
         // Version and reserved, type, offset, two ids.

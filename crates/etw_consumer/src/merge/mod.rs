@@ -285,7 +285,8 @@ mod tests {
 
     use etw_etl::encode::RecordBuilder;
     use etw_etl::{BufferHeader, DamageKind, EtlWriter, RecordCursor, Records, WriterOptions};
-    use etw_event::{Clock, ClockType, EventDescriptor, Guid, HookId, PointerSize, Ticks};
+    use etw_event::{Clock, ClockType, EventDescriptor, Guid, PointerSize, Ticks};
+    use etw_kernel_events::ids;
     use proptest::prelude::*;
 
     const START: FileTime = FileTime(133_000_000_000_000_000);
@@ -310,7 +311,7 @@ mod tests {
                     .time(Ticks(time)),
                 // A WPP message without its own time.
                 1 => RecordBuilder::message(10, size).message_sequence(1),
-                _ => RecordBuilder::perf_info(size, HookId(0x0524), 4).time(Ticks(time)),
+                _ => RecordBuilder::perf_info(size, ids::Thread::C_SWITCH.hook_id(), 4).time(Ticks(time)),
             };
             let payload = vec![number as u8; 4 + usize::from(*kind) * 3];
             writer.write(*processor, &record.payload(&payload).build().unwrap()).unwrap();

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use etw_event::{Guid, Opcode, Record, classes};
+use etw_event::Record;
+use etw_kernel_events::ids::{self, EventId};
 use etw_schema::{CompiledSchema, Located};
-
-/// Microsoft-Windows-Kernel-Process.
-const KERNEL_PROCESS: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
 
 /// Ids of the events of Microsoft-Windows-Kernel-Process about processes: start, end, rundown.
 pub(crate) const PROCESS_EVENT_IDS: [u16; 3] = [1, 2, 15];
@@ -31,28 +29,12 @@ pub(crate) fn is_about_process(record: &Record<'_>) -> bool {
 /// Returns what a record says about a process; `None` if it is about something else.
 #[inline]
 pub(super) fn told(record: &Record<'_>) -> Option<Told> {
-    let of_type = |event_type: u8| match event_type {
-        1 => Some(Told::Start),
-        2 => Some(Told::End),
-        3 | 4 | 39 => Some(Told::Known),
+    match EventId::of(record).or_else(|| EventId::of_provider(record))? {
+        ids::Process::START => Some(Told::Start),
+        ids::Process::END => Some(Told::End),
+        ids::Process::DC_START | ids::Process::DC_END | ids::Process::DEFUNCT => Some(Told::Known),
         _ => None,
-    };
-    if let Some(hook) = record.hook_id() {
-        return if hook.group() == 3 { of_type(hook.event_type()) } else { None };
     }
-    if record.kind().is_event_header() {
-        return match record.descriptor().id {
-            1 if record.provider_id() == KERNEL_PROCESS => Some(Told::Start),
-            2 if record.provider_id() == KERNEL_PROCESS => Some(Told::End),
-            15 if record.provider_id() == KERNEL_PROCESS => Some(Told::Known),
-            _ => None,
-        };
-    }
-    if record.kind().is_classic() && record.provider_id() == classes::PROCESS {
-        let Opcode(opcode) = record.descriptor().opcode;
-        return of_type(opcode);
-    }
-    None
 }
 
 /// Calls `with` with the id of the process and the file name of its image, if the record has both.

@@ -5,14 +5,15 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use etw_event::{ExtendedType, Fields, Guid, HookId, Record, Ticks, classes};
+use etw_event::{ExtendedType, Fields, Guid, Record, Ticks};
+use etw_kernel_events::ids::{self, Class, EventId};
+use etw_kernel_events::providers::PROCESS_PROVIDER;
+use etw_kernel_events::read;
 use etw_schema::event_source::is_manifest_chunk;
 
 /// Name of the provider whose TraceLogging events name the kernel's functions; recordings include them.
 pub const SYMBOL_PROVIDER: &str = "OpenETW.Symbols";
 
-/// Microsoft-Windows-Kernel-Process.
-const KERNEL_PROCESS: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
 /// Microsoft-Windows-DotNETRuntime.
 const CLR: Guid = Guid::from_u128(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4);
 /// Microsoft-Windows-DotNETRuntimeRundown.
@@ -55,87 +56,72 @@ pub(super) struct StackOf {
 /// Returns the role of a record for others.
 #[inline]
 pub(super) fn role(record: &Record<'_>, symbols: &Guid) -> Role {
-    if let Some(hook) = record.hook_id() {
-        return if hook == HookId::IMAGE_LOAD {
-            Role::Context
-        } else {
-            of_class(record, hook.group(), hook.event_type())
-        };
+    if let Some(id) = EventId::of(record) {
+        return of_class(record, id);
     }
     let kind = record.kind();
-    if kind.is_event_header() {
-        let provider = record.provider_id();
-        let id = record.as_bytes().u16_at(0x28).unwrap_or(0);
-        let is_context = match provider {
-            // Processes, threads, images.
-            KERNEL_PROCESS => matches!(id, 1..=6 | 15),
-            CLR_RUNDOWN => true,
-            // Methods, modules, assemblies, domains.
-            CLR => matches!(id, 141..=144 | 151..=158),
-            _ => provider == *symbols || is_manifest_chunk(record),
-        };
-        return if is_context { Role::Context } else { Role::Event };
-    }
-    if !kind.is_classic() {
+    if !kind.is_event_header() {
         return Role::Event;
     }
-    let group = match record.provider_id() {
-        classes::IMAGE_ID
-        | classes::EVENT_METADATA
-        | classes::SYS_CONFIG_EX
-        | classes::WIN_SAT
-        | classes::PERF_TRACK
-        | classes::LOST_EVENT => return Role::Context,
-        classes::EVENT_TRACE => 0x00,
-        classes::PROCESS => 0x03,
-        classes::FILE_IO => 0x04,
-        classes::THREAD => 0x05,
-        classes::REGISTRY => 0x09,
-        classes::SYSTEM_CONFIG => 0x0B,
-        classes::PERF_INFO => 0x0F,
-        classes::IMAGE => 0x14,
-        classes::STACK_WALK => 0x18,
-        _ => return Role::Event,
+    let provider = record.provider_id();
+    let id = record.as_bytes().u16_at(0x28).unwrap_or(0);
+    let is_context = match provider {
+        // Processes, threads, images.
+        PROCESS_PROVIDER => matches!(id, 1..=6 | 15),
+        CLR_RUNDOWN => true,
+        // Methods, modules, assemblies, domains.
+        CLR => matches!(id, 141..=144 | 151..=158),
+        _ => provider == *symbols || is_manifest_chunk(record),
     };
-    of_class(record, group, record.descriptor().opcode.0)
+    if is_context { Role::Context } else { Role::Event }
 }
 
-/// Returns the role of a kernel event, by its group and type.
+/// Returns the role of an event of a class.
 #[inline]
-fn of_class(record: &Record<'_>, group: u8, event_type: u8) -> Role {
-    let is_context = match group {
-        0x00 if event_type == 0 => return Role::Header,
-        // Group masks, rundowns, builds; the machine; images.
-        0x00 | 0x0B | 0x14 => true,
-        // Start, End, DCStart, DCEnd, Terminate, Defunct.
-        0x03 => matches!(event_type, 1..=4 | 11 | 39),
-        // Name, FileCreate, FileDelete, FileRundown.
-        0x04 => matches!(event_type, 0 | 32 | 35 | 36),
-        // Start, End, DCStart, DCEnd, SetName.
-        0x05 => matches!(event_type, 1..=4 | 72),
-        // KCBCreate, KCBRundownBegin, KCBRundownEnd.
-        0x09 => matches!(event_type, 22 | 24 | 25),
-        // The interval of samples.
-        0x0F => matches!(event_type, 72..=74),
-        0x18 => return of_stack(record, event_type),
-        _ => false,
+fn of_class(record: &Record<'_>, id: EventId) -> Role {
+    let is_context = match id {
+        ids::EventTrace::HEADER => return Role::Header,
+        ids::Process::TERMINATE
+        | ids::Thread::SET_NAME
+        | ids::Registry::KCB_CREATE
+        | ids::Registry::KCB_RUNDOWN_BEGIN
+        | ids::Registry::KCB_RUNDOWN_END => true,
+        id => match id.class() {
+            // Group masks, rundowns, builds; the machine; images; what a merge adds.
+            Class::EventTrace
+            | Class::SystemConfig
+            | Class::Image
+            | Class::ImageID
+            | Class::EventMetadata
+            | Class::SysConfigEx
+            | Class::WinSat
+            | Class::PerfTrack
+            | Class::LostEvent => true,
+            Class::Process => read::ProcessInfo::reads(id),
+            Class::Thread => read::ThreadInfo::reads(id),
+            Class::FileIo => read::FileName::reads(id),
+            Class::PerfInfo => read::ProfileInterval::reads(id),
+            Class::StackWalk => return of_stack(record, id),
+            _ => false,
+        },
     };
     if is_context { Role::Context } else { Role::Event }
 }
 
 /// Returns the role of an event of class StackWalk.
-fn of_stack(record: &Record<'_>, event_type: u8) -> Role {
-    let payload = record.payload();
-    let pointer = record.pointer_size();
-    let stack = |key| {
-        let (time, thread) = (Ticks(payload.i64_at(0)?), payload.u32_at(12)?);
+fn of_stack(record: &Record<'_>, id: EventId) -> Role {
+    let stack = read::StackEvent::new(record);
+    let of = |key| {
+        let (time, thread) = (Ticks(stack.event_time_stamp()? as i64), stack.stack_thread()?);
         Some(Role::Stack(StackOf { time, thread, key }))
     };
-    let role = match event_type {
-        32 => stack(None),
-        37 | 38 => stack(pointer.read(payload, 16)),
-        // Create, Delete, Rundown.
-        34..=36 => pointer.read(payload, 0).map(|key| Role::Frames { key, ends: event_type == 35 }),
+    let role = match id {
+        ids::StackWalk::STACK => of(None),
+        ids::StackWalk::STACK_KEY_KERNEL | ids::StackWalk::STACK_KEY_USER => of(stack.stack_key()),
+        id if read::StackFrames::reads(id) => {
+            let key = read::StackFrames::new(record).key();
+            key.map(|key| Role::Frames { key, ends: id == ids::StackWalk::KEY_DELETE })
+        }
         _ => None,
     };
     role.unwrap_or(Role::Event)

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::io;
 
-use etw_event::{ExtendedType, Fields, Guid, PointerSize, Record, classes};
+use etw_event::{ExtendedType, Fields, Guid, PointerSize, Record};
+use etw_kernel_events::ids::{self, Class, EventId};
+use etw_kernel_events::read;
 
 use super::runs::{Entry, Place, Spool};
 use super::{StackCounts, Stacks};
 
-/// Number of the kernel's group of stacks.
-const STACK_WALK: u8 = 0x18;
 /// Microsoft-Windows-DotNETRuntime, -Rundown and -Private.
 const DOTNET: [Guid; 3] = [
     Guid::from_u128(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4),
@@ -57,8 +57,8 @@ impl Collector {
     /// Takes what a record tells of stacks.
     #[inline]
     pub(super) fn add(&mut self, record: &Record<'_>) -> io::Result<()> {
-        if let Some(event_type) = stack_walk(record) {
-            return self.walk(record, event_type);
+        if let Some(id) = stack_walk(record) {
+            return self.walk(record, id);
         }
         if record.kind().is_event_header() {
             self.extended(record)?;
@@ -70,35 +70,41 @@ impl Collector {
     }
 
     /// Takes an event of the kernel's class StackWalk.
-    fn walk(&mut self, record: &Record<'_>, event_type: u8) -> io::Result<()> {
-        let source = record.origin().source;
-        let (payload, pointer) = (record.payload(), record.pointer_size());
-        let event = payload.i64_at(0).zip(payload.u32_at(12));
-        match event_type {
-            32 => {
-                let (Some((time, thread)), Some(frames)) = (event, payload.get(16..)) else {
+    fn walk(&mut self, record: &Record<'_>, id: EventId) -> io::Result<()> {
+        let (source, pointer) = (record.origin().source, record.pointer_size());
+        let stack = read::StackEvent::new(record);
+        let time = stack.event_time_stamp().map(|time| time as i64);
+        let event = time.zip(stack.stack_thread());
+        match id {
+            ids::StackWalk::STACK => {
+                let (Some((time, thread)), Some(frames)) = (event, stack.stack()) else {
                     self.counts.damaged += 1;
                     return Ok(());
                 };
-                self.read(frames, pointer);
+                self.read(frames);
                 let entry = Entry::new(time, thread, self.place()?);
-                let in_kernel = self.frames.first().is_some_and(|first| *first >= kernel_start(pointer));
+                let in_kernel = self.frames.first().is_some_and(|first| *first >= pointer.kernel_start());
                 self.spool.put(source, if in_kernel { entry.on(record.processor()) } else { entry })
             }
-            37 | 38 => match event.zip(pointer.read(payload, 16)) {
-                Some(((time, thread), key)) => self.put_keyed(source, time, thread, key),
-                None => {
-                    self.counts.damaged += 1;
-                    Ok(())
+            ids::StackWalk::STACK_KEY_KERNEL | ids::StackWalk::STACK_KEY_USER => {
+                match event.zip(stack.stack_key()) {
+                    Some(((time, thread), key)) => self.put_keyed(source, time, thread, key),
+                    None => {
+                        self.counts.damaged += 1;
+                        Ok(())
+                    }
                 }
-            },
-            34..=36 => match pointer.read(payload, 0) {
-                Some(key) => self.define(source, key, payload.get(pointer.bytes()..), pointer),
-                None => {
-                    self.counts.damaged += 1;
-                    Ok(())
+            }
+            id if read::StackFrames::reads(id) => {
+                let frames = read::StackFrames::new(record);
+                match frames.key() {
+                    Some(key) => self.define(source, key, frames.stack_frame()),
+                    None => {
+                        self.counts.damaged += 1;
+                        Ok(())
+                    }
                 }
-            },
+            }
             _ => Ok(()),
         }
     }
@@ -166,7 +172,7 @@ impl Collector {
         frames: &[u8],
         pointer: PointerSize,
     ) -> io::Result<()> {
-        self.read(frames, pointer);
+        self.read(frames.chunks_exact(pointer.bytes()).filter_map(|frame| pointer.read(frame, 0)));
         self.put_frames(source, time, thread)
     }
 
@@ -202,15 +208,9 @@ impl Collector {
     }
 
     /// Takes the frames of a key.
-    fn define(
-        &mut self,
-        source: u32,
-        key: u64,
-        frames: Option<&[u8]>,
-        pointer: PointerSize,
-    ) -> io::Result<()> {
+    fn define(&mut self, source: u32, key: u64, frames: Option<impl Iterator<Item = u64>>) -> io::Result<()> {
         let Some(used) = self.keys.remove(&(source, key)) else { return Ok(()) };
-        self.read(frames.unwrap_or_default(), pointer);
+        self.read(frames.into_iter().flatten());
         let place = self.spool.put_frames(&self.frames)?;
         if let Some(definition) = self.definitions.get_mut(used as usize) {
             *definition = Some(place);
@@ -218,10 +218,9 @@ impl Collector {
         Ok(())
     }
 
-    fn read(&mut self, frames: &[u8], pointer: PointerSize) {
+    fn read(&mut self, frames: impl Iterator<Item = u64>) {
         self.frames.clear();
-        let frames = frames.chunks_exact(pointer.bytes());
-        self.frames.extend(frames.filter_map(|frame| pointer.read(frame, 0)));
+        self.frames.extend(frames);
     }
 
     pub(super) fn finish(mut self) -> io::Result<Stacks> {
@@ -231,22 +230,8 @@ impl Collector {
     }
 }
 
-/// Returns the least address that may be the kernel's.
-fn kernel_start(pointer: PointerSize) -> u64 {
-    match pointer {
-        PointerSize::Four => 1 << 31,
-        PointerSize::Eight => 1 << 63,
-    }
-}
-
-/// Returns the type of an event of the kernel's class StackWalk: a stack, a key or the frames of a key.
+/// Returns an event of the kernel's class StackWalk: a stack, a key or the frames of a key.
 #[inline]
-pub(super) fn stack_walk(record: &Record<'_>) -> Option<u8> {
-    match record.hook_id() {
-        Some(hook) => (hook.group() == STACK_WALK).then_some(hook.event_type()),
-        None if record.kind().is_classic() && record.provider_id() == classes::STACK_WALK => {
-            Some(record.descriptor().opcode.0)
-        }
-        None => None,
-    }
+pub(super) fn stack_walk(record: &Record<'_>) -> Option<EventId> {
+    EventId::of(record).filter(|id| id.class() == Class::StackWalk)
 }

@@ -10,7 +10,9 @@ mod runs;
 
 use std::fmt;
 
-use etw_event::{Fields, Record, StackTrace};
+use etw_event::{Record, StackTrace};
+use etw_kernel_events::ids::{self, EventId};
+use etw_kernel_events::read;
 use etw_sys::FileMap;
 
 use crate::trace::Verdict;
@@ -147,15 +149,14 @@ impl Stacks {
 
 /// Returns the threads that the stack of an event may name; none if that is unknown.
 fn threads_of(record: &Record<'_>) -> [Option<u32>; 2] {
-    /// Group and type of SampledProfile and CSwitch, whose headers have no thread.
-    const SAMPLE: (u8, u8) = (0x0F, 46);
-    const SWITCH: (u8, u8) = (0x05, 36);
-    let payload = record.payload();
-    match record.hook_id().map(|hook| (hook.group(), hook.event_type())) {
-        // After the instruction.
-        Some(SAMPLE) => [payload.u32_at(record.pointer_size().bytes()), None],
+    match record.hook_id().and_then(EventId::from_hook) {
+        // The headers of these have no thread.
+        Some(ids::PerfInfo::SAMPLE_PROFILE) => [read::SampledProfile::new(record).thread_id(), None],
         // Windows takes the stack of the thread that is switched to, Linux that of the one before.
-        Some(SWITCH) => [payload.u32_at(0), payload.u32_at(4)],
+        Some(ids::Thread::C_SWITCH) => {
+            let switch = read::CSwitch::new(record);
+            [switch.new_thread_id(), switch.old_thread_id()]
+        }
         _ => [record.thread_id(), None],
     }
 }

@@ -2,15 +2,17 @@
 
 use etw_event::{Clock, ClockType, FileTime, HookId, PointerSize, Ticks};
 
+use etw_kernel_events::ids;
+
 use super::WriteError;
 use super::packing::COMPRESSED_FILE_UNIT;
 use crate::encode::RecordBuilder;
 use crate::{BufferFlags, BufferHeader, BufferState, BufferType, LogFileHeader, LogFileMode, TimeZone};
 
 /// The hook id of the record with the kernel's group masks.
-const EXTENSION: HookId = HookId(0x0005);
+const EXTENSION: HookId = ids::EventTrace::EXTENSION.hook_id();
 /// The hook id of the record with the partition.
-const PARTITION_INFO: HookId = HookId(0x0050);
+const PARTITION_INFO: HookId = ids::EventTrace::PARTITION_INFO_EXTENSION.hook_id();
 
 /// Properties of a new file.
 #[derive(Debug, Clone, PartialEq, Eq)]

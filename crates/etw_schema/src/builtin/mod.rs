@@ -1,7 +1,8 @@
 //! The built-in schemas: the kernel's classic classes, the events of the merge step, and the most common manifest
 //! providers.
 //!
-//! The tables are text files under `tables/`. Listing names reads only the first line of each block. A block is parsed
+//! The tables are text files under `tables/`, here and in `etw_kernel_events`, which makes the names of the kernel's events and
+//! their typed readers of the same lines. Listing names reads only the first line of each block. A block is parsed
 //! once, when its provider is first requested.
 //!
 //! Classic events are looked up by version and opcode: the exact version, otherwise the highest one below it. Versions
@@ -35,8 +36,8 @@ const TABLES: [&str; 5] = [
     include_str!("tables/names.txt"),
     include_str!("tables/kernel_providers.txt"),
     include_str!("tables/dotnet.txt"),
-    include_str!("tables/kernel.txt"),
-    include_str!("tables/merge.txt"),
+    etw_kernel_events::tables::KERNEL,
+    etw_kernel_events::tables::MERGE,
 ];
 
 /// The built-in schemas.

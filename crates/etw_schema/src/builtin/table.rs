@@ -14,6 +14,7 @@
 //! bits NAME HEX TEXT | …                a bit map
 //! VERSION CLASS | OPCODE NAME, … | FIELDS                                   event types of a class ("-": no class)
 //! ID.VERSION NAME | task N opcode N level N keywords HEX | FIELDS           an event of a provider
+//! reader NAME OPCODE…                    a typed reader of events (`etw_kernel_events::read`)
 //! message ID[.VERSION] TEXT              the message of an event, or of those of its versions without a line
 //! ```
 //!
@@ -146,7 +147,8 @@ impl Block {
             let fail = |what| TableError { what, line: line.to_owned() };
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
             match word {
-                "" | "#" | "of" => {}
+                // Lines `reader` are for the typed readers of `etw_kernel_events`.
+                "" | "#" | "of" | "reader" => {}
                 "channel" => {
                     let (value, name) = number_and_name(rest, 10).ok_or_else(|| fail("no channel"))?;
                     let value = u8::try_from(value).map_err(|_| fail("no channel"))?;

@@ -327,7 +327,7 @@ impl Run<'_> {
             Part::WbemSid => {
                 let user = 2 * self.pointer;
                 match rest.u32_at(0).ok_or(Misfit::Needs(4))? {
-                    0 if !is_sid_behind_zeros(rest, user) => (4, 0, 0),
+                    0 if !etw_kernel_events::read::is_sid_behind_zeros(rest, user) => (4, 0, 0),
                     _ => {
                         let count = rest.u8_at(user + 1).ok_or(Misfit::Needs(user as u64 + 8))?;
                         (user, 8 + 4 * usize::from(count), 0)
@@ -538,16 +538,6 @@ impl Stop {
 fn stop(frame: &Frame, member: u16, at: usize, kind: LocateErrorKind) -> Stop {
     let property = frame.first.saturating_add(member);
     Stop { member, member_start: at, error: LocateError { property, offset: at as u32, kind } }
-}
-
-/// Returns whether a TOKEN_USER of zeros, which should mean that no SID follows, is followed by one with an authority
-/// below 256 nevertheless (Observed: the process events of google-sawbuck).
-#[cold]
-fn is_sid_behind_zeros(bytes: &[u8], user: usize) -> bool {
-    let zeros = bytes.get(..user).is_some_and(|user| user.iter().all(|byte| *byte == 0));
-    let sid = bytes.get(user..).unwrap_or_default();
-    let [1, count @ 1..=15, 0, 0, 0, 0, 0, _, ..] = sid else { return false };
-    zeros && sid.len() >= 8 + 4 * usize::from(*count)
 }
 
 #[inline]

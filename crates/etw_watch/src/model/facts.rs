@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 
+use openetw::kernel_events::ids::{self, Class, EventId};
+use openetw::kernel_events::read;
 use openetw::schema::{FromValue, Properties};
 use openetw::{FileTime, HookId};
 
@@ -196,62 +198,65 @@ impl<'a> Fact<'a> {
     /// Returns the fact that an event states; `hook` identifies the event.
     pub(crate) fn of(hook: HookId, properties: &Properties<'a>) -> Fact<'a> {
         let fields = Fields(properties);
-        match (hook.group(), hook.event_type()) {
-            (0x03, 1 | 3) => {
+        let Some(id) = EventId::from_hook(hook) else { return Fact::Other };
+        match id {
+            ids::Process::START | ids::Process::DC_START => {
                 // `user` is the field's display text, a SID.
                 let user = properties.find("UserSID").map(|sid| sid.text().to_string()).unwrap_or_default();
                 let (process_id, image) = (fields.u32("ProcessId"), fields.text("ImageFileName"));
-                let (parent_id, starts) = (fields.u32("ParentId"), hook.event_type() == 1);
+                let (parent_id, starts) = (fields.u32("ParentId"), id == ids::Process::START);
                 Fact::Process { process_id, parent_id, image, user, starts }
             }
-            // Loads are in the group of processes.
-            (0x03, 10) | (0x14, 2..=4) => Fact::Image {
+            id if read::ImageInfo::reads(id) => Fact::Image {
                 process_id: fields.u32("ProcessId"),
                 base: fields.u64("ImageBase"),
                 len_bytes: fields.u64("ImageSize"),
                 path: fields.text("FileName"),
-                change: match hook.event_type() {
-                    2 => ImageChange::Unload,
-                    10 => ImageChange::Load,
-                    3 => ImageChange::There,
+                change: match id {
+                    ids::Image::UNLOAD => ImageChange::Unload,
+                    ids::Image::LOAD => ImageChange::Load,
+                    ids::Image::DC_START => ImageChange::There,
                     _ => ImageChange::AtEnd,
                 },
             },
-            (0x03, 2) => Fact::ProcessEnd { process_id: fields.u32("ProcessId") },
-            (0x05, 1 | 3) => {
+            ids::Process::END => Fact::ProcessEnd { process_id: fields.u32("ProcessId") },
+            ids::Thread::START | ids::Thread::DC_START => {
                 let (process_id, thread_id) = (fields.u32("ProcessId"), fields.u32("TThreadId"));
-                Fact::Thread { process_id, thread_id, starts: hook.event_type() == 1 }
+                Fact::Thread { process_id, thread_id, starts: id == ids::Thread::START }
             }
-            (0x05, 2) => {
+            ids::Thread::END => {
                 Fact::ThreadEnd { process_id: fields.u32("ProcessId"), thread_id: fields.u32("TThreadId") }
             }
-            (0x05, 0x24) => {
+            ids::Thread::C_SWITCH => {
                 Fact::Switch { old_thread: fields.u32("OldThreadId"), new_thread: fields.u32("NewThreadId") }
             }
-            (0x05, 0x32) => Fact::OfThread { thread_id: fields.u32("TThreadId"), file_key: 0 },
-            (0x0F, 0x2E) => {
+            ids::Thread::READY_THREAD => Fact::OfThread { thread_id: fields.u32("TThreadId"), file_key: 0 },
+            ids::PerfInfo::SAMPLE_PROFILE => {
                 Fact::Sample { thread_id: fields.u32("ThreadId"), count: fields.u64("Count").max(1) }
             }
-            (0x0F, 0x48 | 0x49) => Fact::SampleInterval { hundred_nanos: fields.u64("NewInterval") },
-            (0x0F, 0x43 | 0x32) => {
+            ids::PerfInfo::SET_INTERVAL | ids::PerfInfo::COLLECTION_START => {
+                Fact::SampleInterval { hundred_nanos: fields.u64("NewInterval") }
+            }
+            ids::PerfInfo::ISR_67 | ids::PerfInfo::ISR_50 => {
                 Fact::Interrupt { begun: fields.get("InitialTime").unwrap_or(FileTime(i64::MAX)) }
             }
-            (0x0F, 0x42 | 0x44 | 0x45) => {
+            ids::PerfInfo::THREAD_DPC | ids::PerfInfo::DPC | ids::PerfInfo::TIMER_DPC => {
                 Fact::Dpc { begun: fields.get("InitialTime").unwrap_or(FileTime(i64::MAX)) }
             }
-            (0x0F, 0x33 | 0x34) | (0x02, 10..=15) => Fact::OfRunningThread,
-            (0x02, 0x20) => {
+            ids::PerfInfo::SYS_CL_ENTER | ids::PerfInfo::SYS_CL_EXIT => Fact::OfRunningThread,
+            id if read::SoftFault::reads(id) => Fact::OfRunningThread,
+            ids::PageFault::HARD_FAULT => {
                 Fact::OfThread { thread_id: fields.u32("TThreadId"), file_key: fields.u64("FileObject") }
             }
-            (0x02, 0x62 | 0x63 | 0x80 | 0x81) | (0x04, 37..=40) => {
+            id if read::VirtualAlloc::reads(id) || read::MapFile::reads(id) => {
                 Fact::OfProcess { process_id: fields.u32("ProcessId"), file_key: fields.u64("FileObject") }
             }
-            (0x04, operation) => Fact::of_file(operation, &fields),
-            (0x01, operation @ (0x0A | 0x0B | 0x0E)) => Fact::Disk {
+            id if id.class() == Class::FileIo => Fact::of_file(id, &fields),
+            ids::DiskIo::READ | ids::DiskIo::WRITE | ids::DiskIo::FLUSH_BUFFERS => Fact::Disk {
                 disk: fields.u32("DiskNumber"),
-                operation: match operation {
-                    0x0A => DiskOperation::Read,
-                    0x0B => DiskOperation::Write,
+                operation: match id {
+                    ids::DiskIo::READ => DiskOperation::Read,
+                    ids::DiskIo::WRITE => DiskOperation::Write,
                     _ => DiskOperation::Flush,
                 },
                 bytes: fields.u64("TransferSize"),
@@ -259,15 +264,15 @@ impl<'a> Fact<'a> {
                 thread_id: fields.u32("IssuingThreadId"),
                 file_key: fields.u64("FileObject"),
             },
-            (0x01, 0x0C | 0x0D | 0x0F) => {
+            id if read::DiskInit::reads(id) => {
                 Fact::OfThread { thread_id: fields.u32("IssuingThreadId"), file_key: 0 }
             }
-            (0x0B, 0x0B) => {
+            ids::SystemConfig::PHY_DISK => {
                 Fact::DiskName { disk: fields.u32("DiskNumber"), name: fields.text("Manufacturer") }
             }
-            (0x06, action) => Fact::of_socket(Protocol::Tcp, action, &fields),
-            (0x08, action) => Fact::of_socket(Protocol::Udp, action, &fields),
-            (0x18, 0x20) => {
+            id if id.class() == Class::TcpIp => Fact::of_socket(Protocol::Tcp, id, &fields),
+            id if id.class() == Class::UdpIp => Fact::of_socket(Protocol::Udp, id, &fields),
+            ids::StackWalk::STACK => {
                 let (process_id, thread_id) = (fields.u32("StackProcess"), fields.u32("StackThread"));
                 Fact::Stack { process_id, thread_id }
             }
@@ -275,33 +280,39 @@ impl<'a> Fact<'a> {
         }
     }
 
-    fn of_file(operation: u8, fields: &Fields<'_, 'a>) -> Fact<'a> {
+    fn of_file(id: EventId, fields: &Fields<'_, 'a>) -> Fact<'a> {
         let (irp, object, thread_id) = (fields.u64("IrpPtr"), fields.u64("FileObject"), fields.u32("TTID"));
-        let operation = match operation {
-            0 | 32 | 35 | 36 => return Fact::FileName { key: object, name: fields.text("FileName") },
-            64 => return Fact::FileOpen { irp, object, thread_id, path: fields.text("OpenPath") },
-            76 => {
+        let operation = match id {
+            id if read::FileName::reads(id) => {
+                return Fact::FileName { key: object, name: fields.text("FileName") };
+            }
+            ids::FileIo::CREATE => {
+                return Fact::FileOpen { irp, object, thread_id, path: fields.text("OpenPath") };
+            }
+            ids::FileIo::OPERATION_END => {
                 let (result, status) = (fields.u64("ExtraInfo"), fields.u32("NtStatus"));
                 return Fact::FileEnd { irp, result, status };
             }
-            67 => FileOperation::Read,
-            68 => FileOperation::Write,
-            65..=81 => FileOperation::Other,
+            ids::FileIo::READ => FileOperation::Read,
+            ids::FileIo::WRITE => FileOperation::Write,
+            id if read::FileOperation::reads(id) => FileOperation::Other,
             _ => return Fact::Other,
         };
         let (key, bytes) = (fields.u64("FileKey"), fields.u64("IoSize"));
         Fact::FileOperation { operation, irp, object, key, thread_id, bytes }
     }
 
-    fn of_socket(protocol: Protocol, event: u8, fields: &Fields<'_, 'a>) -> Fact<'a> {
-        // The opcodes of IPv6 are those of IPv4 plus 16.
-        let action = match event {
-            10 | 26 => NetworkAction::Send,
-            11 | 27 => NetworkAction::Receive,
-            12 | 28 => NetworkAction::Connect,
-            13 | 29 => NetworkAction::Disconnect,
-            14 | 30 => NetworkAction::Retransmit,
-            15 | 31 => NetworkAction::Accept,
+    fn of_socket(protocol: Protocol, id: EventId, fields: &Fields<'_, 'a>) -> Fact<'a> {
+        use ids::{TcpIp, UdpIp};
+        let action = match id {
+            TcpIp::SEND_IPV4 | TcpIp::SEND_IPV6 | UdpIp::SEND_IPV4 | UdpIp::SEND_IPV6 => NetworkAction::Send,
+            TcpIp::RECV_IPV4 | TcpIp::RECV_IPV6 | UdpIp::RECV_IPV4 | UdpIp::RECV_IPV6 => {
+                NetworkAction::Receive
+            }
+            TcpIp::CONNECT_IPV4 | TcpIp::CONNECT_IPV6 => NetworkAction::Connect,
+            TcpIp::DISCONNECT_IPV4 | TcpIp::DISCONNECT_IPV6 => NetworkAction::Disconnect,
+            TcpIp::RETRANSMIT_IPV4 | TcpIp::RETRANSMIT_IPV6 => NetworkAction::Retransmit,
+            TcpIp::ACCEPT_IPV4 | TcpIp::ACCEPT_IPV6 => NetworkAction::Accept,
             _ => NetworkAction::Other,
         };
         let ends = (fields.end("daddr", "dport"), fields.end("saddr", "sport"));

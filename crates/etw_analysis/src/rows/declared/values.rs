@@ -5,8 +5,8 @@ use etw_event::{FileTime, Guid};
 use etw_schema::{FromValue, PropertyValue};
 
 use super::Pen;
+use crate::addresses::{KERNEL_32, KERNEL_64};
 use crate::names::Space;
-use crate::payload::{KERNEL_32, KERNEL_64};
 use crate::processes::ProcessIndex;
 use crate::rows::seen::Seen;
 

@@ -1,12 +1,12 @@
 //! Stacks of the events of .NET, from the event after them or from their extended data.
 
-use etw_event::Record;
+use etw_event::{Fields, Record};
 
 use crate::Duration;
+use crate::addresses::KERNEL_64;
 use crate::managed::{ClrEvent, CodeVersions};
 use crate::maps::HashMap;
 use crate::names::Space;
-use crate::payload::{KERNEL_64, Payload};
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::stacks::{Node, NodeIndex, StackTree};
 use crate::tables::context::Context;
@@ -87,9 +87,12 @@ fn space(node: &Node, thread: ThreadIndex, processes: &Processes) -> Space {
 
 /// Returns the addresses of a CLRStackWalk event, innermost first. Its schemas describe only the first two.
 pub(crate) fn stack_walk<'a>(record: &Record<'a>) -> Option<impl Iterator<Item = u64> + use<'a>> {
-    let mut payload = Payload::of(record);
-    // The number of the runtime, and two reserved bytes.
-    let _ = payload.u32()?;
-    let count = payload.u32()?;
-    Some(payload.pointers().take(count as usize))
+    // The number of the runtime, two reserved bytes, and the count.
+    let (count, rest) = (record.payload().u32_at(4)?, record.payload().get(8..)?);
+    let size = record.pointer_size().bytes();
+    let address = move |chunk: &[u8]| match size {
+        4 => chunk.u32_at(0).map_or(0, u64::from),
+        _ => chunk.u64_at(0).unwrap_or(0),
+    };
+    Some(rest.chunks_exact(size).map(address).take(count as usize))
 }

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use etw_etl::LogFileMode;
 use etw_event::{Guid, HookId, classes};
+use etw_kernel_events::ids;
 use etw_protocol::{
     Enable, ErrorKind, Instance, Request, Response, SessionProperties, SessionState, SessionUpdate,
     session_name_eq,
@@ -28,7 +29,7 @@ const KERNEL_LOGGER: &str = "NT Kernel Logger";
 /// `EVENT_TRACE_FLAG_PROFILE`.
 const PROFILE: u32 = 0x0100_0000;
 /// The event of the sampled profile.
-const SAMPLED: HookId = HookId(0x0F2E);
+const SAMPLED: HookId = ids::PerfInfo::SAMPLE_PROFILE.hook_id();
 /// Time limit for the notification of all processes about an enable.
 const NOTIFY_MILLIS: u32 = 1000;
 /// `ERROR_TIMEOUT` and `WAIT_TIMEOUT`.

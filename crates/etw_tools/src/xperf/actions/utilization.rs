@@ -6,6 +6,8 @@ use anyhow::Result;
 use etw_app::input::builder;
 use etw_app::output;
 use etw_app::status::usage;
+use openetw::kernel_events::ids::{self, EventId};
+use openetw::kernel_events::read;
 use openetw::{Event, FileTime};
 use serde_json::json;
 
@@ -29,11 +31,6 @@ const MAX_SAMPLE: i64 = 10_000_000;
 const USUAL_INTERVAL: i64 = 10_000;
 /// Maximum number of processors.
 const MAX_PROCESSORS: usize = 1 << 12;
-
-const CONTEXT_SWITCH: (u8, u8) = (0x05, 36);
-const SAMPLE: (u8, u8) = (0x0F, 46);
-const INTERVAL_SET: (u8, u8) = (0x0F, 72);
-const INTERVAL_AT_START: (u8, u8) = (0x0F, 73);
 
 /// Shows the use of processors, or what is left of them; `given` is the option with the interval in seconds.
 pub(super) fn utilization(
@@ -102,12 +99,12 @@ impl Busy {
         if time < self.limit {
             self.last = self.last.max(time);
         }
-        let Some(hook) = record.hook_id() else { return };
-        let number = |name: &str| event.get::<u32>(name).ok();
+        let Some(id) = record.hook_id().and_then(EventId::from_hook) else { return };
         let processor = usize::from(record.processor());
-        match (hook.group(), hook.event_type()) {
-            CONTEXT_SWITCH if source == Source::Switches => {
-                let (Some(old), Some(new)) = (number("OldThreadId"), number("NewThreadId")) else { return };
+        match id {
+            ids::Thread::C_SWITCH if source == Source::Switches => {
+                let switch = read::CSwitch::new(record);
+                let (Some(old), Some(new)) = (switch.old_thread_id(), switch.new_thread_id()) else { return };
                 let since = self.processor(processor).and_then(|processor| processor.since);
                 if old != 0 {
                     // Before the first switch, the old thread is taken to run since the start.
@@ -117,11 +114,15 @@ impl Busy {
                     processor.since = Some(if new == 0 { i64::MAX } else { time });
                 }
             }
-            SAMPLE if source == Source::Samples && number("ThreadId").is_some_and(|thread| thread != 0) => {
+            ids::PerfInfo::SAMPLE_PROFILE
+                if source == Source::Samples
+                    && read::SampledProfile::new(record).thread_id().is_some_and(|thread| thread != 0) =>
+            {
                 self.add(processor, time.saturating_sub(self.sample), time);
             }
-            INTERVAL_SET | INTERVAL_AT_START => {
-                self.sample = number("NewInterval").map_or(self.sample, i64::from).clamp(1, MAX_SAMPLE);
+            ids::PerfInfo::SET_INTERVAL | ids::PerfInfo::COLLECTION_START => {
+                let interval = read::ProfileInterval::new(record).new_interval();
+                self.sample = interval.map_or(self.sample, i64::from).clamp(1, MAX_SAMPLE);
             }
             _ => {}
         }
