@@ -1,6 +1,7 @@
 //! Records that report losses.
 
 use etw_event::{Fields, HeaderKind, Record, classes};
+use etw_kernel_events::ids::{self, Class, EventId};
 
 /// The loss reported by a record of class Lost_Event, which occurred before it.
 ///
@@ -26,10 +27,10 @@ pub fn loss_of(record: &Record<'_>) -> Option<Loss> {
     if record.provider_id() != classes::LOST_EVENT {
         return None;
     }
-    match record.descriptor().opcode.0 {
-        32 => Some(Loss::Events),
-        33 => Some(Loss::Buffers),
-        34 => Some(Loss::File),
+    match EventId::new(Class::LostEvent, record.descriptor().opcode.0) {
+        ids::LostEvent::RT_LOST_EVENT => Some(Loss::Events),
+        ids::LostEvent::RT_LOST_BUFFER => Some(Loss::Buffers),
+        ids::LostEvent::RT_LOST_FILE => Some(Loss::File),
         _ => None,
     }
 }

@@ -21,6 +21,8 @@ pub struct EventId(pub(crate) u16);
 const HIGHEST_OF_PROVIDERS: u16 = 64;
 /// Number of a group without a class.
 const NO_CLASS: u8 = u8::MAX;
+/// Group of a class whose events have no hook ids.
+const NO_GROUP: u8 = u8::MAX;
 
 impl EventId {
     /// Returns the event of a class with an opcode.
@@ -140,14 +142,9 @@ impl EventId {
         if self.0 == Image::LOAD.0 {
             return HookId::IMAGE_LOAD;
         }
-        let mut group = 0;
-        while group < BY_GROUP.len() {
-            if BY_GROUP[group] as u16 == self.0 >> 8 {
-                return HookId((group as u16) << 8 | self.0 & 0xFF);
-            }
-            group += 1;
-        }
-        panic!("events of this class have no hook ids")
+        let group = GROUPS[(self.0 >> 8) as usize];
+        assert!(group != NO_GROUP, "events of this class have no hook ids");
+        HookId((group as u16) << 8 | self.0 & 0xFF)
     }
 }
 
@@ -191,6 +188,17 @@ const BY_GROUP: [u8; classes::BY_GROUP.len()] = {
         group += 1;
     }
     numbers
+};
+
+/// The group of each class.
+const GROUPS: [u8; Class::ALL.len()] = {
+    let mut groups = [NO_GROUP; Class::ALL.len()];
+    let mut group = 0;
+    while group < BY_GROUP.len() {
+        groups[BY_GROUP[group] as usize] = group as u8;
+        group += 1;
+    }
+    groups
 };
 
 const fn is_same(one: Guid, other: Guid) -> bool {

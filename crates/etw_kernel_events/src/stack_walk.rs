@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::ids::{self, EventId};
 use etw_event::HookId;
 
 /// A set of kinds of records in the kernel's rings, one bit each, that are followed by a stack.
@@ -28,54 +29,54 @@ pub enum StackWalkError {
     Without(&'static str),
 }
 
-/// Names of events with stacks in xperf and wpr, and their hook ids.
-const NAMES: &[(&str, u16)] = &[
-    ("ProcessCreate", 0x0301),
-    ("ProcessDelete", 0x0302),
-    ("ImageLoad", HookId::IMAGE_LOAD.0),
-    ("ImageUnload", 0x1402),
-    ("ThreadCreate", 0x0501),
-    ("ThreadDelete", 0x0502),
-    ("CSwitch", 0x0524),
-    ("ReadyThread", 0x0532),
-    ("Profile", PROFILE),
-    ("SyscallEnter", 0x0F33),
-    ("SyscallExit", 0x0F34),
-    ("DiskReadInit", 0x010C),
-    ("DiskWriteInit", 0x010D),
-    ("DiskFlushInit", 0x010F),
-    ("FileCreate", 0x0440),
-    ("FileCleanup", 0x0441),
-    ("FileClose", 0x0442),
-    ("FileRead", 0x0443),
-    ("FileWrite", 0x0444),
-    ("FileSetInformation", 0x0445),
-    ("FileDelete", 0x0446),
-    ("FileRename", 0x0447),
-    ("FileDirEnum", 0x0448),
-    ("FileFlush", 0x0449),
-    ("FileQueryInformation", 0x044A),
-    ("FileFSCTL", 0x044B),
-    ("FileOpEnd", 0x044C),
-    ("FileDirNotify", 0x044D),
-    ("PagefaultTransition", 0x020A),
-    ("PagefaultDemandZero", 0x020B),
-    ("PagefaultCopyOnWrite", 0x020C),
-    ("PagefaultGuard", 0x020D),
-    ("PagefaultHard", 0x020E),
-    ("PagefaultAV", 0x020F),
-    ("HardFault", 0x0220),
-    ("VirtualAlloc", 0x0262),
-    ("VirtualFree", 0x0263),
-    ("MapFile", 0x0425),
-    ("UnmapFile", 0x0426),
+/// Names of events with stacks in xperf and wpr.
+const NAMES: &[(&str, EventId)] = &[
+    ("ProcessCreate", ids::Process::START),
+    ("ProcessDelete", ids::Process::END),
+    ("ImageLoad", ids::Image::LOAD),
+    ("ImageUnload", ids::Image::UNLOAD),
+    ("ThreadCreate", ids::Thread::START),
+    ("ThreadDelete", ids::Thread::END),
+    ("CSwitch", ids::Thread::C_SWITCH),
+    ("ReadyThread", ids::Thread::READY_THREAD),
+    ("Profile", ids::PerfInfo::SAMPLE_PROFILE),
+    ("SyscallEnter", ids::PerfInfo::SYS_CL_ENTER),
+    ("SyscallExit", ids::PerfInfo::SYS_CL_EXIT),
+    ("DiskReadInit", ids::DiskIo::READ_INIT),
+    ("DiskWriteInit", ids::DiskIo::WRITE_INIT),
+    ("DiskFlushInit", ids::DiskIo::FLUSH_INIT),
+    ("FileCreate", ids::FileIo::CREATE),
+    ("FileCleanup", ids::FileIo::CLEANUP),
+    ("FileClose", ids::FileIo::CLOSE),
+    ("FileRead", ids::FileIo::READ),
+    ("FileWrite", ids::FileIo::WRITE),
+    ("FileSetInformation", ids::FileIo::SET_INFO),
+    ("FileDelete", ids::FileIo::DELETE),
+    ("FileRename", ids::FileIo::RENAME),
+    ("FileDirEnum", ids::FileIo::DIR_ENUM),
+    ("FileFlush", ids::FileIo::FLUSH),
+    ("FileQueryInformation", ids::FileIo::QUERY_INFO),
+    ("FileFSCTL", ids::FileIo::FS_CONTROL),
+    ("FileOpEnd", ids::FileIo::OPERATION_END),
+    ("FileDirNotify", ids::FileIo::DIR_NOTIFY),
+    ("PagefaultTransition", ids::PageFault::TRANSITION_FAULT),
+    ("PagefaultDemandZero", ids::PageFault::DEMAND_ZERO_FAULT),
+    ("PagefaultCopyOnWrite", ids::PageFault::COPY_ON_WRITE),
+    ("PagefaultGuard", ids::PageFault::GUARD_PAGE_FAULT),
+    ("PagefaultHard", ids::PageFault::HARD_PAGE_FAULT),
+    ("PagefaultAV", ids::PageFault::ACCESS_VIOLATION),
+    ("HardFault", ids::PageFault::HARD_FAULT),
+    ("VirtualAlloc", ids::PageFault::VIRTUAL_ALLOC),
+    ("VirtualFree", ids::PageFault::VIRTUAL_FREE),
+    ("MapFile", ids::FileIo::MAP_FILE),
+    ("UnmapFile", ids::FileIo::UNMAP_FILE),
     // The names in recording profiles, if they differ.
-    ("SampledProfile", PROFILE),
-    ("VirtualAllocation", 0x0262),
+    ("SampledProfile", ids::PerfInfo::SAMPLE_PROFILE),
+    ("VirtualAllocation", ids::PageFault::VIRTUAL_ALLOC),
 ];
 
 /// The sampled profile, whose stacks are captured by default.
-const PROFILE: u16 = 0x0F2E;
+const PROFILE: u16 = ids::PerfInfo::SAMPLE_PROFILE.hook_id().0;
 
 /// The events that are followed by their stack, by hook id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,7 +110,9 @@ impl StackWalks {
         let mut ids = Vec::new();
         for part in text.split(['+', ',']).map(str::trim).filter(|part| !part.is_empty()) {
             let digits = part.strip_prefix("0x").or_else(|| part.strip_prefix("0X"));
-            let named = || NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(part)).map(|(_, id)| *id);
+            let named = || {
+                NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(part)).map(|(_, id)| id.hook_id().0)
+            };
             let id = digits.map_or_else(named, |digits| u16::from_str_radix(digits, 16).ok());
             let id = id.ok_or_else(|| StackWalkError::Unknown(part.to_owned()))?;
             if !ids.contains(&id) {
@@ -139,7 +142,7 @@ impl fmt::Display for StackWalks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut joint = "";
         for id in &self.0 {
-            match NAMES.iter().find(|(_, named)| named == id) {
+            match NAMES.iter().find(|(_, named)| named.hook_id().0 == *id) {
                 Some((name, _)) => write!(f, "{joint}{name}")?,
                 None => write!(f, "{joint}{id:#06x}")?,
             }
@@ -197,7 +200,7 @@ mod tests {
         check("SampledProfile+VirtualAllocation", &[0x0F2E, 0x0262]);
         for (name, id) in NAMES {
             let parsed = StackWalks::parse(name);
-            assert_eq!(parsed.is_ok(), *id != HookId::IMAGE_LOAD.0, "{name}: {parsed:?}");
+            assert_eq!(parsed.is_ok(), *id != ids::Image::LOAD, "{name}: {parsed:?}");
         }
     }
 

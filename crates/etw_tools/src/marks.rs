@@ -5,16 +5,17 @@ use std::ffi::CString;
 use anyhow::{Result, bail};
 use etw_app::providers::enable;
 use etw_app::status::{Failed, code, usage};
+use openetw::kernel_events::ids;
 use openetw::provider::{Outcome, Provider};
 use openetw::session::Controller;
-use openetw::{Guid, Level, Opcode, classes};
+use openetw::{Guid, Level, Opcode};
 
 use crate::host;
 
 /// Name of the provider that writes marks. On Windows the kernel writes them.
 const NAME: &str = "OpenETW-Marks";
 /// Type of the event in the class PerfInfo.
-const MARK: Opcode = Opcode(34);
+const MARK: Opcode = Opcode(ids::PerfInfo::MARK.opcode());
 
 /// Writes a mark into every session that records kernel events.
 pub(crate) fn mark(text: &str) -> Result<()> {
@@ -38,7 +39,13 @@ pub(crate) fn mark_in(text: &str, names: &[String], controller: &mut Controller)
     }
     let provider = Provider::create(NAME, Some(guid), None);
     provider.register();
-    let outcome = provider.trace_event(&classes::PERF_INFO, MARK, 0, Level(0), text.as_bytes_with_nul());
+    let outcome = provider.trace_event(
+        &ids::PerfInfo::MARK.class().guid(),
+        MARK,
+        0,
+        Level(0),
+        text.as_bytes_with_nul(),
+    );
     provider.unregister();
     for name in names {
         controller.disable(name, guid)?;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use etw_columns::{ColumnsError, IndexWriter, TableId, TableSchema};
-use etw_event::{FileTime, classes};
+use etw_event::FileTime;
+use etw_kernel_events::{ids, read};
 
 use super::columns::{address, bytes, duration, end_of, process, stack, start_of, text, thread};
 use super::seen::Seen;
@@ -72,33 +73,28 @@ impl Commits {
         writer: &mut IndexWriter,
     ) -> Result<(), ColumnsError> {
         let record = seen.record();
-        let kind = record.descriptor().opcode.0;
-        if record.provider_id() != classes::PAGE_FAULT || !matches!(kind, 98 | 99 | 128) {
-            return Ok(());
-        }
-        let (Some(base), Some(size), Some(id), Some(flags)) = (
-            seen.get::<u64>(&["BaseAddress"]),
-            seen.get::<u64>(&["RegionSize"]),
-            seen.get::<u32>(&["ProcessId"]),
-            seen.get::<u32>(&["Flags"]),
-        ) else {
+        let Some(id) = seen.id.filter(|id| read::VirtualAlloc::reads(*id)) else { return Ok(()) };
+        let block = read::VirtualAlloc::new(record);
+        let (Some(base), Some(size), Some(process_id), Some(flags)) =
+            (block.base_address(), block.region_size(), block.process_id(), block.flags())
+        else {
             return Ok(());
         };
-        let (process, time, end) = (processes.at(id), record.time(), base.saturating_add(size));
-        match kind {
-            98 if flags & COMMIT != 0 => {
+        let (process, time, end) = (processes.at(process_id), record.time(), base.saturating_add(size));
+        match id {
+            ids::PageFault::VIRTUAL_ALLOC if flags & COMMIT != 0 => {
                 let kind = if flags & RESERVE != 0 { "Reserve+Commit" } else { "Commit" };
                 let (time, thread, stack) = (Some(time), seen.thread, seen.stack);
                 self.commit(process, base, Range { end, time, thread, kind, stack });
             }
-            99 if flags & (DECOMMIT | RELEASE) != 0 => {
+            ids::PageFault::VIRTUAL_FREE if flags & (DECOMMIT | RELEASE) != 0 => {
                 let freed = Freed { time, thread: seen.thread, stack: seen.stack };
                 for (base, range) in self.free(process, base, end) {
                     write(process, base, &range, Some(freed), table, writer)?;
                 }
             }
-            128 => {
-                let committed = seen.get::<u64>(&["CommitSizeInBytes"]).unwrap_or(0);
+            ids::PageFault::VIRTUAL_ALLOC_DC_START => {
+                let committed = block.commit_size_in_bytes().unwrap_or(0);
                 let end = base.saturating_add(committed.min(size));
                 let range = Range { end, time: None, thread: None, kind: "Rundown", stack: None };
                 self.commit(process, base, range);

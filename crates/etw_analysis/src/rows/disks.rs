@@ -1,7 +1,8 @@
 //! Requests to disks: where they were sent, how long the disk worked for them, and how many there were at once.
 
 use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, Role, TableId, TableSchema, Unit};
-use etw_event::{FileTime, classes};
+use etw_event::FileTime;
+use etw_kernel_events::read;
 
 use super::columns::{duration, end_of, start_of, text};
 use super::seen::Seen;
@@ -47,19 +48,21 @@ pub(super) struct Disks {
 impl Disks {
     /// Adds an event.
     pub(super) fn event(&mut self, seen: &Seen<'_, '_>, machine: u32) {
-        self.stack = None;
-        let record = seen.record();
-        if record.provider_id() != classes::DISK_IO {
-            return;
-        }
-        let Some(irp) = seen.get::<u64>(&["Irp"]) else { return };
-        match (record.descriptor().opcode.0, seen.stack) {
-            (12 | 13 | 15 | 58..=60, Some(stack)) if self.stacks.len() < MAX_OPEN => {
+        let (Some(id), record) = (seen.id, seen.record()) else { return };
+        if read::DiskInit::reads(id) {
+            if let (Some(irp), Some(stack)) = (read::DiskInit::new(record).irp(), seen.stack)
+                && self.stacks.len() < MAX_OPEN
+            {
                 self.stacks.insert((machine, irp), stack);
             }
-            (10 | 11 | 14 | 55..=57, _) => self.stack = self.stacks.remove(&(machine, irp)),
-            _ => {}
+            return;
         }
+        let irp = match id {
+            id if read::DiskTransfer::reads(id) => read::DiskTransfer::new(record).irp(),
+            id if read::DiskFlush::reads(id) => read::DiskFlush::new(record).irp(),
+            _ => None,
+        };
+        self.stack = irp.and_then(|irp| self.stacks.remove(&(machine, irp)));
     }
 
     /// Adds a request that was completed. Returns how long the disk worked for it: since it was sent, or since the disk

@@ -311,7 +311,7 @@ impl RowTables {
         put(&mut row, 6, stack);
         row.end()?;
         let (process, thread) = (process.map(|process| process.0), thread.map(|thread| thread.0));
-        self.parts(&Seen { event, kind, process, thread, processor, stack })
+        self.parts(&Seen { event, id: EventId::of(record), kind, process, thread, processor, stack })
     }
 
     /// Adds what an event says to the tables of its properties.
@@ -322,7 +322,7 @@ impl RowTables {
         let processes = &mut analysis.processes;
         objects.event(seen, processes);
         let record = seen.record();
-        if let Some(id) = EventId::of(record).or_else(|| EventId::of_provider(record)) {
+        if let Some(id) = seen.id.or_else(|| EventId::of_provider(record)) {
             self.lives.event(id, seen, processes);
         }
         let machine = processes.machine();

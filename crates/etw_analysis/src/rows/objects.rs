@@ -3,7 +3,8 @@
 //! The events that describe them may come at the end of a trace, so their tables are written last.
 
 use etw_columns::{ColumnsError, IndexWriter, TableId};
-use etw_event::{Guid, classes};
+use etw_event::Guid;
+use etw_kernel_events::ids;
 
 use super::seen::Seen;
 use crate::maps::HashMap;
@@ -77,13 +78,13 @@ impl Objects {
     pub(super) fn event(&mut self, seen: &Seen<'_, '_>, processes: &mut Processes) {
         self.machine = processes.machine();
         let record = seen.record();
-        let (provider, descriptor) = (record.provider_id(), record.descriptor());
-        if provider == classes::OBJECT && matches!(descriptor.opcode.0, 36 | 37) {
+        let descriptor = record.descriptor();
+        if let Some(ids::Object::OBJECT_TYPE_DC_START | ids::Object::TYPE_DC_END) = seen.id {
             if let (Some(id), Some(name)) = (seen.get(&["ObjectType"]), seen.get(&["TypeName"])) {
                 let row = self.object_type(id) as usize;
                 self.names[row].get_or_insert(name);
             }
-        } else if provider == DXG_KRNL {
+        } else if record.provider_id() == DXG_KRNL {
             match descriptor.id {
                 27 | 29 => self.device(seen, processes),
                 30 | 32 => self.context(seen, descriptor.id == 30),

@@ -1,7 +1,8 @@
 //! Operations on the registry, with the whole names of keys.
 
 use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, TableId, TableSchema, Unit};
-use etw_event::{Ticks, classes};
+use etw_event::Ticks;
+use etw_kernel_events::ids::{self, Class, EventId};
 
 use super::columns::{STACK, THREAD, code, duration, text, time};
 use super::seen::Seen;
@@ -35,23 +36,23 @@ pub(super) static REGISTRY_KEYS: TableSchema = TableSchema::new(
 );
 
 /// Names of operations by the event's type.
-const OPERATIONS: [(u8, &str); 16] = [
-    (10, "Create"),
-    (11, "Open"),
-    (12, "Delete"),
-    (13, "Query"),
-    (14, "SetValue"),
-    (15, "DeleteValue"),
-    (16, "QueryValue"),
-    (17, "EnumerateKey"),
-    (18, "EnumerateValueKey"),
-    (19, "QueryMultipleValue"),
-    (20, "SetInformation"),
-    (21, "Flush"),
-    (26, "Virtualize"),
-    (27, "Close"),
-    (28, "SetSecurity"),
-    (29, "QuerySecurity"),
+const OPERATIONS: [(EventId, &str); 16] = [
+    (ids::Registry::CREATE, "Create"),
+    (ids::Registry::OPEN, "Open"),
+    (ids::Registry::DELETE, "Delete"),
+    (ids::Registry::QUERY, "Query"),
+    (ids::Registry::SET_VALUE, "SetValue"),
+    (ids::Registry::DELETE_VALUE, "DeleteValue"),
+    (ids::Registry::QUERY_VALUE, "QueryValue"),
+    (ids::Registry::ENUMERATE_KEY, "EnumerateKey"),
+    (ids::Registry::ENUMERATE_VALUE_KEY, "EnumerateValueKey"),
+    (ids::Registry::QUERY_MULTIPLE_VALUE, "QueryMultipleValue"),
+    (ids::Registry::SET_INFORMATION, "SetInformation"),
+    (ids::Registry::FLUSH, "Flush"),
+    (ids::Registry::VIRTUALIZE, "Virtualize"),
+    (ids::Registry::CLOSE, "Close"),
+    (ids::Registry::SET_SECURITY, "SetSecurity"),
+    (ids::Registry::QUERY_SECURITY, "QuerySecurity"),
 ];
 /// Maximum number of keys and of names; further ones share the last row.
 const MAX_NAMES: usize = 1 << 20;
@@ -78,24 +79,21 @@ impl Registry {
         writer: &mut IndexWriter,
     ) -> Result<(), ColumnsError> {
         let record = seen.record();
-        if record.provider_id() != classes::REGISTRY {
-            return Ok(());
-        }
-        let kind = record.descriptor().opcode.0;
+        let Some(id) = seen.id.filter(|id| id.class() == Class::Registry) else { return Ok(()) };
         let handle = seen.get::<u64>(&["KeyHandle"]).unwrap_or(0);
         let name = seen.get::<String>(&["KeyName"]).unwrap_or_default();
-        match kind {
-            22 | 24 | 25 => {
-                self.name(machine, handle, name, kind == 22);
+        match id {
+            ids::Registry::KCB_CREATE | ids::Registry::KCB_RUNDOWN_BEGIN | ids::Registry::KCB_RUNDOWN_END => {
+                self.name(machine, handle, name, id == ids::Registry::KCB_CREATE);
                 return Ok(());
             }
-            23 => {
+            ids::Registry::KCB_DELETE => {
                 self.handles.remove(&(machine, handle));
                 return Ok(());
             }
             _ => {}
         }
-        let operation = OPERATIONS.iter().find(|(number, _)| *number == kind);
+        let operation = OPERATIONS.iter().find(|(one, _)| *one == id);
         let Some((_, operation)) = operation else { return Ok(()) };
         let base = (handle != 0).then(|| self.base(machine, handle));
         let key = self.row(base, name);

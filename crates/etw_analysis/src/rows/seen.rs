@@ -2,12 +2,15 @@
 
 use etw_consumer::Event;
 use etw_event::Record;
+use etw_kernel_events::ids::EventId;
 use etw_schema::FromValue;
 
 /// An event with what is known of it.
 #[derive(Clone, Copy)]
 pub(super) struct Seen<'e, 'r> {
     pub(super) event: &'e Event<'r>,
+    /// The event of the kernel's classes that it is.
+    pub(super) id: Option<EventId>,
     /// Row of its kind.
     pub(super) kind: u32,
     pub(super) process: Option<u32>,

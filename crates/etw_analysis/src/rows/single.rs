@@ -1,7 +1,8 @@
 //! The rows of what single events say, as the counters of reports found it.
 
 use etw_columns::{ColumnsError, Row};
-use etw_event::{FileTime, Record, classes};
+use etw_event::{FileTime, Record};
+use etw_kernel_events::{ids, read};
 
 use super::RowTables;
 use super::disks::priority;
@@ -177,14 +178,12 @@ pub(super) fn operation(
 ) -> Option<u32> {
     /// Maximum number of operations that wait for their end.
     const MAX_OPERATIONS: usize = 1 << 20;
-    const END: u8 = 76;
-    let record = seen.record();
-    let kind = record.descriptor().opcode.0;
-    if record.provider_id() != classes::FILE_IO || !matches!(kind, 64..=81) {
+    let ends = seen.id == Some(ids::FileIo::OPERATION_END);
+    if !ends && !seen.id.is_some_and(read::FileOperation::reads) {
         return None;
     }
     let irp = seen.get::<u64>(&["IrpPtr"])?;
-    if kind == END {
+    if ends {
         return operations.remove(&(machine, irp));
     }
     if let Some(stack) = seen.stack.filter(|_| operations.len() < MAX_OPERATIONS) {

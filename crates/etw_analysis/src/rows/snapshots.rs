@@ -1,7 +1,7 @@
 //! The counters of processes, each time that the memory manager counted its pages.
 
 use etw_columns::{ColumnsError, IndexWriter, TableId};
-use etw_event::classes;
+use etw_kernel_events::ids;
 use etw_schema::Struct;
 
 use super::seen::Seen;
@@ -18,7 +18,7 @@ pub(super) fn snapshots(
     writer: &mut IndexWriter,
 ) -> Result<(), ColumnsError> {
     let record = seen.record();
-    if record.provider_id() != classes::PAGE_FAULT || record.descriptor().opcode.0 != 125 {
+    if seen.id != Some(ids::PageFault::MEMINFOEX_WS) {
         return Ok(());
     }
     for counted in seen.get::<Vec<Struct<'_>>>(&["Processes"]).unwrap_or_default() {

@@ -5,14 +5,15 @@ use std::collections::HashSet;
 
 use etw_etl::encode::RecordBuilder;
 use etw_event::{EventDescriptor, ExtendedType, Guid, Opcode, Origin, Record, Ticks, classes};
+use etw_kernel_events::ids;
 use etw_schema::event_metadata::{encode_event, encode_map, schema_of_event};
 use etw_schema::event_source::is_manifest_chunk;
 use etw_schema::{CompiledSchema, Decoding, EventSchema, PropertyType, Undecoded};
 use foldhash::fast::RandomState;
 
 /// Opcodes of EventMetadata.
-const EVENT_INFO: u8 = 0x20;
-const EVENT_MAP_INFO: u8 = 0x21;
+const EVENT_INFO: u8 = ids::EventMetadata::EVENT_INFO.opcode();
+const EVENT_MAP_INFO: u8 = ids::EventMetadata::EVENT_MAP_INFO.opcode();
 /// Maximum number of kinds of events that are checked; further ones get no embedded schema.
 const MAX_EVENTS: usize = 1 << 18;
 

@@ -21,6 +21,7 @@ use etw_event::{
     EventDescriptor, ExtendedType, Guid, HeaderKind, HookId, Instance, MessageFlags, Opcode, PointerSize,
     Ticks, classes,
 };
+use etw_kernel_events::ids;
 
 pub use tracelogging::{EventMetadata, provider_traits};
 
@@ -168,7 +169,8 @@ impl RecordBuilder {
     /// Starts the event that reports `count` missed events to a real-time consumer (`RT_LostEvent`, opcode 32), with
     /// the number as a `u64` in the payload.
     pub fn lost_events(count: u64) -> RecordBuilder {
-        let descriptor = EventDescriptor { opcode: Opcode(32), ..EventDescriptor::default() };
+        let opcode = Opcode(ids::LostEvent::RT_LOST_EVENT.opcode());
+        let descriptor = EventDescriptor { opcode, ..EventDescriptor::default() };
         RecordBuilder::full(PointerSize::Eight, classes::LOST_EVENT, &descriptor)
             .payload(&count.to_le_bytes())
     }

@@ -354,7 +354,7 @@ mod tests {
         }
     }
 
-    layout! { Large, version 1, |event| Compact64 0x0F00; Zeros(event.0) }
+    layout! { Large, version 1, |event| Compact64 crate::ids::PerfInfo::SAMPLE_PROFILE; Zeros(event.0) }
 
     #[test]
     fn records_follow_each_other_and_what_is_too_large_is_left_out() {

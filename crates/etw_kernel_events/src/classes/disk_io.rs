@@ -1,6 +1,7 @@
 //! Class DiskIo.
 
 use super::layout;
+use crate::ids::{self, Class, EventId};
 
 /// A kind of disk request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,9 +27,9 @@ pub struct DiskIoInit {
 
 layout! {
     DiskIoInit, version 3, |e| System64 match e.operation {
-        DiskOperation::Read => 0x010C,
-        DiskOperation::Write => 0x010D,
-        DiskOperation::Flush => 0x010F,
+        DiskOperation::Read => ids::DiskIo::READ_INIT,
+        DiskOperation::Write => ids::DiskIo::WRITE_INIT,
+        DiskOperation::Flush => ids::DiskIo::FLUSH_INIT,
     };
     e.irp, e.issuing_thread_id,
 }
@@ -67,7 +68,7 @@ pub struct DiskIo {
 }
 
 layout! {
-    DiskIo, version 3, |e| PerfInfo64 0x0100 | e.transfer as u16;
+    DiskIo, version 3, |e| PerfInfo64 EventId::new(Class::DiskIo, e.transfer as u8);
     e.disk_number, e.irp_flags, e.transfer_size, 0_u32, e.byte_offset, e.file_object, e.irp, e.response_time,
     e.issuing_thread_id,
 }
@@ -88,7 +89,7 @@ pub struct DiskIoFlush {
 }
 
 layout! {
-    DiskIoFlush, version 3, |e| PerfInfo64 0x010E;
+    DiskIoFlush, version 3, |e| PerfInfo64 ids::DiskIo::FLUSH_BUFFERS;
     e.disk_number, e.irp_flags, e.response_time, e.irp, e.issuing_thread_id,
 }
 

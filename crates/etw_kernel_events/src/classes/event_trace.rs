@@ -2,6 +2,7 @@
 
 use super::field::Narrow;
 use super::layout;
+use crate::ids::{self, Class, EventId};
 
 /// Version of the kernel's events as a whole: that of Windows 10 1903, whose classes these are.
 const KERNEL_EVENT_VERSION: u32 = 0x46;
@@ -25,13 +26,13 @@ pub struct GroupMasks {
     pub masks: [u32; 8],
 }
 
-layout! { GroupMasks, version 2, |e| PerfInfo64 e.event as u16; e.masks, KERNEL_EVENT_VERSION }
+layout! { GroupMasks, version 2, |e| PerfInfo64 EventId::new(Class::EventTrace, e.event as u8); e.masks, KERNEL_EVENT_VERSION }
 
 /// The end of the rundown at the session's start or stop (`RDComplete`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RundownComplete;
 
-layout! { RundownComplete, version 2, |e| PerfInfo64 0x0008 }
+layout! { RundownComplete, version 2, |e| PerfInfo64 ids::EventTrace::RD_COMPLETE }
 
 /// The build of the operating system (`Header_BuildInfo_TypeGroup`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +41,7 @@ pub struct BuildInfo<'a> {
     pub build: &'a [u8],
 }
 
-layout! { BuildInfo<'_>, version 2, |e| System64 0x0042; Narrow(e.build) }
+layout! { BuildInfo<'_>, version 2, |e| System64 ids::EventTrace::BUILD_INFO; Narrow(e.build) }
 
 #[cfg(test)]
 mod tests {

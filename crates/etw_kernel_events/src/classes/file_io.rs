@@ -5,6 +5,7 @@
 
 use super::field::Wide;
 use super::layout;
+use crate::ids::{self, Class, EventId};
 
 /// The kind of event about a file's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,7 +32,7 @@ pub struct FileIoName<'a> {
     pub file_name: &'a [u8],
 }
 
-layout! { FileIoName<'_>, version 3, |e| PerfInfo64 0x0400 | e.event as u16; e.file_object, Wide(e.file_name) }
+layout! { FileIoName<'_>, version 3, |e| PerfInfo64 EventId::new(Class::FileIo, e.event as u8); e.file_object, Wide(e.file_name) }
 
 /// The kind of event about a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,7 +64,7 @@ pub struct FileIoMap {
 }
 
 layout! {
-    FileIoMap, version 2, |e| PerfInfo64 0x0400 | e.event as u16;
+    FileIoMap, version 2, |e| PerfInfo64 EventId::new(Class::FileIo, e.event as u8);
     e.base, e.file_object, 0_u64, e.len_bytes, e.process_id,
 }
 
@@ -87,7 +88,7 @@ pub struct FileIoCreate<'a> {
 }
 
 layout! {
-    FileIoCreate<'_>, version 3, |e| PerfInfo64 0x0440;
+    FileIoCreate<'_>, version 3, |e| PerfInfo64 ids::FileIo::CREATE;
     e.irp, e.file_object, e.thread_id, e.create_options, e.file_attributes, e.share_access, Wide(e.open_path),
 }
 
@@ -119,7 +120,7 @@ pub struct FileIoSimple {
 }
 
 layout! {
-    FileIoSimple, version 3, |e| PerfInfo64 0x0400 | e.event as u16;
+    FileIoSimple, version 3, |e| PerfInfo64 EventId::new(Class::FileIo, e.event as u8);
     e.irp, e.file_object, e.file_key, e.thread_id,
 }
 
@@ -155,7 +156,7 @@ pub struct FileIoReadWrite {
 }
 
 layout! {
-    FileIoReadWrite, version 3, |e| PerfInfo64 0x0400 | e.event as u16;
+    FileIoReadWrite, version 3, |e| PerfInfo64 EventId::new(Class::FileIo, e.event as u8);
     e.offset, e.irp, e.file_object, e.file_key, e.thread_id, e.io_size, e.io_flags,
 }
 
@@ -195,7 +196,7 @@ pub struct FileIoInfo {
 }
 
 layout! {
-    FileIoInfo, version 3, |e| PerfInfo64 0x0400 | e.event as u16;
+    FileIoInfo, version 3, |e| PerfInfo64 EventId::new(Class::FileIo, e.event as u8);
     e.irp, e.file_object, e.file_key, e.extra_info, e.thread_id, e.info_class,
 }
 
@@ -233,7 +234,7 @@ pub struct FileIoDirEnum<'a> {
 }
 
 layout! {
-    FileIoDirEnum<'_>, version 3, |e| PerfInfo64 0x0400 | e.event as u16;
+    FileIoDirEnum<'_>, version 3, |e| PerfInfo64 EventId::new(Class::FileIo, e.event as u8);
     e.irp, e.file_object, e.file_key, e.thread_id, e.len_bytes, e.info_class, e.file_index, Wide(e.file_name),
 }
 
@@ -271,7 +272,7 @@ pub struct FileIoPathOperation<'a> {
 }
 
 layout! {
-    FileIoPathOperation<'_>, version 3, |e| PerfInfo64 0x0400 | e.event as u16;
+    FileIoPathOperation<'_>, version 3, |e| PerfInfo64 EventId::new(Class::FileIo, e.event as u8);
     e.irp, e.file_object, e.file_key, e.extra_info, e.thread_id, e.info_class, Wide(e.file_name),
 }
 
@@ -286,7 +287,7 @@ pub struct FileIoOperationEnd {
     pub status: u32,
 }
 
-layout! { FileIoOperationEnd, version 3, |e| PerfInfo64 0x044C; e.irp, e.extra_info, e.status }
+layout! { FileIoOperationEnd, version 3, |e| PerfInfo64 ids::FileIo::OPERATION_END; e.irp, e.extra_info, e.status }
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@ use etw_event::{Guid, HeaderKind, HookId, classes};
 
 use super::field::{Narrow, Wide};
 use super::{Field, KernelEvent, Payload, layout};
+use crate::ids::{self, Class, EventId};
 
 /// The kind of event about an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -90,8 +91,8 @@ layout! {
         _ => System64,
     }, match e.event {
         // Loads are in the group of processes.
-        ImageEvent::Load => HookId::IMAGE_LOAD.0,
-        other => 0x1400 | other as u16,
+        ImageEvent::Load => ids::Image::LOAD,
+        other => EventId::new(Class::Image, other as u8),
     };
     e.base, e.len_bytes, e.process_id, 0_u32, e.build_id.map_or(0, |id| id.time_date_stamp()),
     // Signature level and type, which ELF files do not have.
@@ -105,7 +106,7 @@ pub struct KernelBase {
     pub base: u64,
 }
 
-layout! { KernelBase, version 2, |e| PerfInfo64 0x1421; e.base }
+layout! { KernelBase, version 2, |e| PerfInfo64 ids::Image::IMAGE_KERNEL_BASE; e.base }
 
 /// The build id of an image (`ImageID/DbgID_RSDS`), in the form in which the merge step of Windows writes identities of
 /// PDBs.

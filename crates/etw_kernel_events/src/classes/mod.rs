@@ -111,7 +111,7 @@ macro_rules! layout {
             fn hook_id(&self) -> ::etw_event::HookId {
                 let $event = self;
                 let _ = $event;
-                ::etw_event::HookId($hook)
+                $crate::ids::EventId::hook_id($hook)
             }
 
             fn kind(&self) -> ::etw_event::HeaderKind {

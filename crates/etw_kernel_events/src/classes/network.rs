@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::field::Port;
 use super::{Field, Payload, layout};
+use crate::ids::{self, Class, EventId};
 
 /// The two ends of a transfer.
 ///
@@ -32,9 +33,10 @@ impl Endpoints {
         *self
     }
 
-    /// Returns the hook id for these ends; that of IPv6 is 16 above that of IPv4.
-    fn hook_id(&self, of_ipv4: u16) -> u16 {
-        of_ipv4 + if self.canonical().destination.is_ipv4() { 0 } else { 16 }
+    /// Returns the event for these ends; the opcode of IPv6 is 16 above that of IPv4.
+    fn event(&self, of_ipv4: EventId) -> EventId {
+        let of_ipv6 = || EventId::new(of_ipv4.class(), of_ipv4.opcode() + 16);
+        if self.canonical().destination.is_ipv4() { of_ipv4 } else { of_ipv6() }
     }
 }
 
@@ -74,7 +76,7 @@ pub struct TcpSend {
 }
 
 layout! {
-    TcpSend, version 2, |e| PerfInfo64 e.endpoints.hook_id(0x060A);
+    TcpSend, version 2, |e| PerfInfo64 e.endpoints.event(ids::TcpIp::SEND_IPV4);
     e.process_id, e.len_bytes, e.endpoints, e.start_time, e.end_time, e.sequence_number, e.connection_id,
 }
 
@@ -112,7 +114,7 @@ pub struct TcpIp {
 }
 
 layout! {
-    TcpIp, version 2, |e| PerfInfo64 e.endpoints.hook_id(0x0600 | e.event as u16);
+    TcpIp, version 2, |e| PerfInfo64 e.endpoints.event(EventId::new(Class::TcpIp, e.event as u8));
     e.process_id, e.len_bytes, e.endpoints, e.sequence_number, e.connection_id,
 }
 
@@ -156,7 +158,7 @@ pub struct TcpConnect {
 }
 
 layout! {
-    TcpConnect, version 2, |e| PerfInfo64 e.endpoints.hook_id(0x0600 | e.event as u16);
+    TcpConnect, version 2, |e| PerfInfo64 e.endpoints.event(EventId::new(Class::TcpIp, e.event as u8));
     e.process_id, 0_u32, e.endpoints, e.mss, u16::from(e.has_sack), u16::from(e.has_timestamps),
     u16::from(e.has_window_scale), e.receive_window, e.receive_window_scale, e.send_window_scale, e.sequence_number,
     e.connection_id,
@@ -184,8 +186,8 @@ pub struct NetworkFail {
 
 layout! {
     NetworkFail, version 2, |e| PerfInfo64 match e.protocol {
-        Protocol::Tcp => 0x0611,
-        Protocol::Udp => 0x0811,
+        Protocol::Tcp => ids::TcpIp::FAIL,
+        Protocol::Udp => ids::UdpIp::FAIL,
     };
     e.family, e.failure_code,
 }
@@ -218,7 +220,7 @@ pub struct UdpIp {
 }
 
 layout! {
-    UdpIp, version 2, |e| PerfInfo64 e.endpoints.hook_id(0x0800 | e.event as u16);
+    UdpIp, version 2, |e| PerfInfo64 e.endpoints.event(EventId::new(Class::UdpIp, e.event as u8));
     e.process_id, e.len_bytes, e.endpoints, e.sequence_number, e.connection_id,
 }
 

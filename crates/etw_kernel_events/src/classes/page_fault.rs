@@ -3,6 +3,7 @@
 use etw_event::Ticks;
 
 use super::layout;
+use crate::ids::{self, Class, EventId};
 
 /// Kinds of page faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,7 +34,7 @@ pub struct PageFault {
     pub program_counter: u64,
 }
 
-layout! { PageFault, version 2, |e| PerfInfo64 0x0200 | e.kind as u16; e.virtual_address, e.program_counter }
+layout! { PageFault, version 2, |e| PerfInfo64 EventId::new(Class::PageFault, e.kind as u8); e.virtual_address, e.program_counter }
 
 /// A page was read from a disk (`PageFault_HardFault`). The record has the time of completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +54,7 @@ pub struct HardFault {
 }
 
 layout! {
-    HardFault, version 2, |e| PerfInfo64 0x0220;
+    HardFault, version 2, |e| PerfInfo64 ids::PageFault::HARD_FAULT;
     e.initial_time, e.read_offset, e.virtual_address, e.file_object, e.thread_id, e.byte_count,
 }
 
@@ -83,7 +84,7 @@ pub struct VirtualAlloc {
 }
 
 layout! {
-    VirtualAlloc, version 2, |e| PerfInfo64 0x0200 | e.event as u16;
+    VirtualAlloc, version 2, |e| PerfInfo64 EventId::new(Class::PageFault, e.event as u8);
     e.base, e.len_bytes, e.process_id, e.flags,
 }
 

@@ -4,6 +4,7 @@ use etw_event::Ticks;
 
 use super::field::Wide;
 use super::layout;
+use crate::ids::{self, Class, EventId};
 
 /// A sample of what a processor ran (`SampledProfile`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,7 +24,7 @@ pub struct SampledProfile {
 }
 
 layout! {
-    SampledProfile, version 2, |e| PerfInfo64 0x0F2E;
+    SampledProfile, version 2, |e| PerfInfo64 ids::PerfInfo::SAMPLE_PROFILE;
     e.instruction_pointer, e.thread_id, e.count,
     // Two bytes are flags and rank, which the class calls Reserved.
     u16::from(e.is_dpc) | u16::from(e.is_isr) << 1 | u16::from(e.priority & 31) << 3,
@@ -57,7 +58,7 @@ pub struct SampledProfileInterval<'a> {
 }
 
 layout! {
-    SampledProfileInterval<'_>, version 3, |e| System64 0x0F00 | e.event as u16;
+    SampledProfileInterval<'_>, version 3, |e| System64 EventId::new(Class::PerfInfo, e.event as u8);
     e.source, e.new_interval, e.old_interval, Wide(e.source_name),
 }
 
@@ -68,7 +69,7 @@ pub struct SysCallEnter {
     pub address: u64,
 }
 
-layout! { SysCallEnter, version 2, |e| PerfInfo64 0x0F33; e.address }
+layout! { SysCallEnter, version 2, |e| PerfInfo64 ids::PerfInfo::SYS_CL_ENTER; e.address }
 
 /// A system call ends (`SysCallExit`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +78,7 @@ pub struct SysCallExit {
     pub status: u32,
 }
 
-layout! { SysCallExit, version 2, |e| PerfInfo64 0x0F34; e.status }
+layout! { SysCallExit, version 2, |e| PerfInfo64 ids::PerfInfo::SYS_CL_EXIT; e.status }
 
 /// An interrupt was served (`ISR`). The record has the time of its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -93,7 +94,7 @@ pub struct Isr {
 }
 
 layout! {
-    Isr, version 2, |e| PerfInfo64 0x0F43;
+    Isr, version 2, |e| PerfInfo64 ids::PerfInfo::ISR_67;
     e.initial_time, e.routine, u8::from(e.is_handled), e.vector, 0_u8,
 }
 
@@ -120,7 +121,7 @@ pub struct Dpc {
     pub routine: u64,
 }
 
-layout! { Dpc, version 2, |e| PerfInfo64 0x0F00 | e.kind as u16; e.initial_time, e.routine }
+layout! { Dpc, version 2, |e| PerfInfo64 EventId::new(Class::PerfInfo, e.kind as u8); e.initial_time, e.routine }
 
 /// Maximum number of frames of a stack, as in ETW.
 pub const MAX_FRAMES: usize = 192;
@@ -142,7 +143,7 @@ pub struct StackWalk<'a> {
 }
 
 layout! {
-    StackWalk<'_>, version 2, |e| PerfInfo64 0x1820;
+    StackWalk<'_>, version 2, |e| PerfInfo64 ids::StackWalk::STACK;
     e.event_time, e.process_id, e.thread_id, e.frames[..e.frames.len().min(MAX_FRAMES)],
 }
 

@@ -2,6 +2,7 @@
 
 use super::field::{CommandLine, Narrow, UserSid, Wide};
 use super::layout;
+use crate::ids::{self, Class, EventId};
 
 /// `STILL_ACTIVE`: the exit status of a process that has not ended.
 pub const STILL_ACTIVE: i32 = 259;
@@ -51,7 +52,7 @@ layout! {
     Process<'_>, version 4, |e| kind = match e.event {
         ProcessEvent::Start | ProcessEvent::End => System64,
         ProcessEvent::DcStart | ProcessEvent::DcEnd => PerfInfo64,
-    }, 0x0300 | e.event as u16;
+    }, EventId::new(Class::Process, e.event as u8);
     e.key, e.process_id, e.parent_id, e.session_id, e.exit_status, 0_u64, 0_u32, UserSid(e.uid),
     Narrow(e.image_file_name), CommandLine(e.command_line), Wide(b""), Wide(b""),
 }
@@ -63,7 +64,7 @@ pub struct ProcessTerminate {
     pub process_id: u32,
 }
 
-layout! { ProcessTerminate, version 2, |e| System64 0x030B; e.process_id }
+layout! { ProcessTerminate, version 2, |e| System64 ids::Process::TERMINATE; e.process_id }
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 
 use super::field::{Fixed, Wide};
 use super::layout;
+use crate::ids;
 
 /// The machine as a whole (`SystemConfig_V3_CPU`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,7 +38,7 @@ pub struct Cpu<'a> {
 }
 
 layout! {
-    Cpu<'_>, version 3, |e| System64 0x0B0A;
+    Cpu<'_>, version 3, |e| System64 ids::SystemConfig::CPU;
     e.mhz, e.processors, e.memory_mib, e.page_size, e.allocation_granularity, Fixed::<256>(e.computer_name),
     Fixed::<134>(e.domain_name), u64::from(e.has_hyper_threading), e.highest_user_address, e.architecture, e.level,
     e.revision, u8::from(e.has_pae), u8::from(e.has_nx), 0_u32,
@@ -68,7 +69,7 @@ const SECTORS_PER_TRACK: u32 = 63;
 const TRACKS_PER_CYLINDER: u32 = 255;
 
 layout! {
-    PhyDisk<'_>, version 2, |e| System64 0x0B0B;
+    PhyDisk<'_>, version 2, |e| System64 ids::SystemConfig::PHY_DISK;
     e.disk_number, e.bytes_per_sector, SECTORS_PER_TRACK, TRACKS_PER_CYLINDER,
     e.len_bytes / (u64::from(SECTORS_PER_TRACK * TRACKS_PER_CYLINDER) * u64::from(e.bytes_per_sector.max(1))),
     e.scsi, Fixed::<256>(e.manufacturer), e.partitions, u8::from(e.has_write_cache), 0_u8, Fixed::<3>(b""),
@@ -102,7 +103,7 @@ const LOG_DISK_SIZE: u32 = 112;
 const DRIVE_TYPE: u32 = 1;
 
 layout! {
-    LogDisk<'_>, version 2, |e| System64 0x0B0C;
+    LogDisk<'_>, version 2, |e| System64 ids::SystemConfig::LOG_DISK;
     e.start_offset, e.len_bytes, e.disk_number, LOG_DISK_SIZE, DRIVE_TYPE, Fixed::<4>(e.mount_point), 0_u32,
     e.partition_number, 0_u32, e.bytes_per_sector, 0_u32, 0_i64, 0_i64, Fixed::<16>(e.file_system), 0_u32, 0_u32,
 }
@@ -125,7 +126,7 @@ pub struct Nic<'a> {
 }
 
 layout! {
-    Nic<'_>, version 2, |e| System64 0x0B0D;
+    Nic<'_>, version 2, |e| System64 ids::SystemConfig::NIC;
     e.physical_address, e.physical_address_len, e.index, e.index, Wide(e.name), Wide(e.ip_addresses),
     Wide(e.dns_servers),
 }
@@ -142,7 +143,7 @@ pub struct Irq<'a> {
 }
 
 layout! {
-    Irq<'_>, version 3, |e| System64 0x0B15;
+    Irq<'_>, version 3, |e| System64 ids::SystemConfig::IRQ;
     e.affinity, 0_u16, 0_u16, e.number,
     1 + String::from_utf8_lossy(e.description).encode_utf16().count() as u32, Wide(e.description),
 }
@@ -161,7 +162,7 @@ pub struct Platform<'a> {
 }
 
 layout! {
-    Platform<'_>, version 2, |e| System64 0x0B19;
+    Platform<'_>, version 2, |e| System64 ids::SystemConfig::CONFIG_PLATFORM;
     Wide(e.manufacturer), Wide(e.product_name), Wide(e.bios_date), Wide(e.bios_version),
 }
 
@@ -173,7 +174,7 @@ pub struct ProcGroup<'a> {
 }
 
 layout! {
-    ProcGroup<'_>, version 2, |e| System64 0x0B1A;
+    ProcGroup<'_>, version 2, |e| System64 ids::SystemConfig::CONFIG_PROCESSORGROUP;
     e.affinities.len().min(64) as u32, e.affinities[..e.affinities.len().min(64)],
 }
 
@@ -193,7 +194,7 @@ pub struct Processor<'a> {
 }
 
 layout! {
-    Processor<'_>, version 2, |e| System64 0x0B23;
+    Processor<'_>, version 2, |e| System64 ids::SystemConfig::PROCESSORS;
     e.index, 0_u32, e.mhz, Fixed::<64>(e.name), Fixed::<16>(e.vendor), Fixed::<128>(e.identifier),
 }
 

@@ -2,6 +2,7 @@
 
 use super::field::Wide;
 use super::layout;
+use crate::ids::{self, Class, EventId};
 
 /// The kind of event about a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,7 +48,7 @@ const IO_PRIORITY: u8 = 2;
 
 // Kernel stack, the user stack's limit, TEB, sub-process tag and flags are unknown, or have no counterpart.
 layout! {
-    Thread<'_>, version 3, |e| System64 0x0500 | e.event as u16;
+    Thread<'_>, version 3, |e| System64 EventId::new(Class::Thread, e.event as u8);
     e.process_id, e.thread_id, 0_u64, 0_u64, e.user_stack_base, 0_u64, e.affinity, e.start_address, 0_u64, 0_u32,
     e.base_priority, PAGE_PRIORITY, IO_PRIORITY, 0_u8, Wide(e.name),
 }
@@ -63,7 +64,7 @@ pub struct ThreadSetName<'a> {
     pub name: &'a [u8],
 }
 
-layout! { ThreadSetName<'_>, version 2, |e| PerfInfo64 0x0548; e.process_id, e.thread_id, Wide(e.name) }
+layout! { ThreadSetName<'_>, version 2, |e| PerfInfo64 ids::Thread::SET_NAME; e.process_id, e.thread_id, Wide(e.name) }
 
 /// A processor switches from one thread to another (`CSwitch_V4`). The record's buffer has the processor.
 ///
@@ -91,7 +92,7 @@ pub struct CSwitch {
 }
 
 layout! {
-    CSwitch, version 4, |e| PerfInfo64 0x0524;
+    CSwitch, version 4, |e| PerfInfo64 ids::Thread::C_SWITCH;
     e.new_thread_id, e.old_thread_id, e.new_thread_priority, e.old_thread_priority, 0_u8, 0_i8,
     e.old_thread_wait_reason, e.old_thread_wait_mode, e.old_thread_state, e.old_thread_ideal_processor,
     e.new_thread_wait_time, 0_u32,
@@ -111,7 +112,7 @@ pub struct ReadyThread {
 }
 
 layout! {
-    ReadyThread, version 2, |e| PerfInfo64 0x0532;
+    ReadyThread, version 2, |e| PerfInfo64 ids::Thread::READY_THREAD;
     e.thread_id, e.adjust_reason, e.adjust_increment, i8::from(e.is_executing_dpc), 0_i8,
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use etw_event::{Guid, Record, Ticks, classes};
+use etw_kernel_events::ids::{self, EventId};
 
 use super::Resolver;
 use crate::ProviderInfo;
@@ -137,9 +138,9 @@ impl Resolver {
     fn observe_metadata(&mut self, record: &Record<'_>) -> Result<Observed, EventMetadataError> {
         let machine = self.machine_of(record);
         let Some(carried) = self.carried.get_mut(machine) else { return Ok(Observed::Nothing) };
-        let added = match record.descriptor().opcode.0 {
-            0x20 => carried.metadata.add_event(record.payload())?,
-            0x21 => carried.metadata.add_map(record.payload())?,
+        let added = match EventId::of(record) {
+            Some(ids::EventMetadata::EVENT_INFO) => carried.metadata.add_event(record.payload())?,
+            Some(ids::EventMetadata::EVENT_MAP_INFO) => carried.metadata.add_map(record.payload())?,
             _ => return Ok(Observed::Nothing),
         };
         if let Some(guid) = added {

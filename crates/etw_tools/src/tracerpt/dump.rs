@@ -11,8 +11,9 @@ use etw_app::input::Opened;
 use etw_app::output;
 use etw_app::tally::Tally;
 use openetw::export::{self, EvtxWriter, TracerptCsvWriter, XmlWriter};
+use openetw::kernel_events::ids::{self, EventId};
 use openetw::schema::{Located, Resolver};
-use openetw::{Event, Record, classes};
+use openetw::{Event, Record};
 
 use super::args::{DumpFormat, Options};
 
@@ -240,7 +241,5 @@ fn cannot_write(name: &str) -> String {
 
 /// Returns whether a record is the log file header, the first record of each file.
 fn is_file_header(record: &Record<'_>) -> bool {
-    record.is_kernel_classic()
-        && record.provider_id() == classes::EVENT_TRACE
-        && record.descriptor().opcode.0 == 0
+    record.is_kernel_classic() && EventId::of(record) == Some(ids::EventTrace::HEADER)
 }

@@ -1,9 +1,10 @@
 //! Tables of memory: page faults, pool, heaps, counters of processes, and the lists of the memory manager.
 
 use etw_columns::TableSchema;
-use etw_event::{Guid, classes};
+use etw_event::Guid;
+use etw_kernel_events::ids::{self, Class};
 
-use super::{Declared, Fill, Kinds, Of, Scope};
+use super::{Declared, Fill, Kinds, Of, Scope, opcode};
 use crate::rows::columns::{
     PROCESS, PROCESSOR, STACK, THREAD, address, bytes, count, duration, end_of, frame, id, stack, start_of,
     text, thread, time,
@@ -33,14 +34,14 @@ pub(super) static PAGE_FAULTS: Declared = Declared {
         ],
     ),
     starts: &[Kinds {
-        provider: classes::PAGE_FAULT,
+        provider: Class::PageFault.guid(),
         events: &[
-            (10, "Transition"),
-            (11, "DemandZero"),
-            (12, "CopyOnWrite"),
-            (13, "GuardPage"),
-            (14, "Hard"),
-            (15, "AccessViolation"),
+            (opcode(ids::PageFault::TRANSITION_FAULT), "Transition"),
+            (opcode(ids::PageFault::DEMAND_ZERO_FAULT), "DemandZero"),
+            (opcode(ids::PageFault::COPY_ON_WRITE), "CopyOnWrite"),
+            (opcode(ids::PageFault::GUARD_PAGE_FAULT), "GuardPage"),
+            (opcode(ids::PageFault::HARD_PAGE_FAULT), "Hard"),
+            (opcode(ids::PageFault::ACCESS_VIOLATION), "AccessViolation"),
         ],
         key: &[],
     }],
@@ -76,11 +77,18 @@ pub(super) static POOL: Declared = Declared {
         ],
     ),
     starts: &[Kinds {
-        provider: classes::POOL,
-        events: &[(32, "Allocate"), (33, "Allocate")],
+        provider: Class::Pool.guid(),
+        events: &[
+            (opcode(ids::Pool::ALLOCATEPOOL), "Allocate"),
+            (opcode(ids::Pool::ALLOCATEPOOL_SESSION), "Allocate"),
+        ],
         key: &["Entry"],
     }],
-    stops: &[Kinds { provider: classes::POOL, events: &[(34, "Free"), (35, "Free")], key: &["Entry"] }],
+    stops: &[Kinds {
+        provider: Class::Pool.guid(),
+        events: &[(opcode(ids::Pool::FREEPOOL), "Free"), (opcode(ids::Pool::FREEPOOL_SESSION), "Free")],
+        key: &["Entry"],
+    }],
     scope: Scope::Machine,
     values: &[
         Fill::Start(Of::Time),
@@ -120,7 +128,14 @@ pub(super) static PROCESS_COUNTERS: Declared = Declared {
             bytes("private_size", "Private memory."),
         ],
     ),
-    starts: &[Kinds { provider: classes::PROCESS, events: &[(32, "End"), (33, "Rundown")], key: &[] }],
+    starts: &[Kinds {
+        provider: Class::Process.guid(),
+        events: &[
+            (opcode(ids::Process::PERF_CTR), "End"),
+            (opcode(ids::Process::PERF_CTR_RUNDOWN), "Rundown"),
+        ],
+        key: &[],
+    }],
     stops: &[],
     scope: Scope::Machine,
     values: &[
@@ -163,7 +178,11 @@ pub(super) static UTILIZATION: Declared = Declared {
         ],
     ),
     starts: &[
-        Kinds { provider: classes::PAGE_FAULT, events: &[(112, "MemInfo")], key: &[] },
+        Kinds {
+            provider: Class::PageFault.guid(),
+            events: &[(opcode(ids::PageFault::MEMINFO), "MemInfo")],
+            key: &[],
+        },
         Kinds { provider: KERNEL_MEMORY, events: &[(1, "MemInfo")], key: &[] },
     ],
     stops: &[],

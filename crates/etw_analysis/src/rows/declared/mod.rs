@@ -11,6 +11,7 @@ mod values;
 
 use etw_columns::{ColumnsError, IndexWriter, Row, TableId, TableSchema};
 use etw_event::{FileTime, Guid, Record};
+use etw_kernel_events::ids::EventId;
 
 use super::frames::Frames;
 use super::objects::Objects;
@@ -45,6 +46,11 @@ struct Kinds {
     events: &'static [(u16, &'static str)],
     /// The properties whose numbers are the key of a row; a missing one is 0.
     key: &'static [&'static str],
+}
+
+/// Returns how [`Kinds::events`] has an event of a class.
+const fn opcode(id: EventId) -> u16 {
+    id.opcode() as u16
 }
 
 /// To what the key of a row belongs.

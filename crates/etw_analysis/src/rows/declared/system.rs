@@ -1,9 +1,10 @@
 //! Tables of the system: handles, services, marks, power and windows.
 
 use etw_columns::{Column, ColumnType, TableSchema, Unit};
-use etw_event::{Guid, classes};
+use etw_event::Guid;
+use etw_kernel_events::ids::{self, Class};
 
-use super::{Declared, Fill, Kinds, Of, Scope};
+use super::{Declared, Fill, Kinds, Of, Scope, opcode};
 use crate::rows::columns::{
     PROCESS, PROCESSOR, STACK, THREAD, address, code, duration, end_of, id, process, stack, start_of, text,
     thread, time,
@@ -43,10 +44,25 @@ pub(super) static HANDLES: Declared = Declared {
         ],
     ),
     starts: &[
-        Kinds { provider: classes::OBJECT, events: &[(32, "Create"), (38, "Rundown")], key: &["Handle"] },
-        Kinds { provider: classes::OBJECT, events: &[(34, "Duplicate")], key: &["TargetHandle"] },
+        Kinds {
+            provider: Class::Object.guid(),
+            events: &[
+                (opcode(ids::Object::CREATE_HANDLE), "Create"),
+                (opcode(ids::Object::OBJECT_HANDLE_DC_START), "Rundown"),
+            ],
+            key: &["Handle"],
+        },
+        Kinds {
+            provider: Class::Object.guid(),
+            events: &[(opcode(ids::Object::DUPLICATE_HANDLE), "Duplicate")],
+            key: &["TargetHandle"],
+        },
     ],
-    stops: &[Kinds { provider: classes::OBJECT, events: &[(33, "Close")], key: &["Handle"] }],
+    stops: &[Kinds {
+        provider: Class::Object.guid(),
+        events: &[(opcode(ids::Object::CLOSE_HANDLE), "Close")],
+        key: &["Handle"],
+    }],
     scope: Scope::ProcessIn(&["TargetProcessId", "ProcessId"]),
     values: &[
         Fill::Start(Of::Time),
@@ -83,7 +99,11 @@ pub(super) static SERVICES: Declared = Declared {
             text("host_group", "Group of services that share a process."),
         ],
     ),
-    starts: &[Kinds { provider: classes::SYSTEM_CONFIG, events: &[(15, "Services")], key: &[] }],
+    starts: &[Kinds {
+        provider: Class::SystemConfig.guid(),
+        events: &[(opcode(ids::SystemConfig::SERVICES), "Services")],
+        key: &[],
+    }],
     stops: &[],
     scope: Scope::Machine,
     values: &[
@@ -106,7 +126,11 @@ pub(super) static MARKS: Declared = Declared {
         "One row for each mark that a tool put into the trace.",
         columns![time("When it was put."), PROCESS, THREAD, text("label", "Text of the mark."), STACK],
     ),
-    starts: &[Kinds { provider: classes::PERF_INFO, events: &[(34, "Mark")], key: &[] }],
+    starts: &[Kinds {
+        provider: Class::PerfInfo.guid(),
+        events: &[(opcode(ids::PerfInfo::MARK), "Mark")],
+        key: &[],
+    }],
     stops: &[],
     scope: Scope::Machine,
     values: &[
@@ -134,8 +158,16 @@ pub(super) static IDLE_STATES: Declared = Declared {
             code("status", "Status of the exit."),
         ],
     ),
-    starts: &[Kinds { provider: classes::POWER, events: &[(57, "Enter")], key: &[] }],
-    stops: &[Kinds { provider: classes::POWER, events: &[(58, "Exit")], key: &[] }],
+    starts: &[Kinds {
+        provider: Class::Power.guid(),
+        events: &[(opcode(ids::Power::PPM_IDLE_STATE_ENTER), "Enter")],
+        key: &[],
+    }],
+    stops: &[Kinds {
+        provider: Class::Power.guid(),
+        events: &[(opcode(ids::Power::PPM_IDLE_STATE_EXIT), "Exit")],
+        key: &[],
+    }],
     scope: Scope::Processor,
     values: &[
         Fill::Start(Of::Time),
@@ -192,16 +224,16 @@ pub(super) static POWER: Declared = Declared {
         ],
     ),
     starts: &[Kinds {
-        provider: classes::POWER,
+        provider: Class::Power.guid(),
         events: &[
-            (34, "SetPowerAction"),
-            (35, "SetPowerActionReturn"),
-            (36, "SetDevicesState"),
-            (37, "SetDevicesStateReturn"),
-            (40, "SessionCallout"),
-            (41, "SessionCalloutReturn"),
-            (48, "Presleep"),
-            (49, "Postsleep"),
+            (opcode(ids::Power::SET_POWER_ACTION), "SetPowerAction"),
+            (opcode(ids::Power::SET_POWER_ACTION_RET), "SetPowerActionReturn"),
+            (opcode(ids::Power::SET_DEVICES_STATE), "SetDevicesState"),
+            (opcode(ids::Power::SET_DEVICES_STATE_RET), "SetDevicesStateReturn"),
+            (opcode(ids::Power::PO_SESSION_CALLOUT), "SessionCallout"),
+            (opcode(ids::Power::PO_SESSION_CALLOUT_RET), "SessionCalloutReturn"),
+            (opcode(ids::Power::PO_PRESLEEP), "Presleep"),
+            (opcode(ids::Power::PO_POSTSLEEP), "Postsleep"),
         ],
         key: &[],
     }],

@@ -6,8 +6,10 @@ use std::io::Write;
 use anyhow::Result;
 use etw_app::machine;
 use openetw::analysis::disk_label;
+use openetw::kernel_events::ids::{self, Class, EventId};
+use openetw::kernel_events::read;
 use openetw::schema::text::is_disruptive;
-use openetw::{Event, FileTime, Record, Trace, classes};
+use openetw::{Event, FileTime, Trace};
 use serde_json::json;
 
 use super::{Request, finish, tables};
@@ -19,13 +21,6 @@ const MAX_NAMES: usize = 1 << 16;
 const MAX_FILES: usize = 1 << 20;
 /// Maximum number of disks whose names are kept.
 const MAX_DISKS: usize = 1 << 12;
-/// Type of SystemConfig/PhyDisk, which describes a disk.
-const PHY_DISK: u8 = 11;
-
-/// Returns the kernel class of an event, and its type.
-fn class(record: &Record<'_>) -> Option<(openetw::Guid, u8)> {
-    record.kind().is_classic().then(|| (record.provider_id(), record.descriptor().opcode.0))
-}
 
 /// Returns the name of an event: class and type for classic events, provider and event for others.
 pub(super) fn name(event: &Event<'_>) -> String {
@@ -136,9 +131,9 @@ fn list(
 
 pub(super) fn sysconfig(request: &Request, options: &Options, out: &mut dyn Write) -> Result<()> {
     let (count, _) = list(request, options, out, |event, _| {
-        let (class, kind) = class(event.record)?;
-        let is_build = class == classes::EVENT_TRACE && matches!(kind, 66 | 80);
-        (class == classes::SYSTEM_CONFIG || is_build)
+        let id = EventId::of(event.record)?;
+        let is_build = matches!(id, ids::EventTrace::BUILD_INFO | ids::EventTrace::PARTITION_INFO_EXTENSION);
+        (id.class() == Class::SystemConfig || is_build)
             .then(|| format!("{}: {}", name(event), properties(event)))
     })?;
     match count {
@@ -148,13 +143,12 @@ pub(super) fn sysconfig(request: &Request, options: &Options, out: &mut dyn Writ
 }
 
 pub(super) fn marks(request: &Request, options: &Options, out: &mut dyn Write) -> Result<()> {
-    const MARK: u8 = 34;
     let mut before = None;
     if !request.is_for_machines {
         writeln!(out, "{:>12} {:>12}  Mark", "Time (us)", "Since (us)")?;
     }
     let (count, _) = list(request, options, out, |event, start| {
-        if class(event.record)? != (classes::PERF_INFO, MARK) {
+        if EventId::of(event.record)? != ids::PerfInfo::MARK {
             return None;
         }
         let time = micros(event, start);
@@ -174,9 +168,9 @@ pub(super) fn marks(request: &Request, options: &Options, out: &mut dyn Write) -
 
 pub(super) fn registry(request: &Request, options: &Options, out: &mut dyn Write) -> Result<()> {
     let (count, _) = list(request, options, out, |event, start| {
-        let (class, _) = class(event.record)?;
+        let id = EventId::of(event.record)?;
         let process = event.record.process_id().map_or_else(|| "-".to_owned(), |id| id.to_string());
-        (class == classes::REGISTRY).then(|| {
+        (id.class() == Class::Registry).then(|| {
             format!("{:>12}, {process:>7}, {}, {}", micros(event, start), name(event), properties(event))
         })
     })?;
@@ -190,7 +184,7 @@ pub(super) fn filename(request: &Request, options: &Options, out: &mut dyn Write
     let mut names: BTreeMap<u64, String> = BTreeMap::new();
     let mut left_out = 0_u64;
     list(request, options, out, |event, _| {
-        if let (classes::FILE_IO, 0 | 32 | 35 | 36) = class(event.record)?
+        if read::FileName::reads(EventId::of(event.record)?)
             && let (Ok(key), Ok(name)) = (event.get::<u64>("FileObject"), event.get::<String>("FileName"))
         {
             if names.len() < MAX_FILES || names.contains_key(&key) {
@@ -230,14 +224,14 @@ pub(super) fn diskio(request: &Request, options: &Options, out: &mut dyn Write) 
     let mut names: HashMap<u64, String> = HashMap::new();
     let mut disks: HashMap<u32, String> = HashMap::new();
     list(request, options, out, |event, start| {
-        let (class, kind) = class(event.record)?;
-        if let (classes::FILE_IO, 0 | 32 | 36) = (class, kind)
+        let id = EventId::of(event.record)?;
+        if let ids::FileIo::NAME | ids::FileIo::FILE_CREATE | ids::FileIo::FILE_RUNDOWN = id
             && names.len() < MAX_FILES
             && let (Ok(key), Ok(name)) = (event.get::<u64>("FileObject"), event.get::<String>("FileName"))
         {
             names.insert(key, name.replace(is_disruptive, " "));
         }
-        if let (classes::SYSTEM_CONFIG, PHY_DISK) = (class, kind)
+        if id == ids::SystemConfig::PHY_DISK
             && disks.len() < MAX_DISKS
             && let (Ok(number), Ok(name)) =
                 (event.get::<u32>("DiskNumber"), event.get::<String>("Manufacturer"))
@@ -245,10 +239,10 @@ pub(super) fn diskio(request: &Request, options: &Options, out: &mut dyn Write) 
         {
             disks.insert(number, name.replace(is_disruptive, " "));
         }
-        let kind = match (class, kind) {
-            (classes::DISK_IO, 10) => "Read",
-            (classes::DISK_IO, 11) => "Write",
-            (classes::DISK_IO, 14) => "Flush",
+        let kind = match id {
+            ids::DiskIo::READ => "Read",
+            ids::DiskIo::WRITE => "Write",
+            ids::DiskIo::FLUSH_BUFFERS => "Flush",
             _ => return None,
         };
         let number = |name: &str| event.get::<u64>(name).unwrap_or(0);
