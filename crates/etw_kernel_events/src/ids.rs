@@ -11,7 +11,7 @@
 
 use etw_event::{Guid, HookId, Record, classes};
 
-use crate::providers::{DISK_PROVIDER, FILE_PROVIDER, NETWORK_PROVIDER, PROCESS_PROVIDER};
+use crate::provider_guids::{DISK_PROVIDER, FILE_PROVIDER, NETWORK_PROVIDER, PROCESS_PROVIDER};
 
 /// An event of one of the kernel's classes, of any version: class and opcode.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -21,6 +21,7 @@ pub mod classes;
 mod flags;
 mod hooks;
 pub mod ids;
+mod provider_guids;
 pub mod providers;
 pub mod read;
 mod stack_walk;

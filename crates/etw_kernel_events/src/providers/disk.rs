@@ -1,11 +1,9 @@
 //! Microsoft-Windows-Kernel-Disk.
 
-use etw_event::{EventDescriptor, Guid};
+use crate::provider_guids::DISK_PROVIDER;
+use etw_event::EventDescriptor;
 
 use super::{analytic, manifest_event};
-
-/// The provider.
-pub const PROVIDER: Guid = Guid::from_u128(0xc7bde69a_e1e0_4177_b6ef_283ad1525271);
 
 pub(super) const READ: EventDescriptor = analytic(10, 0, 0, 0, 0);
 pub(super) const WRITE: EventDescriptor = analytic(11, 0, 0, 0, 0);
@@ -40,7 +38,7 @@ pub struct Disk {
 }
 
 manifest_event! {
-    Disk, PROVIDER, |e| match e.event {
+    Disk, DISK_PROVIDER, |e| match e.event {
         DiskEvent::Read => READ,
         DiskEvent::Write => WRITE,
     };
@@ -58,7 +56,7 @@ pub struct DiskFlush {
     pub irp: u64,
 }
 
-manifest_event! { DiskFlush, PROVIDER, |e| FLUSH; e.disk_number, 0_u32, e.response_time, e.irp }
+manifest_event! { DiskFlush, DISK_PROVIDER, |e| FLUSH; e.disk_number, 0_u32, e.response_time, e.irp }
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,9 @@
 //! Microsoft-Windows-Kernel-File, whose events have the fields of class FileIo; reads and writes have one more.
 
-use etw_event::{EventDescriptor, Guid};
+use crate::ids::EventId;
+use etw_event::EventDescriptor;
 
 use super::analytic;
-
-/// The provider.
-pub const PROVIDER: Guid = Guid::from_u128(0xedd08927_9cc4_4e65_b970_c2560fb5c289);
 
 const KEYWORD_FILENAME: u64 = 0x10;
 const KEYWORD_FILEIO: u64 = 0x20;
@@ -38,23 +36,24 @@ pub(super) const SET_LINK_PATH: EventDescriptor = event(28, 1, KEYWORD_RENAME_SE
 pub(super) const SET_LINK: EventDescriptor = event(29, 1, KEYWORD_FILEIO);
 pub(super) const CREATE_NEW_FILE: EventDescriptor = event(30, 1, KEYWORD_CREATE_NEW_FILE);
 
-/// Returns the event for this type of class FileIo, if there is one.
-pub(super) const fn of_class(event_type: u8) -> Option<EventDescriptor> {
-    Some(match event_type {
-        0 | 32 => NAME_CREATE,
-        64 => CREATE,
-        65 => CLEANUP,
-        66 => CLOSE,
-        67 => READ,
-        68 => WRITE,
-        69 => SET_INFORMATION,
-        72 => DIR_ENUM,
-        73 => FLUSH,
-        74 => QUERY_INFORMATION,
-        76 => OPERATION_END,
-        79 => DELETE_PATH,
-        80 => RENAME_PATH,
-        81 => SET_LINK_PATH,
+/// Returns the event for this one of class FileIo, if there is one.
+pub(super) fn of_class(id: EventId) -> Option<EventDescriptor> {
+    use crate::ids::FileIo;
+    Some(match id {
+        FileIo::NAME | FileIo::FILE_CREATE => NAME_CREATE,
+        FileIo::CREATE => CREATE,
+        FileIo::CLEANUP => CLEANUP,
+        FileIo::CLOSE => CLOSE,
+        FileIo::READ => READ,
+        FileIo::WRITE => WRITE,
+        FileIo::SET_INFO => SET_INFORMATION,
+        FileIo::DIR_ENUM => DIR_ENUM,
+        FileIo::FLUSH => FLUSH,
+        FileIo::QUERY_INFO => QUERY_INFORMATION,
+        FileIo::OPERATION_END => OPERATION_END,
+        FileIo::FILE_IO_DELETE_PATH => DELETE_PATH,
+        FileIo::FILE_IO_RENAME_PATH => RENAME_PATH,
+        FileIo::FILE_IO_SETLINK_PATH => SET_LINK_PATH,
         _ => return None,
     })
 }

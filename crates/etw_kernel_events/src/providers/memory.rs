@@ -1,10 +1,9 @@
 //! Microsoft-Windows-Kernel-Memory.
 
-use etw_event::{EventDescriptor, Guid};
+use crate::provider_guids::MEMORY_PROVIDER;
+use etw_event::EventDescriptor;
 
 use super::{analytic, manifest_event};
-
-pub(super) const PROVIDER: Guid = Guid::from_u128(0xd1d93ef7_e1f2_4f45_9943_03d245fe6c00);
 
 pub(super) const MEM_INFO: EventDescriptor = analytic(1, 1, 1, 0, 0x20);
 
@@ -36,7 +35,7 @@ pub struct MemInfo {
 
 // Linux has no list of zeroed pages, and none that are never to be written.
 manifest_event! {
-    MemInfo, PROVIDER, |e| MEM_INFO;
+    MemInfo, MEMORY_PROVIDER, |e| MEM_INFO;
     PRIORITY_LEVELS as u8, 0_u64, e.free, e.modified, 0_u64, e.bad, at_normal(e.standby), at_normal(e.repurposed),
     0_u64, e.paged_pool, e.non_paged_pool, 0_u64, e.commit,
 }

@@ -25,15 +25,14 @@ use crate::system_providers::SystemProvider;
 use crate::{Hook, Hooks};
 
 pub use crate::classes::ManifestEvent;
-
-pub use disk::{Disk, DiskEvent, DiskFlush, PROVIDER as DISK_PROVIDER};
-pub use file::{NAME_CREATE as FILE_NAME_CREATE, PROVIDER as FILE_PROVIDER};
-pub use memory::{MemInfo, PRIORITY_LEVELS};
-pub use network::PROVIDER as NETWORK_PROVIDER;
-pub use process::{
-    ImageMap, ImageMapEvent, PROVIDER as PROCESS_PROVIDER, Process, ProcessEvent, ProcessStop, Thread,
-    ThreadEvent,
+pub use crate::provider_guids::{
+    DISK_PROVIDER, FILE_PROVIDER, MEMORY_PROVIDER, NETWORK_PROVIDER, PROCESS_PROVIDER,
 };
+
+pub use disk::{Disk, DiskEvent, DiskFlush};
+pub use file::NAME_CREATE as FILE_NAME_CREATE;
+pub use memory::{MemInfo, PRIORITY_LEVELS};
+pub use process::{ImageMap, ImageMapEvent, Process, ProcessEvent, ProcessStop, Thread, ThreadEvent};
 pub use same::SameFields;
 
 /// A provider of the kernel, and the events of it that Linux supports.
@@ -57,7 +56,7 @@ impl KernelProvider {
     /// All supported providers.
     pub const ALL: &'static [KernelProvider] = &[
         KernelProvider {
-            guid: process::PROVIDER,
+            guid: PROCESS_PROVIDER,
             name: "Microsoft-Windows-Kernel-Process",
             events: &[
                 (process::START, PROCESS),
@@ -70,7 +69,7 @@ impl KernelProvider {
             ],
         },
         KernelProvider {
-            guid: network::PROVIDER,
+            guid: NETWORK_PROVIDER,
             name: "Microsoft-Windows-Kernel-Network",
             events: &[
                 (network::tcp(10), NETWORK),
@@ -96,12 +95,12 @@ impl KernelProvider {
             ],
         },
         KernelProvider {
-            guid: disk::PROVIDER,
+            guid: DISK_PROVIDER,
             name: "Microsoft-Windows-Kernel-Disk",
             events: &[(disk::READ, DISK), (disk::WRITE, DISK), (disk::FLUSH, DISK)],
         },
         KernelProvider {
-            guid: file::PROVIDER,
+            guid: FILE_PROVIDER,
             name: "Microsoft-Windows-Kernel-File",
             events: &[
                 (file::NAME_CREATE, FILE),
@@ -125,7 +124,7 @@ impl KernelProvider {
             ],
         },
         KernelProvider {
-            guid: memory::PROVIDER,
+            guid: MEMORY_PROVIDER,
             name: "Microsoft-Windows-Kernel-Memory",
             events: &[(memory::MEM_INFO, Hooks::NONE)],
         },

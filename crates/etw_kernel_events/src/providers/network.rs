@@ -2,12 +2,9 @@
 //!
 //! As there, the connection's key has the size of a pointer (fixture KernelNetwork).
 
-use etw_event::{EventDescriptor, Guid};
+use etw_event::EventDescriptor;
 
 use super::analytic;
-
-/// The provider.
-pub const PROVIDER: Guid = Guid::from_u128(0x7dd42a49_5329_4832_8dfd_43d979153a88);
 
 const TASK_TCP: u16 = 10;
 const TASK_UDP: u16 = 11;

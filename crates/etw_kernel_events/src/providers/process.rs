@@ -1,12 +1,10 @@
 //! Microsoft-Windows-Kernel-Process.
 
-use etw_event::{EventDescriptor, FileTime, Guid};
+use crate::provider_guids::PROCESS_PROVIDER;
+use etw_event::{EventDescriptor, FileTime};
 
 use super::{analytic, manifest_event};
 use crate::classes::field::{MandatoryLabel, Narrow, Wide};
-
-/// The provider.
-pub const PROVIDER: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
 
 const KEYWORD_PROCESS: u64 = 0x10;
 const KEYWORD_THREAD: u64 = 0x20;
@@ -57,7 +55,7 @@ pub struct Process<'a> {
 
 // Flags, checksum and time stamp of the image, package and application have no counterpart.
 manifest_event! {
-    Process<'_>, PROVIDER, |e| match e.event {
+    Process<'_>, PROCESS_PROVIDER, |e| match e.event {
         ProcessEvent::Start => START,
         ProcessEvent::Rundown => RUNDOWN,
     };
@@ -85,7 +83,7 @@ pub struct ProcessStop<'a> {
 
 // Handles, memory, cycles, operations and faults are not reported.
 manifest_event! {
-    ProcessStop<'_>, PROVIDER, |e| STOP;
+    ProcessStop<'_>, PROCESS_PROVIDER, |e| STOP;
     e.process_id, e.sequence_number, e.create_time.0, e.exit_time.0, e.exit_code, ELEVATION_TYPE_DEFAULT, 0_u32, 0_u64,
     0_u64, 0_u64, 0_u32, 0_u32, 0_u32, 0_u32, 0_u32, Narrow(e.image_name),
 }
@@ -125,7 +123,7 @@ impl crate::classes::Field for ThreadRest {
 }
 
 manifest_event! {
-    Thread, PROVIDER, |e| match e.event {
+    Thread, PROCESS_PROVIDER, |e| match e.event {
         ThreadEvent::Start => THREAD_START,
         ThreadEvent::Stop => THREAD_STOP,
     };
@@ -158,7 +156,7 @@ pub struct ImageMap<'a> {
 
 // Checksum, time stamp and preferred base are those of PE images.
 manifest_event! {
-    ImageMap<'_>, PROVIDER, |e| match e.event {
+    ImageMap<'_>, PROCESS_PROVIDER, |e| match e.event {
         ImageMapEvent::Load => IMAGE_LOAD,
         ImageMapEvent::Unload => IMAGE_UNLOAD,
     };

@@ -4,11 +4,8 @@ use etw_event::{EventDescriptor, Guid};
 
 use super::{ManifestEvent, file, network};
 use crate::classes::{FileIoCreate, FileIoInfo, KernelEvent, PathEvent, Payload};
-
-/// Groups of hook ids.
-const GROUP_FILE: u8 = 0x04;
-const GROUP_TCP: u8 = 0x06;
-const GROUP_UDP: u8 = 0x08;
+use crate::ids::{Class, EventId};
+use crate::provider_guids::{FILE_PROVIDER, NETWORK_PROVIDER};
 
 /// A classic event as the event of a manifest provider with the same fields.
 #[derive(Debug, Clone, Copy)]
@@ -21,11 +18,11 @@ pub struct SameFields<'e, E> {
 impl<'e, E: KernelEvent> SameFields<'e, E> {
     /// Returns the manifest event with the fields of this classic event, if there is one.
     pub fn of(event: &'e E) -> Option<SameFields<'e, E>> {
-        let hook = event.hook_id();
-        let (provider, descriptor) = match (hook.group(), hook.event_type()) {
-            (GROUP_FILE, event_type) => (file::PROVIDER, file::of_class(event_type)?),
-            (GROUP_TCP, event_type) => (network::PROVIDER, network::tcp(event_type)),
-            (GROUP_UDP, event_type) => (network::PROVIDER, network::udp(event_type)),
+        let id = EventId::from_hook(event.hook_id())?;
+        let (provider, descriptor) = match id.class() {
+            Class::FileIo => (FILE_PROVIDER, file::of_class(id)?),
+            Class::TcpIp => (NETWORK_PROVIDER, network::tcp(id.opcode())),
+            Class::UdpIp => (NETWORK_PROVIDER, network::udp(id.opcode())),
             _ => return None,
         };
         Some(SameFields { event, provider, descriptor })
@@ -35,7 +32,7 @@ impl<'e, E: KernelEvent> SameFields<'e, E> {
 impl<'e> SameFields<'e, FileIoCreate<'e>> {
     /// Returns the event of a new file, with the fields of the event that created it.
     pub fn new_file(event: &'e FileIoCreate<'e>) -> SameFields<'e, FileIoCreate<'e>> {
-        SameFields { event, provider: file::PROVIDER, descriptor: file::CREATE_NEW_FILE }
+        SameFields { event, provider: FILE_PROVIDER, descriptor: file::CREATE_NEW_FILE }
     }
 }
 
@@ -47,7 +44,7 @@ impl<'e> SameFields<'e, FileIoInfo> {
             PathEvent::Rename => file::RENAME,
             PathEvent::SetLink => file::SET_LINK,
         };
-        SameFields { event, provider: file::PROVIDER, descriptor }
+        SameFields { event, provider: FILE_PROVIDER, descriptor }
     }
 }
 
@@ -62,7 +59,7 @@ impl<E: KernelEvent> ManifestEvent for SameFields<'_, E> {
 
     fn put_payload(&self, to: &mut Payload<'_>) {
         self.event.put_payload(to);
-        if self.provider == file::PROVIDER && matches!(self.descriptor, file::READ | file::WRITE) {
+        if self.provider == FILE_PROVIDER && matches!(self.descriptor, file::READ | file::WRITE) {
             // No further flags.
             to.put(0_u32);
         }

@@ -1,0 +1,18 @@
+//! GUIDs of the kernel's manifest providers.
+
+use etw_event::Guid;
+
+/// Microsoft-Windows-Kernel-Disk.
+pub const DISK_PROVIDER: Guid = Guid::from_u128(0xc7bde69a_e1e0_4177_b6ef_283ad1525271);
+
+/// Microsoft-Windows-Kernel-File.
+pub const FILE_PROVIDER: Guid = Guid::from_u128(0xedd08927_9cc4_4e65_b970_c2560fb5c289);
+
+/// Microsoft-Windows-Kernel-Memory.
+pub const MEMORY_PROVIDER: Guid = Guid::from_u128(0xd1d93ef7_e1f2_4f45_9943_03d245fe6c00);
+
+/// Microsoft-Windows-Kernel-Network.
+pub const NETWORK_PROVIDER: Guid = Guid::from_u128(0x7dd42a49_5329_4832_8dfd_43d979153a88);
+
+/// Microsoft-Windows-Kernel-Process.
+pub const PROCESS_PROVIDER: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
