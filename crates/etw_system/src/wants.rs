@@ -7,6 +7,7 @@ use etw_capture::{Routines, TracingCode};
 use etw_controller::{Enable, EnableProperties, ErrorKind, Failure, Filter};
 use etw_event::{EventDescriptor, Guid, Keyword, Level, Ticks, passes};
 use etw_kernel_events::classes::{ManifestOwner, RecordBuffer};
+use etw_kernel_events::ids;
 use etw_kernel_events::providers::{
     DISK_PROVIDER, FILE_NAME_CREATE, FILE_PROVIDER, KernelProvider, NETWORK_PROVIDER, PROCESS_PROVIDER,
 };
@@ -310,9 +311,19 @@ impl Enabled {
     fn hooks_with_stacks(&self) -> &'static [u16] {
         match self.guid() {
             // Processes, threads, the unloading of images.
-            PROCESS_PROVIDER => &[0x0301, 0x0302, 0x0501, 0x0502, 0x1402],
-            FILE_PROVIDER => &[0x0440],
-            NETWORK_PROVIDER => &[0x060A],
+            PROCESS_PROVIDER => {
+                const {
+                    &[
+                        ids::Process::START.hook_id().0,
+                        ids::Process::END.hook_id().0,
+                        ids::Thread::START.hook_id().0,
+                        ids::Thread::END.hook_id().0,
+                        ids::Image::UNLOAD.hook_id().0,
+                    ]
+                }
+            }
+            FILE_PROVIDER => const { &[ids::FileIo::CREATE.hook_id().0] },
+            NETWORK_PROVIDER => const { &[ids::TcpIp::SEND_IPV4.hook_id().0] },
             _ => &[],
         }
     }
