@@ -13,6 +13,7 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::writer::StreamWriter;
 use datafusion::arrow::json::writer::{JsonArray, Writer, WriterBuilder};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use etw_app::text::csv_field;
 use etw_app::{UsageError, output as files};
 use etw_export::PlainWriter;
 use etw_schema::text::is_disruptive;
@@ -358,10 +359,7 @@ fn write_csv<'c>(out: Out<'_>, cells: impl Iterator<Item = &'c str>) -> std::io:
         if number > 0 {
             line.push(',');
         }
-        match cell.contains([',', '"', '\n', '\r']) {
-            true => line.push_str(&format!("\"{}\"", cell.replace('"', "\"\""))),
-            false => line.push_str(cell),
-        }
+        line.push_str(&csv_field(cell));
     }
     line.push('\n');
     out.write_all(line.as_bytes())

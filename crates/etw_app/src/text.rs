@@ -1,6 +1,23 @@
 //! Parsing and formatting of numbers, sizes and durations.
 
+use std::borrow::Cow;
 use std::time::Duration;
+
+/// Returns a field of a CSV file: in quotation marks, which are doubled inside, if it has a comma, a quotation mark or the end of a
+/// line (RFC 4180).
+///
+/// ```
+/// use etw_app::text::csv_field;
+///
+/// assert_eq!(csv_field("System"), "System");
+/// assert_eq!(csv_field("a, \"b\""), "\"a, \"\"b\"\"\"");
+/// ```
+pub fn csv_field(text: &str) -> Cow<'_, str> {
+    match text.contains(['"', ',', '\n', '\r']) {
+        true => Cow::Owned(format!("\"{}\"", text.replace('"', "\"\""))),
+        false => Cow::Borrowed(text),
+    }
+}
 
 /// Parses a size in bytes: `65536`, `64KB`, `64MB`, `1GB`; units are powers of 1024.
 ///

@@ -10,6 +10,7 @@ use etw_app::input::Opened;
 use etw_app::output;
 use etw_app::schemas::Schemas;
 use etw_app::survey::{MAX_SCHEMA_BYTES, schema_bytes};
+use etw_app::text::csv_field;
 use foldhash::fast::RandomState;
 use openetw::schema::Names;
 use openetw::schema::{CompiledSchema, Resolver};
@@ -328,7 +329,7 @@ fn put_csv(out: &mut Vec<u8>, args: &StatsArgs, rows: &[(Vec<String>, Row)], all
     write!(out, "{},events,bytes,events_per_second,first,last\r\n", columns.join(","))?;
     for (labels, row) in rows {
         for label in labels {
-            write!(out, "\"{}\",", label.replace('"', "\"\""))?;
+            write!(out, "{},", csv_field(label))?;
         }
         let time = |time: Option<FileTime>| time.map_or_else(String::new, |time| time.to_string());
         let (first, last) = (time(row.first), time(row.last));

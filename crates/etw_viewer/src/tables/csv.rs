@@ -1,6 +1,7 @@
 //! A view as comma-separated values (RFC 4180).
 
 use anyhow::Result;
+use etw_app::text::csv_field;
 
 use super::field::{Cell, Fields};
 use super::{GridRequest, View, table};
@@ -65,12 +66,9 @@ pub(super) fn put(out: &mut String, fields: impl IntoIterator<Item = String>) {
         // A spreadsheet would compute what starts with one of these.
         let is_formula = field.starts_with(['=', '+', '@', '\t', '\r'])
             || field.starts_with('-') && field.parse::<f64>().is_err();
-        match is_formula || field.contains(['"', ',', '\n', '\r']) {
-            true => {
-                let mark = if is_formula { "'" } else { "" };
-                out.push_str(&format!("\"{mark}{}\"", field.replace('"', "\"\"")));
-            }
-            false => out.push_str(&field),
+        match is_formula {
+            true => out.push_str(&csv_field(&format!("'{field}"))),
+            false => out.push_str(&csv_field(&field)),
         }
     }
     out.push_str("\r\n");

@@ -6,6 +6,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use etw_app::status::usage;
+use etw_app::text::csv_field;
 use openetw::schema::text::is_disruptive;
 use openetw::{Event, FileTime, Guid};
 
@@ -152,10 +153,7 @@ fn columns(event: &Event<'_>) -> String {
 
 /// Formats a value as a column, in quotation marks if it contains a comma or a line break.
 fn field(text: &str) -> String {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"").replace(is_disruptive, " ")),
-        false => text.replace(is_disruptive, " "),
-    }
+    csv_field(text).replace(is_disruptive, " ")
 }
 
 /// Writes the line after the head, which describes the trace.
