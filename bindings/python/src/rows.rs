@@ -17,7 +17,7 @@ use openetw::analysis::Window;
 use openetw::tables::arrow::ArrowTable;
 use openetw::tables::{
     Aggregate, Column, ColumnType, Filter, Index, Order, OrderBy, Pivot, Table, Value, column_path,
-    in_window, row_filter,
+    in_window, row_filter, row_label,
 };
 use openetw::{FileTime, TimePoint};
 
@@ -177,26 +177,19 @@ impl<'i> Reader<'i> {
 
     /// Returns what the rows of a table are called, as reports show them. Rows of tables without names stay numbers.
     fn label(&mut self, table: &str) -> Result<Shown, Failure> {
-        let (columns, separator): (&[&str], &str) = match table {
-            "threads" => (&["process", "thread_id"], " / "),
-            "event_kinds" => (&["provider", "event"], "/"),
-            "processes" => (&["process"], ""),
-            "files" => (&["path"], ""),
-            "frames" => (&["function"], ""),
-            _ => return Ok(Shown::AsIs),
-        };
+        let Some(label) = row_label(table) else { return Ok(Shown::AsIs) };
         if let Some(known) = self.labels.get(table) {
             return Ok(Shown::Label(known.clone()));
         }
         let source =
             self.index.table(table).ok_or_else(|| Failure::argument(format_args!("no table '{table}'")))?;
         let mut parts = Vec::new();
-        for name in columns {
+        for name in label.columns {
             parts.push(texts(&self.whole(table, &path(source, name)?)?));
         }
-        let addresses = match table {
-            "frames" => Some(self.whole(table, &path(source, "address")?)?),
-            _ => None,
+        let addresses = match label.otherwise {
+            Some(otherwise) => Some(self.whole(table, &path(source, otherwise)?)?),
+            None => None,
         };
         let rows = usize::try_from(source.rows()).unwrap_or(usize::MAX);
         let (mut names, mut known, mut places) = (Vec::new(), HashMap::new(), Vec::with_capacity(rows));
@@ -205,7 +198,7 @@ impl<'i> Reader<'i> {
                 let part = part.as_string::<i32>();
                 part.is_valid(row).then(|| part.value(row))
             });
-            let mut text = texts.collect::<Vec<_>>().join(separator);
+            let mut text = texts.collect::<Vec<_>>().join(label.separator);
             if let Some(address) = addresses.as_ref().and_then(|all| all.as_primitive_opt::<UInt64Type>())
                 && text.is_empty()
                 && address.is_valid(row)
@@ -240,11 +233,13 @@ impl<'i> Reader<'i> {
         }
         let mut aggregates = Vec::new();
         for text in values {
-            let Some((kind, name)) = text.strip_suffix(')').and_then(|text| text.split_once('(')) else {
-                return Err(Failure::argument(format_args!("'{text}' is not of the form sum(COLUMN)")));
-            };
-            paths.push(path(table, name.trim())?);
-            aggregates.push(aggregate(kind.trim(), own + paths.len() - 1, text)?);
+            let (aggregate, name) = Aggregate::parse(text).map_err(Failure::argument)?;
+            // The number of rows is there anyway.
+            if aggregate == Aggregate::Rows {
+                return Err(Failure::argument("'rows' is always computed; name other values only"));
+            }
+            paths.push(path(table, name)?);
+            aggregates.push(aggregate.of(own + paths.len() - 1));
         }
         let by_value = values.iter().position(|text| Some(text.as_str()) == sort);
         let by_key = by.iter().position(|name| Some(name.as_str()) == sort);
@@ -289,9 +284,8 @@ impl<'i> Reader<'i> {
                 .path_column(path)
                 .ok_or_else(|| Failure::argument(format_args!("no column of '{text}'")))?;
             let results: Vec<Value> = groups.iter().map(|group| group.values[number]).collect();
-            let is_count = matches!(aggregates[number], Aggregate::Count(_) | Aggregate::Unique(_));
             let count = Column::new("", ColumnType::I64, "");
-            add(text, self.values(&results, if is_count { &count } else { column })?);
+            add(text, self.values(&results, if aggregates[number].is_count() { &count } else { column })?);
         }
         let schema = Arc::new(Schema::new(fields));
         let batch = RecordBatch::try_new(schema.clone(), arrays)?;
@@ -413,23 +407,4 @@ fn selected(
         (rest, first) = (others, end);
     }
     Ok(all)
-}
-
-fn aggregate(kind: &str, column: usize, text: &str) -> Result<Aggregate, Failure> {
-    Ok(match kind {
-        "sum" => Aggregate::Sum(column),
-        "min" => Aggregate::Min(column),
-        "max" => Aggregate::Max(column),
-        "mean" => Aggregate::Mean(column),
-        "count" => Aggregate::Count(column),
-        "unique" => Aggregate::Unique(column),
-        _ => match kind.strip_prefix('p').and_then(|percent| percent.parse::<f64>().ok()) {
-            Some(percent) if (0.0..=100.0).contains(&percent) => Aggregate::Percentile(column, percent),
-            _ => {
-                let text =
-                    format!("'{text}': use sum, min, max, mean, count, unique or p50, p95, … of a column");
-                return Err(Failure::argument(text));
-            }
-        },
-    })
 }

@@ -9,12 +9,13 @@ use etw_app::index::{self, IndexOptions, Tables};
 use etw_app::input::check_read;
 use etw_app::symbols::SymbolOptions;
 use etw_app::table::{WIDTH, cell_value, put_cells};
+use etw_app::text::csv_field;
 use etw_app::{UsageError, output};
 use openetw::analysis::{Cell, Duration, Machines, Window};
 use openetw::tables::{
     Aggregate, ColumnType, ColumnsError, EventKinds, EventTable, Filter, Index, IndexWriter, Order, OrderBy,
     Pivot, PivotResult, Regions, RowFilterError, RowTables, Table, Unit, Value, column_path, in_window,
-    row_filter,
+    row_filter, row_label,
 };
 use openetw::{FileTime, TimePoint, Trace};
 use serde_json::json;
@@ -195,7 +196,11 @@ fn made(request: &RowsRequest, index: &Index, name: &str, start: FileTime) -> Re
         }
         RowsFormat::Csv => {
             let line = |fields: Vec<String>| fields.join(",");
-            writeln!(out, "{}", line(headings.iter().map(|heading| csv_field(heading)).collect()))?;
+            writeln!(
+                out,
+                "{}",
+                line(headings.iter().map(|heading| csv_field(heading).into_owned()).collect())
+            )?;
             for row in &rows {
                 writeln!(out, "{}", line(row.iter().map(csv_cell).collect()))?;
             }
@@ -289,7 +294,7 @@ impl<'i> Shown<'i> {
         let keys: Vec<usize> = (own..own + fields.len()).collect();
         let mut values = Vec::new();
         for text in &request.values {
-            let (kind, name) = split_value(text)?;
+            let (aggregate, name) = Aggregate::parse(text).map_err(|error| UsageError(error.to_string()))?;
             let number = match name {
                 "" => 0,
                 name => {
@@ -297,10 +302,10 @@ impl<'i> Shown<'i> {
                     own + fields.len() - 1
                 }
             };
-            values.push((text, aggregate(kind, number, text)?, name.is_empty()));
+            values.push((text, aggregate.of(number)));
         }
         let sort = request.sort.as_deref();
-        let by_value = values.iter().position(|(text, ..)| Some(text.as_str()) == sort);
+        let by_value = values.iter().position(|(text, _)| Some(text.as_str()) == sort);
         let by_key = request.columns.iter().position(|name| Some(name.as_str()) == sort);
         let by = match (by_value, by_key, sort) {
             (Some(number), ..) => OrderBy::Aggregate(number),
@@ -320,13 +325,13 @@ impl<'i> Shown<'i> {
             filter,
             order: Order { by, descending: !matches!(by, OrderBy::Key(_)) },
             top,
-            ..Pivot::new(keys, values.iter().map(|(_, aggregate, _)| *aggregate).collect::<Vec<_>>())
+            ..Pivot::new(keys, values.iter().map(|(_, aggregate)| *aggregate).collect::<Vec<_>>())
         };
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
         let PivotResult { groups, group_count, .. } = pivot.run(self.table, threads).map_err(wrong_use)?;
         let mut headings = request.columns.clone();
         headings.push("rows".to_owned());
-        headings.extend(values.iter().map(|(text, ..)| (*text).clone()));
+        headings.extend(values.iter().map(|(text, _)| (*text).clone()));
         let mut rows = Vec::new();
         for group in &groups {
             let mut row = Vec::new();
@@ -334,12 +339,11 @@ impl<'i> Shown<'i> {
                 row.push(self.cell(field, *key)?);
             }
             row.push(Cell::Count(group.rows));
-            for ((_, aggregate, is_count), value) in values.iter().zip(&group.values) {
+            for ((_, aggregate), value) in values.iter().zip(&group.values) {
                 let field = aggregate.column().and_then(|column| fields.get(column.checked_sub(own)?));
-                row.push(match (field, aggregate) {
-                    (Some(_), Aggregate::Count(_) | Aggregate::Unique(_)) => count(*value),
-                    (Some(field), _) if !is_count => self.cell(field, *value)?,
-                    _ => count(*value),
+                row.push(match field.filter(|_| !aggregate.is_count()) {
+                    Some(field) => self.cell(field, *value)?,
+                    None => count(*value),
                 });
             }
             rows.push(row);
@@ -420,29 +424,24 @@ impl<'i> Shown<'i> {
 
     /// Returns what a row of a table is called.
     fn label(&self, table: &str, row: u32) -> Result<String> {
-        let (columns, separator): (&[&str], &str) = match table {
-            "threads" => (&["process", "thread_id"], " / "),
-            "event_kinds" => (&["provider", "event"], "/"),
-            "processes" => (&["process"], ""),
-            "files" => (&["path"], ""),
-            "frames" => (&["function"], ""),
-            _ => return Ok(row.to_string()),
-        };
+        let Some(label) = row_label(table) else { return Ok(row.to_string()) };
         let target = self.index.table(table).context("the table is missing")?;
         let shown = Shown { index: self.index, table: target, start: self.start };
         let mut parts = Vec::new();
-        for column in columns {
+        for column in label.columns {
             let field = shown.field(column)?;
             let value = target.path_value(row.into(), &field.path)?;
             parts.push(etw_app::table::cell_text(&shown.cell(&field, value)?));
         }
-        let text = parts.join(separator);
-        if text.is_empty() && table == "frames" {
-            let address = target.schema().column("address").context("frames have addresses")?;
-            let value = target.value(row.into(), address)?;
-            return Ok(etw_app::table::cell_text(&number_of(value, Unit::Address)));
+        let text = parts.join(label.separator);
+        match label.otherwise.filter(|_| text.is_empty()) {
+            Some(otherwise) => {
+                let field = shown.field(otherwise)?;
+                let value = target.path_value(row.into(), &field.path)?;
+                Ok(etw_app::table::cell_text(&shown.cell(&field, value)?))
+            }
+            None => Ok(text),
         }
-        Ok(text)
     }
 }
 
@@ -491,45 +490,10 @@ fn number(value: i128, unit: Unit) -> Cell {
     }
 }
 
-/// Splits `sum(size)` into `sum` and `size`.
-fn split_value(text: &str) -> Result<(&str, &str)> {
-    match text.strip_suffix(')').and_then(|text| text.split_once('(')) {
-        Some((kind, column)) => Ok((kind.trim(), column.trim())),
-        None => usage(&format!("'{text}' is not of the form sum(COLUMN)")),
-    }
-}
-
-fn aggregate(kind: &str, column: usize, text: &str) -> Result<Aggregate> {
-    Ok(match kind {
-        "sum" => Aggregate::Sum(column),
-        "min" => Aggregate::Min(column),
-        "max" => Aggregate::Max(column),
-        "mean" => Aggregate::Mean(column),
-        "count" => Aggregate::Count(column),
-        "unique" => Aggregate::Unique(column),
-        _ => match kind.strip_prefix('p').and_then(|percent| percent.parse::<f64>().ok()) {
-            Some(percent) if (0.0..=100.0).contains(&percent) => Aggregate::Percentile(column, percent),
-            _ => {
-                return usage(&format!(
-                    "'{text}': use sum, min, max, mean, count, unique or p50, p95, …, of a column"
-                ));
-            }
-        },
-    })
-}
-
 fn csv_cell(cell: &Cell) -> String {
     match cell_value(cell) {
         serde_json::Value::Null => String::new(),
-        serde_json::Value::String(text) => csv_field(&text),
+        serde_json::Value::String(text) => csv_field(&text).into_owned(),
         other => other.to_string(),
-    }
-}
-
-/// Quotes a field where that is needed.
-fn csv_field(text: &str) -> String {
-    match text.contains(['"', ',', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
     }
 }

@@ -419,14 +419,14 @@ pub mod tables {
 
     pub use etw_analysis::{
         EventKinds, EventTable, IndexHome, IndexNote, IndexPlace, IndexProblem, KindKey, Regions,
-        RegionsError, RowFilterError, RowTables, TraceIndex, TraceIndexError, column_path, in_window,
-        row_filter, row_tables,
+        RegionsError, RowFilterError, RowLabel, RowTables, TraceIndex, TraceIndexError, column_path,
+        in_window, row_filter, row_label, row_tables,
     };
     pub use etw_columns::{
-        Aggregate, ChunkStatistics, Column, ColumnReader, ColumnType, ColumnsError, Comparison, Element,
-        FetchParts, Filter, Group, Guids, Index, IndexWriter, Order, OrderBy, Pivot, PivotResult, Role, Row,
-        StackNode, Stacks, Table, TableId, TableSchema, TextPattern, TextPosition, Texts, Unit, Value,
-        Values,
+        Aggregate, AggregateError, ChunkStatistics, Column, ColumnReader, ColumnType, ColumnsError,
+        Comparison, Element, FetchParts, Filter, Group, Guids, Index, IndexWriter, Order, OrderBy, Pivot,
+        PivotResult, Role, Row, StackNode, Stacks, Table, TableId, TableSchema, TextPattern, TextPosition,
+        Texts, Unit, Value, Values,
     };
 }
 

@@ -5,6 +5,8 @@ use etw_columns::{
 };
 use etw_consumer::filter::{Expression, FilterComparison, FilterName, FilterValue, Operator};
 use etw_consumer::{FilterError, TimePoint};
+
+use super::labels::row_label;
 use etw_event::{FileTime, Guid};
 
 /// Why an expression is not a condition on the rows of a table. Places count characters from 1.
@@ -68,17 +70,14 @@ pub enum RowFilterError {
 }
 
 /// Finds a column by its name or path, as [`Table::path`] does, and goes on from a reference to the column that names
-/// its rows: a process with its id, a file by its path, a frame by its function.
+/// its rows if those of one name are one group ([`RowLabel::is_group`](super::RowLabel::is_group)): a process with its id,
+/// a file by its path, a frame by its function, a registry key by its name.
 pub fn column_path(table: Table<'_>, name: &str) -> Option<Vec<usize>> {
     let mut path = table.path(name)?;
     let column = table.path_column(&path)?;
-    let label = match &*column.table {
-        "processes" => "process",
-        "files" => "path",
-        "frames" => "function",
-        _ => return Some(path),
-    };
-    if let Some(number) = table.index().table(&column.table).and_then(|table| table.schema().column(label)) {
+    let Some(label) = row_label(&column.table).filter(|label| label.is_group) else { return Some(path) };
+    let target = table.index().table(&column.table);
+    if let Some(number) = target.and_then(|table| table.schema().column(label.text)) {
         path.push(number);
     }
     Some(path)

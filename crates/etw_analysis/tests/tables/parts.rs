@@ -362,6 +362,9 @@ fn registry_and_handles() {
             r"220 10 Query \REGISTRY\MACHINE\B 7 0",
         ]
     );
+    // A key is shown, and grouped, by its name.
+    assert_eq!(shown(&index, "registry", &["key"])[1..], [r"\REGISTRY\USER\X", r"\REGISTRY\MACHINE\B"]);
+    assert_eq!(shown(&index, "handles", &["object_type"]), ["Event"; 3]);
     let columns = [
         "create_time",
         "close_time",

@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use etw_analysis::{Analysis, Cell, ReportOptions, RowTables, TableKind, Window};
-use etw_columns::{Aggregate, Comparison, Filter, Index, IndexWriter, Pivot, Value};
+use etw_analysis::{Analysis, Cell, ReportOptions, RowTables, TableKind, Window, row_label, row_tables};
+use etw_columns::{
+    Aggregate, ColumnType, Comparison, Filter, Index, IndexWriter, Pivot, Table, TableSchema, Value,
+};
 use etw_consumer::Trace;
 use etw_event::Guid;
 use etw_symbols::Symbolizer;
@@ -92,6 +94,35 @@ fn reported(report: &etw_analysis::Report, kind: TableKind, key: &str) -> i128 {
         ref other => panic!("{other:?}"),
     };
     table.rows.iter().map(number).sum()
+}
+
+#[test]
+fn rows_that_others_refer_to_have_names() {
+    // An activity is told by the columns of its start, and a context by its numbers.
+    const NUMBERS: [&str; 2] = ["activities", "gpu_contexts"];
+    let index = RowTables::new(IndexWriter::in_memory()).unwrap().finish(&Symbolizer::new()).unwrap();
+    let mut targets: Vec<&str> = Vec::new();
+    for table in row_tables() {
+        let references = table.columns.iter().filter(|column| column.column_type == ColumnType::Row);
+        targets.extend(references.map(|column| &*column.table));
+    }
+    assert!(targets.len() > 50, "{targets:?}");
+    targets.sort_unstable();
+    targets.dedup();
+    for target in targets {
+        let table: Table<'_> = index.table(target).unwrap();
+        let schema: &TableSchema = table.schema();
+        assert_eq!(row_label(target).is_none(), NUMBERS.contains(&target), "{target}");
+        let Some(label) = row_label(target) else { continue };
+        let columns = label.columns.iter().chain(&label.otherwise).chain(&label.in_all_traces);
+        for column in columns {
+            assert!(schema.column(column).is_some(), "{target} has no {column}");
+        }
+        let text = table.path(label.text).unwrap_or_else(|| panic!("{target} has no {}", label.text));
+        assert_eq!(table.path_column(&text).unwrap().column_type, ColumnType::Text, "{target}");
+        // What rows are grouped by is a column of their own.
+        assert!(text.len() == 1 || !label.is_group, "{target}");
+    }
 }
 
 #[test]

@@ -38,7 +38,82 @@ pub enum Aggregate {
     Percentile(usize, f64),
 }
 
+/// The reason why a text is no aggregate.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AggregateError {
+    /// It has another form.
+    #[error("'{text}' is not of the form sum(COLUMN)")]
+    Form {
+        /// The text.
+        text: String,
+    },
+    /// There is no such function.
+    #[error("'{text}': use sum, min, max, mean, count, unique or p50, p95, … of a column")]
+    Function {
+        /// The text.
+        text: String,
+    },
+}
+
 impl Aggregate {
+    /// Reads what users write: `rows`, or a function of a column, such as `sum(size)`, `p95(duration)` and `unique(file)`.
+    /// Returns the aggregate, of column 0, and the name of the column; it is empty for `rows`.
+    ///
+    /// ```
+    /// use etw_columns::Aggregate;
+    ///
+    /// let (aggregate, column) = Aggregate::parse("p99.5(duration)")?;
+    /// assert_eq!((aggregate.of(7), column), (Aggregate::Percentile(7, 99.5), "duration"));
+    /// # Ok::<(), etw_columns::AggregateError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text has another form, or no such function exists.
+    pub fn parse(text: &str) -> Result<(Aggregate, &str), AggregateError> {
+        if text.trim() == "rows" {
+            return Ok((Aggregate::Rows, ""));
+        }
+        let parts = text.trim().strip_suffix(')').and_then(|text| text.split_once('('));
+        let (function, column) = parts.ok_or_else(|| AggregateError::Form { text: text.to_owned() })?;
+        let percent = |function: &str| {
+            let percent = function.strip_prefix('p')?.parse::<f64>().ok()?;
+            (0.0..=100.0).contains(&percent).then_some(Aggregate::Percentile(0, percent))
+        };
+        let aggregate = match function.trim() {
+            "sum" => Some(Aggregate::Sum(0)),
+            "min" => Some(Aggregate::Min(0)),
+            "max" => Some(Aggregate::Max(0)),
+            "mean" => Some(Aggregate::Mean(0)),
+            "count" => Some(Aggregate::Count(0)),
+            "unique" => Some(Aggregate::Unique(0)),
+            function => percent(function),
+        };
+        let aggregate = aggregate.ok_or_else(|| AggregateError::Function { text: text.to_owned() })?;
+        Ok((aggregate, column.trim()))
+    }
+
+    /// Returns the same of another column.
+    #[must_use]
+    pub fn of(self, column: usize) -> Aggregate {
+        match self {
+            Aggregate::Rows => Aggregate::Rows,
+            Aggregate::Count(_) => Aggregate::Count(column),
+            Aggregate::Sum(_) => Aggregate::Sum(column),
+            Aggregate::Mean(_) => Aggregate::Mean(column),
+            Aggregate::Min(_) => Aggregate::Min(column),
+            Aggregate::Max(_) => Aggregate::Max(column),
+            Aggregate::Unique(_) => Aggregate::Unique(column),
+            Aggregate::Percentile(_, percent) => Aggregate::Percentile(column, percent),
+        }
+    }
+
+    /// Returns whether it is a number of rows or values, whatever the unit of the column.
+    pub fn is_count(self) -> bool {
+        matches!(self, Aggregate::Rows | Aggregate::Count(_) | Aggregate::Unique(_))
+    }
+
     /// Returns the column that the aggregate reads.
     pub fn column(self) -> Option<usize> {
         match self {

@@ -13,7 +13,7 @@ use crate::ColumnsError;
 use crate::index::Table;
 use crate::value::Value;
 
-pub use aggregate::Aggregate;
+pub use aggregate::{Aggregate, AggregateError};
 pub use filter::{Comparison, Filter, TextPattern, TextPosition};
 
 use plan::Plan;

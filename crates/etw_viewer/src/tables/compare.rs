@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
-use openetw::tables::{ColumnType, Group, Order, OrderBy, Pivot, Table, Value};
+use openetw::tables::{ColumnType, Group, Order, OrderBy, Pivot, Table, Value, row_label};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -89,16 +89,16 @@ impl Comparisons {
 /// Fails if there is none.
 pub(crate) fn comparable(fields: &Fields<'_>, name: &str) -> Result<String> {
     let field = fields.get(name)?;
-    let inner = match (field.column.column_type, &*field.column.table) {
-        (ColumnType::Row, "processes" | "threads" | "registry_keys") => "name",
-        (ColumnType::Row, "files") => "path",
-        (ColumnType::Row, "frames") => "function",
-        (ColumnType::Row, "event_kinds") => "event",
-        (ColumnType::Row, "object_types") => "object_type",
-        (ColumnType::Row, other) => bail!("rows of {other} are not compared; group by one of its columns"),
-        (ColumnType::Stack, _) => bail!("stacks are compared in the tab Stacks"),
+    let inner = match field.column.column_type {
+        ColumnType::Row => match row_label(&field.column.table).and_then(|label| label.in_all_traces) {
+            Some(inner) => inner,
+            None => {
+                bail!("rows of {} are not compared; group by one of its columns", field.column.table);
+            }
+        },
+        ColumnType::Stack => bail!("stacks are compared in the tab Stacks"),
         // What a process is shown as has its id.
-        (ColumnType::Text, _) if field.column.name == "process" => {
+        ColumnType::Text if field.column.name == "process" => {
             return Ok(match name.rsplit_once('.') {
                 Some((rest, _)) => format!("{rest}.name"),
                 None => "name".to_owned(),

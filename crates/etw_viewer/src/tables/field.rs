@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use openetw::FileTime;
-use openetw::tables::{Column, ColumnType, Table, Unit, Value};
+use openetw::tables::{Column, ColumnType, Table, Unit, Value, row_label};
 
 use super::Heading;
 use crate::model::Model;
@@ -59,24 +59,17 @@ impl<'m> Fields<'m> {
 
     /// Returns the column whose texts stand for a column: for a reference that of the names of its rows.
     pub(crate) fn text_of(&self, field: &Field<'m>) -> Option<Field<'m>> {
-        let label = match (field.column.column_type, &*field.column.table) {
-            (ColumnType::Text, _) => return Some(field.clone()),
-            (ColumnType::Row, "processes") => "process",
-            (ColumnType::Row, "files") => "path",
-            (ColumnType::Row, "frames") => "function",
-            (ColumnType::Row, "event_kinds") => "event",
-            (ColumnType::Row, "registry_keys") => "name",
-            (ColumnType::Row, "object_types") => "object_type",
-            (ColumnType::Row, "traces") => "trace",
-            (ColumnType::Row, "threads") => "process.process",
+        let label = match field.column.column_type {
+            ColumnType::Text => return Some(field.clone()),
+            ColumnType::Row => row_label(&field.column.table)?,
             _ => return None,
         };
-        self.get(&format!("{}.{label}", field.name)).ok()
+        self.get(&format!("{}.{}", field.name, label.text)).ok()
     }
 
-    /// Returns the column that rows are grouped by: processes, files and frames of one name are one group, as in reports.
+    /// Returns the column that rows are grouped by: most rows of one name are one group, as in reports.
     pub(crate) fn grouping(&self, field: &Field<'m>) -> Field<'m> {
-        let by_name = matches!(&*field.column.table, "processes" | "files" | "frames");
+        let by_name = row_label(&field.column.table).is_some_and(|label| label.is_group);
         let text = if by_name { self.text_of(field) } else { None };
         text.unwrap_or_else(|| field.clone())
     }
@@ -123,21 +116,11 @@ impl<'m> Fields<'m> {
 
     /// Returns what a row of a table is called.
     pub(crate) fn label(&self, table: &str, row: u32) -> Result<String> {
-        let columns: &[&str] = match table {
-            "threads" => &["process", "thread_id"],
-            "event_kinds" => &["provider", "event"],
-            "processes" => &["process"],
-            "files" => &["path"],
-            "frames" => &["function"],
-            "registry_keys" => &["name"],
-            "object_types" => &["object_type"],
-            "traces" => &["trace"],
-            _ => return Ok(row.to_string()),
-        };
+        let Some(label) = row_label(table) else { return Ok(row.to_string()) };
         let table = super::table(self.model, table)?;
         let fields = Fields { model: self.model, table };
         let mut parts = Vec::new();
-        for column in columns {
+        for column in label.columns {
             let field = fields.get(column)?;
             match fields.cell(&field, table.path_value(row.into(), &field.path)?)? {
                 Cell::Text(text) if !text.is_empty() => parts.push(text),
@@ -145,14 +128,13 @@ impl<'m> Fields<'m> {
                 _ => {}
             }
         }
-        if parts.is_empty() && table.schema().name == "frames" {
-            let field = fields.get("address")?;
+        if let Some(otherwise) = label.otherwise.filter(|_| parts.is_empty()) {
+            let field = fields.get(otherwise)?;
             if let Cell::Text(text) = fields.cell(&field, table.path_value(row.into(), &field.path)?)? {
                 parts.push(text);
             }
         }
-        let separator = if table.schema().name == "threads" { " / " } else { "/" };
-        Ok(parts.join(separator))
+        Ok(parts.join(label.separator))
     }
 
     /// Returns a value as a text that [`Fields::value`] reads.

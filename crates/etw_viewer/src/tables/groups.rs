@@ -88,7 +88,7 @@ impl<'m> Plan<'m> {
             .map(|((shown, value), total)| {
                 Ok(match (shown.is_percent, &shown.field) {
                     (true, _) => percent(*value, *total),
-                    (false, Some(field)) if !is_count(shown.aggregate) => self.fields.cell(field, *value)?,
+                    (false, Some(field)) if !shown.aggregate.is_count() => self.fields.cell(field, *value)?,
                     _ => number(*value),
                 })
             })
@@ -244,16 +244,13 @@ fn percent(part: Value, whole: Value) -> Cell {
     }
 }
 
-fn is_count(aggregate: Aggregate) -> bool {
-    matches!(aggregate, Aggregate::Rows | Aggregate::Count(_) | Aggregate::Unique(_))
-}
-
 /// Finds what `sum(weight)`, `p95(duration)`, `rows` or `percent(sum(weight))` is.
 fn shown<'m>(fields: &Fields<'m>, conditions: &mut Conditions, text: &str) -> Result<Shown<'m>> {
     let inner = text.strip_prefix("percent(").and_then(|text| text.strip_suffix(')'));
     let is_percent = inner.is_some();
     let inner = inner.unwrap_or(text);
-    if inner == "rows" {
+    let (aggregate, name) = Aggregate::parse(inner)?;
+    if aggregate == Aggregate::Rows {
         let summary = if is_percent { "Share of all rows shown." } else { "Number of rows." };
         let heading = Heading {
             name: text.to_owned(),
@@ -263,27 +260,23 @@ fn shown<'m>(fields: &Fields<'m>, conditions: &mut Conditions, text: &str) -> Re
         };
         return Ok(Shown { aggregate: Aggregate::Rows, field: None, is_percent, heading });
     }
-    let Some((kind, name)) = inner.strip_suffix(')').and_then(|text| text.split_once('(')) else {
-        bail!("'{text}' is not of the form sum(COLUMN)");
-    };
     let field = fields.get(name)?;
-    let column = conditions.number(&field);
-    let (aggregate, word, about) = match kind {
-        "sum" => (Aggregate::Sum(column), "Sum", "Sum"),
-        "min" => (Aggregate::Min(column), "Min", "Least value"),
-        "max" => (Aggregate::Max(column), "Max", "Greatest value"),
-        "mean" => (Aggregate::Mean(column), "Avg", "Mean"),
-        "unique" => (Aggregate::Unique(column), "Unique", "Number of different values"),
-        "p50" => (Aggregate::Percentile(column, 50.0), "Median", "Median"),
-        "p95" => (Aggregate::Percentile(column, 95.0), "95 %", "95th percentile"),
-        "p99" => (Aggregate::Percentile(column, 99.0), "99 %", "99th percentile"),
-        _ => bail!("'{text}': use sum, min, max, mean, unique, p50, p95 or p99 of a column"),
+    let aggregate = aggregate.of(conditions.number(&field));
+    let (word, about) = match aggregate {
+        Aggregate::Rows | Aggregate::Count(_) => ("Count".to_owned(), "Number of values".to_owned()),
+        Aggregate::Sum(_) => ("Sum".to_owned(), "Sum".to_owned()),
+        Aggregate::Min(_) => ("Min".to_owned(), "Least value".to_owned()),
+        Aggregate::Max(_) => ("Max".to_owned(), "Greatest value".to_owned()),
+        Aggregate::Mean(_) => ("Avg".to_owned(), "Mean".to_owned()),
+        Aggregate::Unique(_) => ("Unique".to_owned(), "Number of different values".to_owned()),
+        Aggregate::Percentile(_, 50.0) => ("Median".to_owned(), "Median".to_owned()),
+        Aggregate::Percentile(_, percent) => (format!("{percent} %"), format!("{percent}th percentile")),
     };
     let share = if is_percent { "Share of all rows shown: " } else { "" };
     let heading = Heading {
         name: text.to_owned(),
         title: if is_percent { format!("% {}", title(name)) } else { format!("{} ({word})", title(name)) },
-        kind: match (is_percent, is_count(aggregate)) {
+        kind: match (is_percent, aggregate.is_count()) {
             (true, _) => "percent",
             (false, true) => "count",
             _ => field.kind(),

@@ -316,8 +316,12 @@ impl Names {
         for (row, told) in self.remainders.iter().enumerate() {
             assert_eq!(text(index, operations, row as u64, "key.remainder"), told, "{name}: {row}");
         }
-        let used: HashSet<_> =
-            (0..operations.rows()).filter_map(|row| number(operations, row, "key")).collect();
+        let key = operations.path("key").unwrap();
+        let of_row = |row| match operations.path_value(row, &key).unwrap() {
+            Value::Code(code) => Some(code),
+            _ => None,
+        };
+        let used: HashSet<_> = (0..operations.rows()).filter_map(of_row).collect();
         assert_eq!(used.len() as u64, keys.rows(), "{name}: each key belongs to an operation");
         for row in 0..keys.rows() {
             let parts = ["base", "remainder"].map(|column| text(index, keys, row, column));
