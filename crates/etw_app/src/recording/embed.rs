@@ -10,11 +10,11 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use anyhow::Result;
+#[cfg(target_os = "linux")]
 use openetw::analysis::JitFunction;
 use openetw::analysis::{KernelAddresses, UserAddresses};
 use openetw::etl::encode::RecordBuilder;
 use openetw::etl::{BufferFlags, BufferHeader, BufferState, BufferType, EtlFile};
-#[cfg(target_os = "linux")]
 use openetw::kernel_events::ids;
 use openetw::relog::EmbeddedSchemas;
 use openetw::session::ProcessStatus;
