@@ -267,8 +267,8 @@ fn reader(out: &mut String, class: &Class<'_>, name: &str, opcodes: &[u8]) {
             .map(|(opcode, _)| opcode.to_string())
             .collect();
         put(format!("    Layout {{ version: {}, opcodes: &[{}], places: &[", layout.version, own.join(", ")));
-        for (field, of) in &fields {
-            put(format!("        {},", place(layout, field, of)));
+        for (field, _) in &fields {
+            put(format!("        {},", place(layout, field)));
         }
         let sequence: Vec<String> = layout
             .fields
@@ -282,7 +282,7 @@ fn reader(out: &mut String, class: &Class<'_>, name: &str, opcodes: &[u8]) {
 }
 
 /// Returns where a layout has a field: its kind, and its offset with pointers of 4 and of 8 bytes.
-fn place(layout: &Layout<'_>, field: &str, _newest: &str) -> String {
+fn place(layout: &Layout<'_>, field: &str) -> String {
     let (mut short, mut long, mut is_fixed) = (0u16, 0u16, true);
     for (order, (name, of)) in layout.fields.iter().enumerate() {
         let Some((kind, _, _)) = kind(of) else { break };

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anyhow::Result;
-use openetw::tables::{Column, ColumnType, Unit, row_tables};
+use openetw::tables::{Column, ColumnType, Unit, row_label, row_tables};
 
 use crate::Files;
 
@@ -27,7 +27,7 @@ etw report t.etl --table DiskIo/Read --group-by DiskNumber --sum TransferSize
 ```
 
 - A column may be named by a path through the tables that rows refer to (`thread.process.command_line`). A name that is not a column of the table is looked for in those tables, the nearest first, so `process` and `function` are enough.
-- A reference is shown by the name of its row: a process with its id, a thread with its process, a file by its path, a frame by its function. Grouped by, processes, files and frames of one name are one group.
+- A reference is shown by the name of its row: a process with its id, a thread with its process, a file by its path, a frame by its function, a registry key by its name. Tables whose rows have names say so, and whether rows of one name are one group where others are grouped by them.
 - `--group-by` without a value counts rows. `--sum COLUMN` adds up a column; `--values` also has `min`, `max`, `mean`, `count` (of rows that have a value), `unique`, and percentiles (`p50`, `p95`, `p99.9`).
 - `--where` selects the rows that count, in the [language of filters](filters.md#rows-of-tables) with columns as names.
 - Groups are sorted by the first value, the greatest first; `--sort` names another one, or a column to group by.
@@ -64,6 +64,14 @@ pub(crate) fn made() -> Result<Files> {
     let mut page = String::from(HEAD);
     for table in row_tables() {
         writeln!(page, "## `{}`: {}\n\n{}\n", table.name, table.title, table.summary)?;
+        if let Some(label) = row_label(&table.name) {
+            let columns: Vec<String> = label.columns.iter().map(|column| format!("`{column}`")).collect();
+            write!(page, "Other tables show a row by its {}", columns.join(" and "))?;
+            if let Some(otherwise) = label.otherwise {
+                write!(page, ", or `{otherwise}` if that is missing")?;
+            }
+            writeln!(page, "{}\n", if label.is_group { "; rows of one name are one group." } else { "." })?;
+        }
         writeln!(page, "| column | type | meaning |\n|---|---|---|")?;
         for column in table.columns.iter() {
             writeln!(page, "| `{}` | {} | {} |", column.name, kind(column), column.summary)?;
