@@ -5,9 +5,10 @@
 
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use etw_consumer::{InputError, SessionError, StopHandle, Trace, TraceError};
+use etw_consumer::{Input, InputError, InputLimits, SessionError, StopHandle, Trace, TraceError};
 use etw_etl::LogFileHeader;
 use windows_sys::Win32::System::Diagnostics::Etw::{
     ETW_OPEN_TRACE_OPTIONS, ETW_PROCESS_TRACE_MODE_RAW_TIMESTAMP, EVENT_TRACE_LOGFILEA, EVENT_TRACE_LOGFILEW,
@@ -284,6 +285,13 @@ unsafe fn try_open(
 pub(super) fn is_kernel(header: &LogFileHeader) -> bool {
     header.log_file_mode.contains(etw_etl::LogFileMode::SYSTEM_LOGGER)
         || header.logger_name.eq_ignore_ascii_case("NT Kernel Logger")
+}
+
+/// Opens the file of a trace a second time, for its buffers. Fails with the code of the error.
+pub(super) fn open_file(path: &Path) -> Result<Input, u32> {
+    let opened = Input::open(path, &InputLimits::default());
+    let mut inputs = opened.map_err(|error| code_of(&TraceError::Input(error)))?;
+    inputs.pop().ok_or(ERROR_INVALID_DATA)
 }
 
 /// Returns the code of an error.

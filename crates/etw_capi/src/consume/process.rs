@@ -129,10 +129,11 @@ fn read_all(
             let clock = RawClock::of(header, logfile.is_live());
             let raw_buffers = logfile
                 .raw_buffers
-                .map(|callback| RawBuffers::new(callback, open.handle, header, logfile.path()));
-            Source { open: open.clone(), logfile, description, clock, filled: 0, raw_buffers }
+                .map(|callback| RawBuffers::new(callback, open.handle, header, logfile.path()))
+                .transpose()?;
+            Ok(Source { open: open.clone(), logfile, description, clock, filled: 0, raw_buffers })
         })
-        .collect();
+        .collect::<Result<_, u32>>()?;
     let processing = Processing {
         sources,
         items: Vec::new(),

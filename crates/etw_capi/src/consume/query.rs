@@ -5,7 +5,7 @@
 
 use std::ffi::c_void;
 
-use etw_consumer::{Input, InputLimits};
+use etw_consumer::Input;
 use etw_etl::{BufferFlags, EtlFile};
 use etw_event::Fields;
 use etw_kernel_events::ids;
@@ -15,7 +15,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 };
 
 use super::header;
-use super::open::{Open, find};
+use super::open::{Open, find, open_file};
 use crate::error::{
     ERROR_INSUFFICIENT_BUFFER, ERROR_INVALID_DATA, ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER,
     ERROR_NOT_SUPPORTED, ERROR_SUCCESS,
@@ -76,8 +76,7 @@ pub unsafe extern "C" fn QueryTraceProcessingHandle(
 /// Returns the file of a trace; that of a session or stream cannot be read before its events.
 fn input(open: &Open) -> Result<Input, u32> {
     let path = open.logfile.path().ok_or(ERROR_NOT_SUPPORTED)?;
-    let mut inputs = Input::open(path, &InputLimits::default()).map_err(|_| ERROR_INVALID_DATA)?;
-    inputs.pop().ok_or(ERROR_INVALID_DATA)
+    open_file(path)
 }
 
 /// Returns an `ETW_TRACE_PARTITION_INFORMATION` of the event that has it, in the first buffer of the file.
@@ -115,7 +114,9 @@ fn partition(open: &Open) -> Result<Vec<u8>, u32> {
 fn last_dropped_times(open: &Open) -> Result<Vec<u8>, u32> {
     let input = input(open)?;
     let file = EtlFile::open(input.bytes()).map_err(|_| ERROR_INVALID_DATA)?;
-    let mut times = vec![0i64; file.header().number_of_processors as usize];
+    // A buffer has 16 bits for its processor.
+    let processors = file.header().number_of_processors.min(1 << 16);
+    let mut times = vec![0i64; processors as usize];
     for buffer in file.buffers().filter_map(Result::ok) {
         if buffer.header.buffer_flag.contains(BufferFlags::EVENTS_LOST)
             && let Some(time) = times.get_mut(usize::from(buffer.header.processor()))

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ffi::c_void;
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use etw_consumer::{Input, InputLimits};
+use etw_consumer::Input;
 use etw_etl::{BufferFlags, BufferHeader, EtlFile, LogFileHeader};
 use etw_event::FileTime;
 use etw_sys::{bytes_of, bytes_of_mut};
@@ -16,7 +16,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 };
 
 use super::header;
-use super::open::find;
+use super::open::{find, open_file};
 use crate::error::{ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER, ERROR_SUCCESS};
 use crate::guest::guest;
 
@@ -102,15 +102,15 @@ pub(super) struct RawBuffers {
 }
 
 impl RawBuffers {
-    /// Returns the delivery of the buffers of a trace, that of a file if it has a path.
+    /// Returns the delivery of the buffers of a trace, that of a file if it has a path. A file of another format than `.etl` has
+    /// none. Fails if the file cannot be opened.
     pub(super) fn new(
         callback: BufferCallback,
         trace: u64,
         header: &LogFileHeader,
         path: Option<&std::path::Path>,
-    ) -> RawBuffers {
-        let open = |path| Input::open(path, &InputLimits::default()).ok().and_then(|mut all| all.pop());
-        let file: Option<Input> = path.and_then(open);
+    ) -> Result<RawBuffers, u32> {
+        let file = path.map(open_file).transpose()?;
         let mut left = Vec::new();
         if let Some(file) = file.as_ref().and_then(|input| EtlFile::open(input.bytes()).ok()) {
             let buffers = file.buffers().filter_map(Result::ok);
@@ -123,7 +123,8 @@ impl RawBuffers {
                 others.sort_by_key(|(end, _)| *end);
             }
         }
-        RawBuffers { callback, trace, header: Box::new(header::of(header)), read: 0, file, left: left.into() }
+        let header = Box::new(header::of(header));
+        Ok(RawBuffers { callback, trace, header, read: 0, file, left: left.into() })
     }
 
     /// Delivers the buffers of a file that end before a time. Returns false if the callback wants no more.

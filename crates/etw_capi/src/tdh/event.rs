@@ -247,7 +247,7 @@ unsafe fn all_information(
 ) -> u32 {
     // SAFETY: the caller's promise.
     let Some(record) = (unsafe { record.as_ref() }) else { return ERROR_INVALID_PARAMETER };
-    // There is no namespace of WMI.
+    // `service` is a connection to WMI (`IWbemServices`), which does not exist here.
     if index.is_null() || count.is_null() || size.is_null() || !service.is_null() {
         return ERROR_INVALID_PARAMETER;
     }
@@ -256,15 +256,12 @@ unsafe fn all_information(
     let described = state().events(&id);
     let first = described.first().into_iter().flatten();
     let events: Vec<_> = first.filter(|event| event.descriptor.version == wanted.version).collect();
-    if events.is_empty() {
-        return ERROR_NOT_FOUND;
-    }
     let is_class = record.EventHeader.Flags & EVENT_HEADER_FLAG_CLASSIC_HEADER as u16 != 0;
     let is_own = |event: &&std::sync::Arc<EventSchema>| match is_class {
         true => event.descriptor.opcode == wanted.opcode,
         false => event.descriptor.id == wanted.id,
     };
-    let own = events.iter().position(is_own).unwrap_or(0);
+    let Some(own) = events.iter().position(is_own) else { return ERROR_NOT_FOUND };
     // Each structure begins at a multiple of eight bytes.
     let mut infos = Vec::new();
     let mut places = Vec::new();
