@@ -239,7 +239,7 @@ impl<'i> Reader<'i> {
                 return Err(Failure::argument("'rows' is always computed; name other values only"));
             }
             paths.push(path(table, name)?);
-            aggregates.push(aggregate.of(own + paths.len() - 1));
+            aggregates.push(aggregate.with_column(own + paths.len() - 1));
         }
         let by_value = values.iter().position(|text| Some(text.as_str()) == sort);
         let by_key = by.iter().position(|name| Some(name.as_str()) == sort);

@@ -2,6 +2,8 @@
 
 use etw_consumer::{Event, Stack};
 use etw_event::FileTime;
+use etw_kernel_events::ids::{self, Class, EventId};
+use etw_kernel_events::read;
 
 use crate::activity::{Providers, SpanSums};
 use crate::by_stack::{ByStack, Found};
@@ -23,8 +25,9 @@ use crate::tables::network::Network;
 use crate::tables::syscalls::SystemCalls;
 use crate::weight::StackWeight;
 use crate::{Machines, Window};
-use etw_kernel_events::ids::{self, Class, EventId};
-use etw_kernel_events::read;
+
+// `Analysis::classes` has a bit for each.
+const _: () = assert!(Class::ALL.len() <= u64::BITS as usize);
 
 /// The counters behind the tables, filled from the events of a trace in time order.
 ///
@@ -35,7 +38,7 @@ pub struct Analysis {
     pub(crate) window: Window,
     /// Number of events in the window.
     pub(crate) events: u64,
-    /// A bit for each group of which the trace has events of the classes.
+    /// A bit for each class of which the trace has events.
     classes: u64,
     /// Earliest and latest time of an event.
     pub(crate) first: FileTime,
@@ -134,10 +137,10 @@ impl Analysis {
         self.providers.event(event, &self.window);
         let machine = self.processes.enter(record);
         self.files.enter(machine);
-        let told = EventId::of(record).inspect(|id| self.classes |= 1 << id.class() as u32);
+        let told = EventId::from_record(record).inspect(|id| self.classes |= 1 << id.class() as u32);
         // Where both tell the same, the classes tell more.
         let repeated =
-            || EventId::of_provider(record).filter(|id| self.classes >> id.class() as u32 & 1 == 0);
+            || EventId::from_provider_record(record).filter(|id| self.classes >> id.class() as u32 & 1 == 0);
         let Some(id) = told.or_else(repeated) else {
             self.kernel_functions.event(event, machine);
             self.code(event);

@@ -2,6 +2,8 @@
 
 use etw_consumer::{Event, Stack};
 use etw_event::{Guid, PointerSize, Record, Ticks};
+use etw_kernel_events::ids::{self, Class, EventId};
+use etw_kernel_events::read;
 
 use crate::facts::{Fact, Switched};
 use crate::managed::ClrProvider;
@@ -13,8 +15,6 @@ use crate::switches::Readied;
 use crate::wait_chains::{Counted, Place, WaitChains};
 use crate::weight::StackWeight;
 use crate::{Duration, Window};
-use etw_kernel_events::ids::{self, Class, EventId};
-use etw_kernel_events::read;
 
 /// Microsoft-DotNETCore-SampleProfiler, whose only event is a sample of a thread.
 const SAMPLE_PROFILER: Guid = Guid::from_u128(0x3c530d44_97ae_513a_1e6d_783e8f8e03a9);
@@ -99,7 +99,7 @@ impl ByStack {
             return;
         }
         if let (StackWeight::Disk, Some(ids::DiskIo::READ | ids::DiskIo::WRITE)) =
-            (self.weight, EventId::of(record))
+            (self.weight, EventId::from_record(record))
         {
             return self.end_request(record, processes.machine());
         }
@@ -254,7 +254,7 @@ impl ByStack {
     /// Returns what an event weighs; `None` if it does not count.
     fn weight_of(&self, event: &Event<'_>) -> Option<u64> {
         let record = event.record;
-        match (self.weight, EventId::of(record)) {
+        match (self.weight, EventId::from_record(record)) {
             // A stack is counted with the event that it belongs to.
             (StackWeight::Events, Some(id)) if id.class() == Class::StackWalk => None,
             (StackWeight::Events, _) => Some(1),

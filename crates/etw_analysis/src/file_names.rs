@@ -1,10 +1,10 @@
 //! Names of files, by the keys that events contain.
 
 use etw_consumer::Event;
+use etw_kernel_events::ids::{self, EventId};
 
 use crate::maps::HashMap;
 use crate::volumes::Volumes;
-use etw_kernel_events::ids::{self, EventId};
 
 /// Number of a file, in order of first appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

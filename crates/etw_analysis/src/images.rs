@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use etw_consumer::Event;
 use etw_event::Guid;
+use etw_kernel_events::ids::{self, EventId};
+use etw_kernel_events::read;
 use etw_schema::Properties;
 use etw_symbols::{Module, PdbId, WindowsImage};
 
 use crate::embedded::ModuleNames;
 use crate::maps::{HashMap, HashSet};
 use crate::processes::{ProcessIndex, Processes};
-use etw_kernel_events::ids::{self, EventId};
-use etw_kernel_events::read;
 
 /// Number of an image's file, in order of first appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -9,12 +9,12 @@ use etw_consumer::Event;
 use etw_consumer::relog::SYMBOL_PROVIDER;
 use etw_etl::encode::{EventMetadata, RecordBuilder, provider_traits};
 use etw_event::{EventDescriptor, ExtendedType, Guid, Level, PointerSize, Record};
+use etw_kernel_events::ids::{self, EventId};
+use etw_kernel_events::read;
 use etw_symbols::KernelSymbols;
 
 use crate::addresses::KERNEL_64;
 use crate::trace_logging::{ANSI_STRING, HEX_INT64, UINT32};
-use etw_kernel_events::ids::{self, EventId};
-use etw_kernel_events::read;
 
 const EVENT: &str = "KernelFunction";
 /// Maximum number of addresses.
@@ -32,7 +32,7 @@ impl KernelAddresses {
         let stack = record.stack_trace();
         let of_event = stack.into_iter().flat_map(|stack| stack.addresses());
         of_event.take_while(|address| *address >= KERNEL_64).for_each(|it| self.insert(it));
-        let address = match EventId::of(record) {
+        let address = match EventId::from_record(record) {
             Some(ids::StackWalk::STACK) => {
                 let frames = read::StackEvent::new(record).stack().into_iter().flatten();
                 frames.take_while(|address| *address >= KERNEL_64).for_each(|it| self.insert(it));

@@ -2,11 +2,11 @@
 
 use etw_consumer::Event;
 use etw_event::{FileTime, Record};
+use etw_kernel_events::ids::{self, EventId};
+use etw_kernel_events::read;
 
 use crate::Machines;
 use crate::maps::HashMap;
-use etw_kernel_events::ids::{self, EventId};
-use etw_kernel_events::read;
 
 /// Two events say that the same process starts if they are less apart than this.
 const SAME_START_100NS: u64 = FileTime::PER_SECOND.unsigned_abs() / 100;
@@ -71,7 +71,7 @@ enum Said {
 }
 
 impl Said {
-    fn of(id: EventId) -> Option<Said> {
+    fn from_id(id: EventId) -> Option<Said> {
         match id {
             ids::Process::START | ids::Thread::START => Some(Said::Start),
             ids::Process::END | ids::Thread::END => Some(Said::End),
@@ -138,7 +138,7 @@ impl Processes {
 
     /// Adds an event of class Process.
     pub(crate) fn process_event(&mut self, id: EventId, event: &Event<'_>) {
-        let Some(said) = Said::of(id) else { return };
+        let Some(said) = Said::from_id(id) else { return };
         let Some(id) = any::<u32>(event, ["ProcessId", "ProcessID"]) else { return };
         // The manifest provider has the path.
         let path = || get::<String>(event, "ImageName");
@@ -208,7 +208,7 @@ impl Processes {
 
     /// Adds an event of class Thread about a thread.
     pub(crate) fn thread_event(&mut self, id: EventId, event: &Event<'_>) {
-        let Some(said) = Said::of(id) else { return };
+        let Some(said) = Said::from_id(id) else { return };
         let process_id = any::<u32>(event, ["ProcessId", "ProcessID"]);
         let id = any::<u32>(event, ["TThreadId", "ThreadID"]);
         let (Some(process_id), Some(id)) = (process_id, id) else { return };

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use etw_event::{FileTime, PointerSize, Record, Ticks};
+use etw_kernel_events::read;
 
 use crate::activity::SpanSums;
 use crate::addresses::{KERNEL_32, KERNEL_64};
@@ -12,7 +13,6 @@ use crate::maps::HashMap;
 use crate::processes::{Processes, ThreadIndex};
 use crate::stacks::{NodeIndex, Parent, StackTree};
 use crate::{Duration, Window};
-use etw_kernel_events::read;
 
 /// Maximum number of samples waiting for the rest of their stacks. Beyond it, the oldest are counted as they are.
 const MAX_WAITING: usize = 4096;

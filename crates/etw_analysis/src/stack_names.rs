@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use etw_consumer::{Event, EventFilter, StackCounts, Stacks, TraceBuilder, TraceError};
 use etw_event::{FileTime, PointerSize, Record, StackFrame};
+use etw_kernel_events::ids::{Class, EventId};
+use etw_kernel_events::read;
 use etw_symbols::Symbolizer;
 
 use crate::Machines;
@@ -20,8 +22,6 @@ use crate::managed::{ClrEvent, ClrProvider, CodeVersion, CodeVersions, JitEvent,
 use crate::maps::{HashMap, HashSet};
 use crate::names::{self, Names, Sources, Space};
 use crate::processes::{ProcessIndex, Processes};
-use etw_kernel_events::ids::{Class, EventId};
-use etw_kernel_events::read;
 
 /// Maximum number of addresses that get names.
 const MAX_ADDRESSES: usize = 1 << 20;
@@ -364,7 +364,7 @@ impl Learned {
         let Learned { processes, images, kernel_functions, .. } = self;
         let record = event.record;
         let machine = processes.enter(record);
-        let id = EventId::of(record);
+        let id = EventId::from_record(record);
         // The events that programs write, such as those of a merge, have the pointers of the program.
         let is_of_system = id.is_some_and(has_pointers_of_system);
         if is_of_system && record.pointer_size() == PointerSize::Four {

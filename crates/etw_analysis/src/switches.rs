@@ -1,13 +1,13 @@
 //! Context switches: how long threads ran, what they waited for, and what made them ready.
 
 use etw_event::{FileTime, Record};
+use etw_kernel_events::read;
 
 use crate::activity::SpanSums;
 use crate::facts::Switched;
 use crate::maps::HashMap;
 use crate::processes::{Processes, ThreadIndex};
 use crate::{Duration, Window};
-use etw_kernel_events::read;
 
 /// Maximum number of processors; the reader supports no more.
 const MAX_PROCESSORS: usize = 1 << 16;

@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 
 use etw_consumer::Event;
 use etw_event::{FileTime, Record};
+use etw_kernel_events::ids::{self, Class, EventId};
+use etw_kernel_events::read;
 use etw_symbols::{Frame, Symbolizer};
 
 use crate::file_names::{FileIndex, FileNames};
@@ -20,8 +22,6 @@ use crate::samples::{Samples, TakenStack};
 use crate::tables::functions::{self, Weighed};
 use crate::tables::syscalls::call_name;
 use crate::{Duration, Machines, Window};
-use etw_kernel_events::ids::{self, Class, EventId};
-use etw_kernel_events::read;
 
 /// Maximum number of addresses of system calls to be named; systems have a few hundred calls.
 const MAX_CALLS: usize = 1 << 14;
@@ -156,7 +156,7 @@ impl Timeline {
         let machine = self.processes.enter(event.record);
         self.files.enter(machine);
         // Both readings look up threads in the same order, whatever is kept, so the numbers are the same.
-        let moment = match EventId::of(event.record) {
+        let moment = match EventId::from_record(event.record) {
             Some(id) if id.class() == Class::StackWalk => {
                 self.stack(id, event.record);
                 return (Moment::Context, None);

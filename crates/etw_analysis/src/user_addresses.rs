@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use etw_event::Record;
-
-use crate::addresses::KERNEL_64;
 use etw_kernel_events::ids::{self, EventId};
 use etw_kernel_events::read;
+
+use crate::addresses::KERNEL_64;
 
 /// Maximum number of addresses of all processes.
 const MAX_ADDRESSES: usize = 1 << 20;
@@ -27,7 +27,7 @@ pub struct UserAddresses {
 impl UserAddresses {
     /// Adds the addresses of an event's stack; of an image on Linux, its file if that is a jitdump file.
     pub fn add(&mut self, record: &Record<'_>) {
-        match EventId::of(record) {
+        match EventId::from_record(record) {
             Some(ids::StackWalk::STACK) => {
                 let stack = read::StackEvent::new(record);
                 if let (Some(process), Some(frames)) = (stack.stack_process(), stack.stack()) {

@@ -58,7 +58,7 @@ impl Machine {
             let data = buffer.data(&mut scratch);
             let origin = buffer.origin(file.clock(), 0);
             for record in Records::new(data.bytes, &origin, buffer.place()).filter_map(Result::ok) {
-                match EventId::of(&record) {
+                match EventId::from_record(&record) {
                     Some(ids::EventTrace::BUILD_INFO) => system = linux_of(&record, resolver),
                     // BuildInfo precedes it.
                     Some(ids::SystemConfig::CPU) => {

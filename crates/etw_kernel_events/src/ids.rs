@@ -33,7 +33,7 @@ impl EventId {
     /// Returns the event that a record is, whether the kernel wrote it, with a hook id, or a program or the merge step, with
     /// the GUID of a class. `None` for other records.
     #[inline]
-    pub fn of(record: &Record<'_>) -> Option<EventId> {
+    pub fn from_record(record: &Record<'_>) -> Option<EventId> {
         match record.hook_id() {
             Some(hook) => EventId::from_hook(hook),
             None if record.kind().is_classic() => {
@@ -49,7 +49,7 @@ impl EventId {
     /// Source: the manifests of Microsoft-Windows-Kernel-Process, -File, -Disk and -Network, whose payloads have the order of the
     /// classes' ([`EventId::version_in_class`]).
     #[inline]
-    pub fn of_provider(record: &Record<'_>) -> Option<EventId> {
+    pub fn from_provider_record(record: &Record<'_>) -> Option<EventId> {
         if !record.kind().is_event_header() {
             return None;
         }

@@ -302,7 +302,7 @@ impl<'i> Shown<'i> {
                     own + fields.len() - 1
                 }
             };
-            values.push((text, aggregate.of(number)));
+            values.push((text, aggregate.with_column(number)));
         }
         let sort = request.sort.as_deref();
         let by_value = values.iter().position(|(text, _)| Some(text.as_str()) == sort);

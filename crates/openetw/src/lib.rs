@@ -165,7 +165,7 @@ pub use etw_consumer::{
 /// use openetw::kernel_events::read;
 ///
 /// Trace::open_file("kernel.etl")?.for_each_record(|record| {
-///     if let Some(DiskIo::READ | DiskIo::WRITE) = EventId::of(record) {
+///     if let Some(DiskIo::READ | DiskIo::WRITE) = EventId::from_record(record) {
 ///         let request = read::DiskTransfer::new(record);
 ///         println!("{:?} bytes at {:?}", request.transfer_size(), request.byte_offset());
 ///     }

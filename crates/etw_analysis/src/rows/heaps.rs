@@ -2,12 +2,12 @@
 
 use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, Row, TableId, TableSchema};
 use etw_event::FileTime;
+use etw_kernel_events::ids::{self, EventId};
+use etw_kernel_events::read;
 
 use super::columns::{PROCESS, THREAD, address, bytes, duration, end_of, stack, start_of, text};
 use super::seen::Seen;
 use crate::maps::HashMap;
-use etw_kernel_events::ids::{self, EventId};
-use etw_kernel_events::read;
 
 pub(super) static HEAP: TableSchema = TableSchema::new(
     "heap",
@@ -65,7 +65,7 @@ impl Heaps {
         writer: &mut IndexWriter,
     ) -> Result<(), ColumnsError> {
         let record = seen.record();
-        let (handle, address, size, source, is_realloc) = match EventId::of(record) {
+        let (handle, address, size, source, is_realloc) = match EventId::from_record(record) {
             Some(ids::Heap::HEAP_ALLOC) => {
                 let block = read::HeapAlloc::new(record);
                 (block.heap_handle(), block.address(), block.size(), block.source(), false)

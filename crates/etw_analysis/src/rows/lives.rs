@@ -1,12 +1,12 @@
 //! What starts and ends say of processes, threads and images besides their names.
 
 use etw_event::FileTime;
+use etw_kernel_events::ids::{self, EventId};
+use etw_kernel_events::read;
 
 use super::seen::Seen;
 use crate::maps::HashMap;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
-use etw_kernel_events::ids::{self, EventId};
-use etw_kernel_events::read;
 
 /// Maximum number of versions of files, and of ranges of images.
 const MAX_KEPT: usize = 1 << 20;

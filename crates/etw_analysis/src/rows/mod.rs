@@ -202,7 +202,7 @@ impl RowTables {
     fn try_add(&mut self, event: &Event<'_>, stack: &Stack<'_>) -> Result<(), ColumnsError> {
         self.analysis.add(event);
         let record = event.record;
-        let id = EventId::of(record);
+        let id = EventId::from_record(record);
         if id.is_some_and(has_pointers_of_system) {
             self.is_32_bit = record.pointer_size() == PointerSize::Four;
         }
@@ -313,7 +313,7 @@ impl RowTables {
         put(&mut row, 6, stack);
         row.end()?;
         let (process, thread) = (process.map(|process| process.0), thread.map(|thread| thread.0));
-        self.parts(&Seen { event, id: EventId::of(record), kind, process, thread, processor, stack })
+        self.parts(&Seen { event, id: EventId::from_record(record), kind, process, thread, processor, stack })
     }
 
     /// Adds what an event says to the tables of its properties.
@@ -324,7 +324,7 @@ impl RowTables {
         let processes = &mut analysis.processes;
         objects.event(seen, processes);
         let record = seen.record();
-        if let Some(id) = seen.id.or_else(|| EventId::of_provider(record)) {
+        if let Some(id) = seen.id.or_else(|| EventId::from_provider_record(record)) {
             self.lives.event(id, seen, processes);
         }
         let machine = processes.machine();

@@ -2,6 +2,8 @@
 
 use etw_consumer::Event;
 use etw_event::Record;
+use etw_kernel_events::ids::{self, EventId};
+use etw_kernel_events::read;
 
 use super::context::Context;
 use super::io_names::FlagSet;
@@ -12,8 +14,6 @@ use crate::file_names::{FileIndex, FileNames};
 use crate::maps::HashMap;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::{Duration, Window};
-use etw_kernel_events::ids::{self, EventId};
-use etw_kernel_events::read;
 
 /// Maximum number of requests remembered between start and end.
 const MAX_BEGUN: usize = 1 << 16;

@@ -1,6 +1,7 @@
 //! Hard faults: pages that had to be read from a disk.
 
 use etw_event::{Record, Ticks};
+use etw_kernel_events::read;
 
 use super::context::Context;
 use super::latency::Transfers;
@@ -10,7 +11,6 @@ use crate::facts::HardFault;
 use crate::file_names::{FileIndex, FileNames};
 use crate::maps::HashMap;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
-use etw_kernel_events::read;
 
 /// Counts of hard faults.
 #[derive(Debug, Default)]

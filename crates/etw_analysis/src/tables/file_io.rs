@@ -2,6 +2,8 @@
 
 use etw_consumer::Event;
 use etw_event::{FileTime, Record};
+use etw_kernel_events::ids::{self, EventId};
+use etw_kernel_events::read;
 
 use super::context::Context;
 use super::io_names::CreateSet;
@@ -12,8 +14,6 @@ use crate::file_names::{FileIndex, FileNames};
 use crate::maps::HashMap;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::{Duration, Window};
-use etw_kernel_events::ids::{self, EventId};
-use etw_kernel_events::read;
 
 /// Maximum number of operations waiting for their end; further ones are counted as if it never came.
 const MAX_BEGUN: usize = 1 << 16;
@@ -56,7 +56,7 @@ impl Operation {
     }
 
     /// Returns the operation of an event type. Cleanups do not count: a close follows.
-    fn of(id: EventId) -> Option<Operation> {
+    fn from_id(id: EventId) -> Option<Operation> {
         use ids::FileIo;
         Some(match id {
             FileIo::CREATE => Operation::Create,
@@ -151,7 +151,7 @@ impl FileIo {
         if id == ids::FileIo::OPERATION_END {
             return self.end(event.record, processes.machine(), window);
         }
-        self.begin(Operation::of(id)?, event, processes, files, window)
+        self.begin(Operation::from_id(id)?, event, processes, files, window)
     }
 
     fn begin(

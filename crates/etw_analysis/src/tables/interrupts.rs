@@ -1,6 +1,8 @@
 //! Interrupts and deferred calls.
 
 use etw_event::{Record, Ticks};
+use etw_kernel_events::ids::{self, EventId};
+use etw_kernel_events::read;
 
 use super::context::Context;
 use super::latency::Latencies;
@@ -9,8 +11,6 @@ use crate::Window;
 use crate::facts::Interrupted;
 use crate::maps::HashMap;
 use crate::names::Space;
-use etw_kernel_events::ids::{self, EventId};
-use etw_kernel_events::read;
 
 /// The key of a routine: the event, its address, the interrupt's number, and the machine.
 type Key = (EventId, u64, Option<u16>, u32);

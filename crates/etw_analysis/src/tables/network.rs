@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 
 use etw_event::Record;
+use etw_kernel_events::ids::{self, Class, EventId};
+use etw_kernel_events::read;
 
 use super::context::Context;
 use super::table::{Cell, Column, Table, TableKind, hidden, shown};
@@ -10,8 +12,6 @@ use crate::Window;
 use crate::facts::Transferred;
 use crate::maps::HashMap;
 use crate::processes::{ProcessIndex, Processes};
-use etw_kernel_events::ids::{self, Class, EventId};
-use etw_kernel_events::read;
 
 /// What is done on the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ enum Operation {
 
 impl Operation {
     /// Returns the operation of an event.
-    fn of(id: EventId) -> Option<Operation> {
+    fn from_id(id: EventId) -> Option<Operation> {
         use ids::{TcpIp, UdpIp};
         Some(match id {
             TcpIp::SEND_IPV4 | TcpIp::SEND_IPV6 | UdpIp::SEND_IPV4 | UdpIp::SEND_IPV6 => Operation::Send,
@@ -124,7 +124,7 @@ impl Network {
             self.failures += u64::from(window.has(record.time()));
             return None;
         }
-        let operation = Operation::of(id)?;
+        let operation = Operation::from_id(id)?;
         let is_udp = id.class() == Class::UdpIp;
         let (process_id, bytes, destination, source) = if is_udp {
             let udp = read::UdpTransfer::new(record);

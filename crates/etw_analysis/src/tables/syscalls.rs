@@ -1,6 +1,7 @@
 //! System calls.
 
 use etw_event::{FileTime, Record};
+use etw_kernel_events::read;
 
 use super::context::Context;
 use super::latency::Latencies;
@@ -11,7 +12,6 @@ use crate::maps::HashMap;
 use crate::names::Space;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::switches::Switches;
-use etw_kernel_events::read;
 
 /// The bits of an NTSTATUS that are set for failures.
 const FAILED: u32 = 0b11 << 30;

@@ -98,7 +98,7 @@ fn reported(report: &etw_analysis::Report, kind: TableKind, key: &str) -> i128 {
 
 #[test]
 fn rows_that_others_refer_to_have_names() {
-    // An activity is told by the columns of its start, and a context by its numbers.
+    // Activities, and contexts of the graphics kernel, have ids and addresses, but no names.
     const NUMBERS: [&str; 2] = ["activities", "gpu_contexts"];
     let index = RowTables::new(IndexWriter::in_memory()).unwrap().finish(&Symbolizer::new()).unwrap();
     let mut targets: Vec<&str> = Vec::new();

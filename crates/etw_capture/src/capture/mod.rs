@@ -30,6 +30,8 @@ use aya::util::{KernelVersion, nr_cpus, online_cpus};
 use aya::{Btf, Ebpf, EbpfLoader, VerifierLogLevel, include_bytes_aligned};
 use aya_obj::Map as MapDefinition;
 use aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_RINGBUF;
+use etw_kernel_events::StackKinds;
+use etw_kernel_events::{Hook, Hooks};
 use etw_sys::{MappingRing, SharedWords};
 
 pub use error::CaptureError;
@@ -40,8 +42,6 @@ use ring::Ring;
 
 use crate::records::{Event, Space};
 use crate::rules::{IMAGES_MOST, IS_KNOWN_CODE, ImageRange, ImageTable, RuleTable};
-use etw_kernel_events::StackKinds;
-use etw_kernel_events::{Hook, Hooks};
 
 /// The programs as built by `bpf/build.sh`.
 static PROGRAMS: &[u8] = include_bytes_aligned!("../../bpf/capture.bpf.o");

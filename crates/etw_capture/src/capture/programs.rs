@@ -14,8 +14,9 @@ use aya::{Btf, Ebpf};
 
 use Place::{Clock, Each, TracePoint};
 
-use super::open_files;
 use etw_kernel_events::{Hook, Hooks};
+
+use super::open_files;
 
 /// Where a program runs.
 #[derive(Clone, Copy)]

@@ -8,11 +8,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use etw_kernel_events::classes::BuildId;
 use etw_sys::vdso;
 
 use super::elf::Head;
 use crate::records::{FileIdentity, Mapping};
-use etw_kernel_events::classes::BuildId;
 
 /// A mapped file, as described by its head.
 #[derive(Debug, PartialEq, Eq)]

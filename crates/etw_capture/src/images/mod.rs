@@ -22,10 +22,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use etw_kernel_events::classes::{BuildId, Image, ImageDebugId, ImageEvent};
 use etw_sys::vdso;
 
 use crate::records::{FileIdentity, Mapping};
-use etw_kernel_events::classes::{BuildId, Image, ImageDebugId, ImageEvent};
 
 pub use elf::build_id_of_file;
 pub use files::{ImageFile, ImageFiles};

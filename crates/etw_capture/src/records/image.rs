@@ -5,8 +5,9 @@ use perf_event_open_sys::bindings::{
     PERF_RECORD_MMAP2,
 };
 
-use super::{Body, Fields, until_nul};
 use etw_kernel_events::classes::BuildId;
+
+use super::{Body, Fields, until_nul};
 
 /// A change of a process's executable memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! Memory operations of programs.
 
-use super::Fields;
 use etw_kernel_events::classes::FaultKind;
+
+use super::Fields;
 
 /// A program allocates or frees memory, or maps a file. The addresses are those of the event's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,10 +6,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use etw_kernel_events::classes::{BuildId, Image, ImageDebugId};
+
 use super::{Out, Phase, text_of};
 use crate::images::elf;
 use crate::proc::PROC;
-use etw_kernel_events::classes::{BuildId, Image, ImageDebugId};
 
 /// The kernel or a module of it.
 pub(super) struct KernelImage {

@@ -5,12 +5,13 @@ use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-use super::process::mask;
-use super::{Out, number_of, text_of};
-use crate::linux;
 use etw_kernel_events::classes::{
     BuildInfo, Cpu, Irq, LogDisk, Nic, PhyDisk, Platform, ProcGroup, Processor,
 };
+
+use super::process::mask;
+use super::{Out, number_of, text_of};
+use crate::linux;
 
 /// Writes all events of the machine.
 pub(super) fn run(proc: &Path, sys: &Path, out: &mut Out<'_>) {

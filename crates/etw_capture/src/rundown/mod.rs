@@ -28,13 +28,13 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use etw_event::Ticks;
-
-use crate::images::{ImageFiles, LoadedImage};
-use crate::proc;
 use etw_kernel_events::classes::{
     ImageEvent, KernelEvent, ProcessEvent, RecordBuffer, RundownComplete, Stamp, ThreadEvent,
 };
 use etw_kernel_events::providers::MemInfo;
+
+use crate::images::{ImageFiles, LoadedImage};
+use crate::proc;
 
 pub use process::{ProcessEntry, ThreadEntry};
 

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use etw_kernel_events::classes::{MAX_TEXT_UNITS, Process, ProcessEvent, STILL_ACTIVE, Thread, ThreadEvent};
 use etw_sys::{is_of_wine, program_file_name, program_of_wine};
 
 use super::bytes_of;
 use crate::linux;
 use crate::proc::{PROC, ids};
-use etw_kernel_events::classes::{MAX_TEXT_UNITS, Process, ProcessEvent, STILL_ACTIVE, Thread, ThreadEvent};
 
 /// A process as described in `/proc`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,6 +24,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use etw_kernel_events::classes::MAX_FRAMES;
 use etw_sys::vdso;
 use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, Unwinder as _};
 use framehop::{UnwindRegsNative, UnwinderNative};
@@ -31,7 +32,6 @@ use framehop::{UnwindRegsNative, UnwinderNative};
 use crate::images::LoadedImage;
 use crate::records::{FileIdentity, Following, Registers, Stack};
 use crate::rules::{ImageTable, RuleTable};
-use etw_kernel_events::classes::MAX_FRAMES;
 use sections::{Bytes, Context, Sections};
 use taught::{Place, Teacher};
 

@@ -64,7 +64,7 @@ impl Aggregate {
     /// use etw_columns::Aggregate;
     ///
     /// let (aggregate, column) = Aggregate::parse("p99.5(duration)")?;
-    /// assert_eq!((aggregate.of(7), column), (Aggregate::Percentile(7, 99.5), "duration"));
+    /// assert_eq!((aggregate.with_column(7), column), (Aggregate::Percentile(7, 99.5), "duration"));
     /// # Ok::<(), etw_columns::AggregateError>(())
     /// ```
     ///
@@ -96,7 +96,7 @@ impl Aggregate {
 
     /// Returns the same of another column.
     #[must_use]
-    pub fn of(self, column: usize) -> Aggregate {
+    pub fn with_column(self, column: usize) -> Aggregate {
         match self {
             Aggregate::Rows => Aggregate::Rows,
             Aggregate::Count(_) => Aggregate::Count(column),

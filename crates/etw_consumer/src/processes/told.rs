@@ -29,7 +29,7 @@ pub(crate) fn is_about_process(record: &Record<'_>) -> bool {
 /// Returns what a record says about a process; `None` if it is about something else.
 #[inline]
 pub(super) fn told(record: &Record<'_>) -> Option<Told> {
-    match EventId::of(record).or_else(|| EventId::of_provider(record))? {
+    match EventId::from_record(record).or_else(|| EventId::from_provider_record(record))? {
         ids::Process::START => Some(Told::Start),
         ids::Process::END => Some(Told::End),
         ids::Process::DC_START | ids::Process::DC_END | ids::Process::DEFUNCT => Some(Told::Known),

@@ -56,8 +56,8 @@ pub(super) struct StackOf {
 /// Returns the role of a record for others.
 #[inline]
 pub(super) fn role(record: &Record<'_>, symbols: &Guid) -> Role {
-    if let Some(id) = EventId::of(record) {
-        return of_class(record, id);
+    if let Some(id) = EventId::from_record(record) {
+        return class_role(record, id);
     }
     let kind = record.kind();
     if !kind.is_event_header() {
@@ -78,7 +78,7 @@ pub(super) fn role(record: &Record<'_>, symbols: &Guid) -> Role {
 
 /// Returns the role of an event of a class.
 #[inline]
-fn of_class(record: &Record<'_>, id: EventId) -> Role {
+fn class_role(record: &Record<'_>, id: EventId) -> Role {
     let is_context = match id {
         ids::EventTrace::HEADER => return Role::Header,
         ids::Process::TERMINATE
@@ -101,7 +101,7 @@ fn of_class(record: &Record<'_>, id: EventId) -> Role {
             Class::Thread => read::ThreadInfo::reads(id),
             Class::FileIo => read::FileName::reads(id),
             Class::PerfInfo => read::ProfileInterval::reads(id),
-            Class::StackWalk => return of_stack(record, id),
+            Class::StackWalk => return stack_role(record, id),
             _ => false,
         },
     };
@@ -109,7 +109,7 @@ fn of_class(record: &Record<'_>, id: EventId) -> Role {
 }
 
 /// Returns the role of an event of class StackWalk.
-fn of_stack(record: &Record<'_>, id: EventId) -> Role {
+fn stack_role(record: &Record<'_>, id: EventId) -> Role {
     let stack = read::StackEvent::new(record);
     let of = |key| {
         let (time, thread) = (Ticks(stack.event_time_stamp()? as i64), stack.stack_thread()?);

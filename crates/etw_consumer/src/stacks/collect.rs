@@ -233,5 +233,5 @@ impl Collector {
 /// Returns an event of the kernel's class StackWalk: a stack, a key or the frames of a key.
 #[inline]
 pub(super) fn stack_walk(record: &Record<'_>) -> Option<EventId> {
-    EventId::of(record).filter(|id| id.class() == Class::StackWalk)
+    EventId::from_record(record).filter(|id| id.class() == Class::StackWalk)
 }

@@ -70,7 +70,9 @@ impl<'a> Fields<'a> {
     pub(super) fn new(record: &Record<'a>, layouts: &'static [Layout]) -> Fields<'a> {
         let opcode = match record.hook_id() {
             Some(hook) => hook.event_type(),
-            None => EventId::of_provider(record).map_or(record.descriptor().opcode.0, EventId::opcode),
+            None => {
+                EventId::from_provider_record(record).map_or(record.descriptor().opcode.0, EventId::opcode)
+            }
         };
         let version = EventId::version_in_class(record);
         let is_it = |layout: &&Layout| layout.version <= version && layout.opcodes.contains(&opcode);
@@ -227,7 +229,7 @@ fn wide(rest: &[u8]) -> Option<&[u8]> {
     rest.get(..2 * end)
 }
 
-/// Returns the SID of a `TOKEN_USER`, nothing if there is none, and the size of both.
+/// Returns the SID behind a `TOKEN_USER`, which is empty if four zeros say that there is none, and the number of bytes of both.
 fn user_sid(rest: &[u8], pointer_bytes: usize) -> Option<(&[u8], usize)> {
     // A pointer, and attributes padded to one.
     let user = 2 * pointer_bytes;

@@ -138,7 +138,7 @@ impl Resolver {
     fn observe_metadata(&mut self, record: &Record<'_>) -> Result<Observed, EventMetadataError> {
         let machine = self.machine_of(record);
         let Some(carried) = self.carried.get_mut(machine) else { return Ok(Observed::Nothing) };
-        let added = match EventId::of(record) {
+        let added = match EventId::from_record(record) {
             Some(ids::EventMetadata::EVENT_INFO) => carried.metadata.add_event(record.payload())?,
             Some(ids::EventMetadata::EVENT_MAP_INFO) => carried.metadata.add_map(record.payload())?,
             _ => return Ok(Observed::Nothing),

@@ -241,5 +241,5 @@ fn cannot_write(name: &str) -> String {
 
 /// Returns whether a record is the log file header, the first record of each file.
 fn is_file_header(record: &Record<'_>) -> bool {
-    record.is_kernel_classic() && EventId::of(record) == Some(ids::EventTrace::HEADER)
+    record.is_kernel_classic() && EventId::from_record(record) == Some(ids::EventTrace::HEADER)
 }

@@ -261,7 +261,7 @@ fn shown<'m>(fields: &Fields<'m>, conditions: &mut Conditions, text: &str) -> Re
         return Ok(Shown { aggregate: Aggregate::Rows, field: None, is_percent, heading });
     }
     let field = fields.get(name)?;
-    let aggregate = aggregate.of(conditions.number(&field));
+    let aggregate = aggregate.with_column(conditions.number(&field));
     let (word, about) = match aggregate {
         Aggregate::Rows | Aggregate::Count(_) => ("Count".to_owned(), "Number of values".to_owned()),
         Aggregate::Sum(_) => ("Sum".to_owned(), "Sum".to_owned()),

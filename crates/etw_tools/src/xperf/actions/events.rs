@@ -131,7 +131,7 @@ fn list(
 
 pub(super) fn sysconfig(request: &Request, options: &Options, out: &mut dyn Write) -> Result<()> {
     let (count, _) = list(request, options, out, |event, _| {
-        let id = EventId::of(event.record)?;
+        let id = EventId::from_record(event.record)?;
         let is_build = matches!(id, ids::EventTrace::BUILD_INFO | ids::EventTrace::PARTITION_INFO_EXTENSION);
         (id.class() == Class::SystemConfig || is_build)
             .then(|| format!("{}: {}", name(event), properties(event)))
@@ -148,7 +148,7 @@ pub(super) fn marks(request: &Request, options: &Options, out: &mut dyn Write) -
         writeln!(out, "{:>12} {:>12}  Mark", "Time (us)", "Since (us)")?;
     }
     let (count, _) = list(request, options, out, |event, start| {
-        if EventId::of(event.record)? != ids::PerfInfo::MARK {
+        if EventId::from_record(event.record)? != ids::PerfInfo::MARK {
             return None;
         }
         let time = micros(event, start);
@@ -168,7 +168,7 @@ pub(super) fn marks(request: &Request, options: &Options, out: &mut dyn Write) -
 
 pub(super) fn registry(request: &Request, options: &Options, out: &mut dyn Write) -> Result<()> {
     let (count, _) = list(request, options, out, |event, start| {
-        let id = EventId::of(event.record)?;
+        let id = EventId::from_record(event.record)?;
         let process = event.record.process_id().map_or_else(|| "-".to_owned(), |id| id.to_string());
         (id.class() == Class::Registry).then(|| {
             format!("{:>12}, {process:>7}, {}, {}", micros(event, start), name(event), properties(event))
@@ -184,7 +184,7 @@ pub(super) fn filename(request: &Request, options: &Options, out: &mut dyn Write
     let mut names: BTreeMap<u64, String> = BTreeMap::new();
     let mut left_out = 0_u64;
     list(request, options, out, |event, _| {
-        if read::FileName::reads(EventId::of(event.record)?)
+        if read::FileName::reads(EventId::from_record(event.record)?)
             && let (Ok(key), Ok(name)) = (event.get::<u64>("FileObject"), event.get::<String>("FileName"))
         {
             if names.len() < MAX_FILES || names.contains_key(&key) {
@@ -224,7 +224,7 @@ pub(super) fn diskio(request: &Request, options: &Options, out: &mut dyn Write) 
     let mut names: HashMap<u64, String> = HashMap::new();
     let mut disks: HashMap<u32, String> = HashMap::new();
     list(request, options, out, |event, start| {
-        let id = EventId::of(event.record)?;
+        let id = EventId::from_record(event.record)?;
         if let ids::FileIo::NAME | ids::FileIo::FILE_CREATE | ids::FileIo::FILE_RUNDOWN = id
             && names.len() < MAX_FILES
             && let (Ok(key), Ok(name)) = (event.get::<u64>("FileObject"), event.get::<String>("FileName"))
