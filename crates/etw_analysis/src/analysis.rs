@@ -2,32 +2,24 @@
 
 use etw_consumer::{Event, Stack};
 use etw_event::FileTime;
-use etw_kernel_events::ids::{self, Class, EventId};
-use etw_kernel_events::read;
+use etw_kernel_events::ids::Class;
 
 use crate::activity::{Providers, SpanSums};
-use crate::by_stack::{ByStack, Found};
-use crate::facts::Fact;
-use crate::file_names::FileNames;
-use crate::images::Images;
-use crate::kernel_functions::KernelFunctions;
-use crate::managed::{ClrEvent, ClrProvider, JitEvent, Methods};
-use crate::processes::Processes;
+use crate::by_stack::ByStack;
+use crate::model::facts::Fact;
+use crate::model::{ClrObservation, Model, Observation};
 use crate::samples::Samples;
-use crate::switches::{Readied, Switches};
-use crate::tables::disk::DiskIo;
+use crate::tables::disk::DiskSums;
 use crate::tables::dotnet::DotNet;
 use crate::tables::faults::HardFaults;
-use crate::tables::file_io::FileIo;
+use crate::tables::file_io::FileSums;
 use crate::tables::http::Http;
 use crate::tables::interrupts::Interrupts;
-use crate::tables::network::Network;
-use crate::tables::syscalls::SystemCalls;
+use crate::tables::network::NetworkSums;
+use crate::tables::switches::SwitchSums;
+use crate::tables::syscalls::CallSums;
 use crate::weight::StackWeight;
 use crate::{Machines, Window};
-
-// `Analysis::classes` has a bit for each.
-const _: () = assert!(Class::ALL.len() <= u64::BITS as usize);
 
 /// The counters behind the tables, filled from the events of a trace in time order.
 ///
@@ -35,65 +27,46 @@ const _: () = assert!(Class::ALL.len() <= u64::BITS as usize);
 /// Events of several machines need [`Analysis::of_machines`].
 #[derive(Debug)]
 pub struct Analysis {
-    pub(crate) window: Window,
+    pub(crate) model: Model,
     /// Number of events in the window.
     pub(crate) events: u64,
-    /// A bit for each class of which the trace has events.
-    classes: u64,
     /// Earliest and latest time of an event.
     pub(crate) first: FileTime,
     pub(crate) last: FileTime,
-    pub(crate) processes: Processes,
-    pub(crate) images: Images,
-    pub(crate) kernel_functions: KernelFunctions,
     pub(crate) samples: Samples,
-    pub(crate) switches: Switches,
-    pub(crate) files: FileNames,
-    pub(crate) disk: DiskIo,
-    pub(crate) file_io: FileIo,
-    pub(crate) network: Network,
+    pub(crate) switches: SwitchSums,
+    pub(crate) disk: DiskSums,
+    pub(crate) file_io: FileSums,
+    pub(crate) network: NetworkSums,
     pub(crate) faults: HardFaults,
     pub(crate) interrupts: Interrupts,
-    pub(crate) calls: SystemCalls,
-    pub(crate) methods: Methods,
+    pub(crate) calls: CallSums,
     pub(crate) dotnet: DotNet,
     pub(crate) http: Http,
     pub(crate) providers: Providers,
     pub(crate) by_stack: Vec<ByStack>,
-    /// What the event says, if it is one of the kernel's that are counted singly.
-    pub(crate) fact: Option<Fact>,
-    /// The wait that the event ended.
-    readied: Option<Readied>,
 }
 
 impl Analysis {
     /// Returns an analysis of a time window.
     pub fn new(window: Window) -> Analysis {
         Analysis {
-            window,
+            model: Model::new(window),
             events: 0,
-            classes: 0,
             first: FileTime(i64::MAX),
             last: FileTime(i64::MIN),
-            processes: Processes::default(),
-            images: Images::default(),
-            kernel_functions: KernelFunctions::default(),
             samples: Samples::new(),
-            switches: Switches::default(),
-            files: FileNames::default(),
-            disk: DiskIo::default(),
-            file_io: FileIo::default(),
-            network: Network::default(),
+            switches: SwitchSums::default(),
+            disk: DiskSums::default(),
+            file_io: FileSums::default(),
+            network: NetworkSums::default(),
             faults: HardFaults::default(),
             interrupts: Interrupts::default(),
-            calls: SystemCalls::default(),
-            methods: Methods::default(),
+            calls: CallSums::default(),
             dotnet: DotNet::default(),
             http: Http::new(),
             providers: Providers::default(),
             by_stack: Vec::new(),
-            fact: None,
-            readied: None,
         }
     }
 
@@ -102,7 +75,7 @@ impl Analysis {
     /// With several machines, the names of processes, disks and kinds of interrupts in tables end in the name of the
     /// machine's first file: `make [build.etl]`.
     pub fn of_machines(mut self, machines: Machines) -> Analysis {
-        self.processes.machines = machines;
+        self.model.processes.machines = machines;
         self
     }
 
@@ -110,8 +83,9 @@ impl Analysis {
     ///
     /// Counts from `start` on, up to `end` if it is known.
     pub fn over_time(mut self, start: FileTime, end: Option<FileTime>) -> Analysis {
-        let start = start.max(self.window.from);
-        let end = end.map(|end| end.min(self.window.to));
+        let window = self.model.window;
+        let start = start.max(window.from);
+        let end = end.map(|end| end.min(window.to));
         self.switches.timeline = SpanSums::new(start, end);
         self.samples.timeline = SpanSums::new(start, end);
         self.providers = Providers::new(start, end);
@@ -129,99 +103,64 @@ impl Analysis {
 
     /// Adds an event. Events that no table uses are ignored.
     pub fn add(&mut self, event: &Event<'_>) {
-        let record = event.record;
-        (self.fact, self.readied) = (None, None);
-        let time = record.time();
-        self.events += u64::from(self.window.has(time));
-        (self.first, self.last) = (self.first.min(time), self.last.max(time));
-        self.providers.event(event, &self.window);
-        let machine = self.processes.enter(record);
-        self.files.enter(machine);
-        let told = EventId::from_record(record).inspect(|id| self.classes |= 1 << id.class() as u32);
-        // Where both tell the same, the classes tell more.
-        let repeated =
-            || EventId::from_provider_record(record).filter(|id| self.classes >> id.class() as u32 & 1 == 0);
-        let Some(id) = told.or_else(repeated) else {
-            self.kernel_functions.event(event, machine);
-            self.code(event);
-            return self.clr(event);
-        };
-        let Analysis { window, processes, images, samples, switches, files, fact, readied, .. } = self;
-        // Payloads that are too short are ignored: such events are damaged, or of an unknown version.
-        match id {
-            ids::Thread::C_SWITCH => *fact = switches.switch(record, processes, window).map(Fact::Switch),
-            ids::Thread::READY_THREAD => *readied = switches.ready(record, processes),
-            ids::Thread::SET_NAME => processes.thread_name(event),
-            ids::PerfInfo::SAMPLE_PROFILE => {
-                switches.sampled(record, processes, window);
-                *fact = samples.sample(record, processes, window).map(Fact::Sample);
-            }
-            ids::PerfInfo::SYS_CL_ENTER => drop(self.calls.enter(record, processes, switches, window)),
-            ids::PerfInfo::SYS_CL_EXIT => {
-                *fact = self.calls.exit(record, processes, switches, window).map(Fact::Call);
-            }
-            id if read::Interrupt::reads(id) => {
-                *fact = self.interrupts.event(id, record, machine, window).map(Fact::Interrupt);
-            }
-            id if read::ProfileInterval::reads(id) => samples.set_interval(record, machine),
-            ids::StackWalk::STACK => samples.stack(record, processes),
-            id if read::StackFrames::reads(id) => samples.key_frames(record, machine),
-            ids::StackWalk::STACK_KEY_KERNEL => samples.stack_key(record, false, processes),
-            ids::StackWalk::STACK_KEY_USER => samples.stack_key(record, true, processes),
-            id if read::FileName::reads(id) => files.name_event(id, event),
-            ids::PageFault::HARD_FAULT => {
-                *fact = self.faults.event(record, processes, files, window).map(Fact::Fault);
-            }
-            ids::SystemConfig::PHY_DISK => self.disk.name(event, machine),
-            ids::SysConfigEx::VOLUME_MAPPING => files.volumes.event(event, machine),
-            _ => match id.class() {
-                Class::Thread => processes.thread_event(id, event),
-                Class::FileIo => {
-                    *fact = self.file_io.event(id, event, processes, files, window).map(Fact::File);
-                }
-                Class::DiskIo => {
-                    *fact = self.disk.event(id, record, processes, files, window).map(Fact::Disk);
-                }
-                Class::TcpIp | Class::UdpIp => {
-                    *fact = self.network.event(id, record, processes, window).map(Fact::Network);
-                }
-                Class::Process => processes.process_event(id, event),
-                Class::Image => images.event(id, event, processes),
-                Class::ImageID => images.id_event(id, event, processes),
-                _ => {}
-            },
-        }
+        let _fact = self.count(event);
     }
 
     /// Adds an event with its stack, after [`Analysis::by_stack`].
     pub fn add_with_stack(&mut self, event: &Event<'_>, stack: &Stack<'_>) {
-        self.add(event);
-        let Analysis { window, processes, samples, by_stack, fact, readied, .. } = self;
-        let found = Found { fact: *fact, readied: *readied };
-        for by_stack in by_stack {
-            by_stack.add(event, stack, &found, samples, processes, window);
+        let fact = self.count(event);
+        for by_stack in &mut self.by_stack {
+            by_stack.add(event, stack, fact.as_ref(), &mut self.model);
         }
     }
 
-    /// Adds a function of a JIT compiler or names of code in an image, if the event is about such.
-    #[inline]
-    fn code(&mut self, event: &Event<'_>) {
-        if !self.kernel_functions.is_about(event.record) {
-            return;
+    /// Counts an event for all tables; returns what it says.
+    #[inline(always)]
+    fn count(&mut self, event: &Event<'_>) -> Option<Fact> {
+        let (record, time) = (event.record, event.record.time());
+        let Observation { id, fact, ran } = self.model.add(event);
+        let Model { window, processes, addresses, .. } = &mut self.model;
+        self.events += u64::from(window.has(time));
+        (self.first, self.last) = (self.first.min(time), self.last.max(time));
+        self.providers.event(event, window);
+        match id {
+            Some(id) if id.class() == Class::StackWalk => {
+                self.samples.stack_event(id, record, processes, addresses);
+            }
+            Some(_) => {}
+            None => self.count_of_program(event),
         }
-        self.images.names.event(event);
-        if let Some(event) = JitEvent::of(event, &mut self.processes) {
-            self.methods.jit(event, &mut self.samples.versions);
+        let Model { window, processes, addresses, .. } = &mut self.model;
+        if let Some(ran) = ran {
+            self.switches.found += 1;
+            self.switches.ran(ran, window);
         }
+        let machine = processes.machine();
+        match fact.as_ref()? {
+            Fact::Switch(switched) => self.switches.add(switched, time, window),
+            Fact::Sample(sampled) => self.samples.add(record, sampled, processes, addresses),
+            Fact::Disk(done) => self.disk.add(machine, done),
+            Fact::File(done) => self.file_io.add(done, self.model.file_operations.has_ends),
+            Fact::Fault(fault) => self.faults.add(fault),
+            Fact::Interrupt(interrupt) => self.interrupts.add(machine, interrupt),
+            Fact::CallBegin(call) => self.calls.begin(machine, call),
+            Fact::Call(call) => self.calls.end(machine, call),
+            Fact::Network(transfer) => self.network.add(transfer),
+            Fact::Ready(_) => {}
+        }
+        fact
     }
 
-    /// Adds an event if it is of a .NET runtime, or about an HTTP request.
-    fn clr(&mut self, event: &Event<'_>) {
-        let Some(provider) = ClrProvider::of(event.record) else {
-            return self.http.event(event, &mut self.processes, &self.window);
-        };
-        let Some(event) = ClrEvent::new(provider, event, &mut self.processes) else { return };
-        let method = self.methods.event(&event, &mut self.samples.versions);
-        self.dotnet.event(&event, method, &self.samples.versions, &self.window);
+    /// Counts an event of a program.
+    fn count_of_program(&mut self, event: &Event<'_>) {
+        let clr = self.model.program_event(event);
+        let Model { window, processes, addresses, .. } = &mut self.model;
+        match clr {
+            None => self.http.event(event, processes, window),
+            Some(ClrObservation { event: None, .. }) => {}
+            Some(ClrObservation { event: Some(event), method }) => {
+                self.dotnet.event(&event, method, &addresses.versions, window);
+            }
+        }
     }
 }

@@ -1,17 +1,18 @@
 //! What events weigh, counted by their stacks.
 
 use etw_consumer::{Event, Stack};
-use etw_event::{Guid, PointerSize, Record, Ticks};
+use etw_event::{Guid, Record, Ticks};
 use etw_kernel_events::ids::{self, Class, EventId};
 use etw_kernel_events::read;
 
-use crate::facts::{Fact, Switched};
 use crate::managed::ClrProvider;
 use crate::maps::HashMap;
+use crate::model::Model;
+use crate::model::addresses::Addresses;
+use crate::model::facts::{Fact, Switched};
+use crate::model::switches::Readied;
 use crate::processes::{Processes, ThreadIndex};
-use crate::samples::{SampleCount, Samples};
-use crate::stacks::{NodeIndex, StackTree};
-use crate::switches::Readied;
+use crate::stacks::{NodeIndex, SampleCount, StackTree};
 use crate::wait_chains::{Counted, Place, WaitChains};
 use crate::weight::StackWeight;
 use crate::{Duration, Window};
@@ -25,13 +26,6 @@ const EXCEPTION_THROWN: u16 = 80;
 const MAX_BEGUN: usize = 1 << 16;
 /// Maximum number of frames in a stack.
 const MAX_FRAMES: usize = 1024;
-
-/// What the counters of tables found an event to say.
-pub(crate) struct Found {
-    pub(crate) fact: Option<Fact>,
-    /// The wait that it ended.
-    pub(crate) readied: Option<Readied>,
-}
 
 /// Weights by stack.
 #[derive(Debug)]
@@ -63,35 +57,38 @@ impl ByStack {
         }
     }
 
-    /// Adds an event that the other counters have seen.
+    /// Adds an event with what it tells.
     pub(crate) fn add(
         &mut self,
         event: &Event<'_>,
         stack: &Stack<'_>,
-        found: &Found,
-        samples: &mut Samples,
-        processes: &mut Processes,
-        window: &Window,
+        fact: Option<&Fact>,
+        model: &mut Model,
     ) {
         let record = event.record;
-        let switched = match found.fact {
-            Some(Fact::Switch(switched)) => Some(switched),
+        let Model { addresses, processes, window, .. } = model;
+        let switched = match fact {
+            Some(Fact::Switch(switched)) => Some(*switched),
             _ => None,
         };
         // The times are limited to the window already.
         match (self.weight, switched) {
             (StackWeight::Waits, Some(Switched { to, waited, .. })) => {
-                return self.switch(record, stack, to, waited, samples, processes);
+                return self.switch(stack, to, waited, addresses, processes);
             }
             (StackWeight::OffCpu, Some(Switched { to, waited, ready, .. })) => {
                 let off = waited.0.saturating_add(ready.0);
-                return self.switch(record, stack, to, Duration(off), samples, processes);
+                return self.switch(stack, to, Duration(off), addresses, processes);
             }
             (StackWeight::WaitChains, switched) => {
-                return self.chain(record, stack, switched, found.readied, (samples, processes, window));
+                let readied = match fact {
+                    Some(Fact::Ready(readied)) => Some(*readied),
+                    _ => None,
+                };
+                return self.chain(record, stack, switched, readied, (addresses, processes, window));
             }
             (StackWeight::Running, Some(switched)) => {
-                return self.run(record, stack, switched, samples, processes);
+                return self.run(stack, switched, addresses, processes);
             }
             _ => {}
         }
@@ -103,7 +100,7 @@ impl ByStack {
         {
             return self.end_request(record, processes.machine());
         }
-        let interrupted = match found.fact {
+        let interrupted = match fact {
             Some(Fact::Interrupt(interrupted)) => Some(interrupted.took.0),
             _ => None,
         };
@@ -118,7 +115,7 @@ impl ByStack {
             None => processes.thread_at(id),
         };
         let sum = SampleCount { count: 1, weight: Duration(weight) };
-        let node = self.put(record, stack, thread, sum, samples, processes);
+        let node = self.put(stack, thread, sum, addresses, processes);
         if self.weight == StackWeight::Disk
             && let Some(node) = node
             && let Some(request) = read::DiskInit::new(record).irp()
@@ -131,29 +128,24 @@ impl ByStack {
     /// Counts a stack; returns the node of its innermost address, or `None` if there is no stack.
     fn put(
         &mut self,
-        record: &Record<'_>,
         stack: &Stack<'_>,
         thread: ThreadIndex,
         sum: SampleCount,
-        samples: &mut Samples,
+        addresses: &Addresses,
         processes: &Processes,
     ) -> Option<NodeIndex> {
-        self.take_frames(record, stack, samples);
+        self.take_frames(stack);
         if self.frames.is_empty() {
             return None;
         }
         self.all.count += sum.count;
         self.all.weight += sum.weight;
-        samples.add_to(&mut self.tree, thread, &self.frames, None, sum, processes)
+        self.tree.count(thread, &self.frames, None, sum, (processes, addresses))
     }
 
-    fn take_frames(&mut self, record: &Record<'_>, stack: &Stack<'_>, samples: &mut Samples) {
+    fn take_frames(&mut self, stack: &Stack<'_>) {
         self.frames.clear();
         self.frames.extend(stack.addresses().take(MAX_FRAMES));
-        // The pointers of a program's events are not those of the system.
-        if !self.frames.is_empty() && record.hook_id().is_some() {
-            samples.is_32_bit = record.pointer_size() == PointerSize::Four;
-        }
     }
 
     /// Counts the wait that a switch ends, or keeps what made a thread ready.
@@ -163,24 +155,24 @@ impl ByStack {
         stack: &Stack<'_>,
         switched: Option<Switched>,
         readied: Option<Readied>,
-        (samples, processes, window): (&mut Samples, &mut Processes, &Window),
+        (addresses, processes, window): (&Addresses, &mut Processes, &Window),
     ) {
         if switched.is_none() && readied.is_none() {
             return;
         }
-        self.take_frames(record, stack, samples);
+        self.take_frames(stack);
         let thread = stack.thread().filter(|_| !self.frames.is_empty());
         let thread = thread.map(|id| processes.thread_at(id));
-        let at = thread.map(|thread| Place::new(thread, &self.frames, samples, processes));
+        let at = thread.map(|thread| Place::new(thread, &self.frames, addresses, processes));
         if let Some(readied) = readied {
-            return self.chains.ready(readied, record.time(), at, samples);
+            return self.chains.ready(readied, record.time(), at, addresses);
         }
         let Some(switched) = switched else { return };
         let (of_to, of_from) = match thread == Some(switched.to) {
             true => (at, None),
             false => (None, at),
         };
-        let context = (&*samples, &*processes, window);
+        let context = (addresses, &*processes, window);
         let counted = self.chains.enter(&switched, record.time(), of_to, &mut self.tree, context);
         if let Some(Counted { node, weight }) = counted {
             self.tree.add_weight(node, 1, weight);
@@ -195,11 +187,10 @@ impl ByStack {
     /// Counts the wait of the thread that a switch goes to: by its stack now, or by that at which it was left.
     fn switch(
         &mut self,
-        record: &Record<'_>,
         stack: &Stack<'_>,
         to: ThreadIndex,
         waited: Duration,
-        samples: &mut Samples,
+        addresses: &Addresses,
         processes: &mut Processes,
     ) {
         let of = stack.thread().map(|id| processes.thread_at(id));
@@ -207,7 +198,7 @@ impl ByStack {
         let sum = SampleCount { count: 1, weight: waited };
         if waited != Duration::default() {
             if of == Some(to) {
-                self.put(record, stack, to, sum, samples, processes);
+                self.put(stack, to, sum, addresses, processes);
             } else if let Some(left) = left {
                 self.tree.add_weight(left, sum.count, sum.weight);
                 self.all.count += sum.count;
@@ -215,7 +206,7 @@ impl ByStack {
             }
         }
         if let Some(from) = of.filter(|from| *from != to)
-            && let Some(node) = self.put(record, stack, from, SampleCount::default(), samples, processes)
+            && let Some(node) = self.put(stack, from, SampleCount::default(), addresses, processes)
         {
             self.left.insert(from, node);
         }
@@ -225,10 +216,9 @@ impl ByStack {
     /// entered.
     fn run(
         &mut self,
-        record: &Record<'_>,
         stack: &Stack<'_>,
         Switched { from, ran, to, .. }: Switched,
-        samples: &mut Samples,
+        addresses: &Addresses,
         processes: &mut Processes,
     ) {
         let of = stack.thread().map(|id| processes.thread_at(id));
@@ -236,7 +226,7 @@ impl ByStack {
         let sum = SampleCount { count: 1, weight: ran };
         if ran != Duration::default() {
             if of == Some(from) {
-                self.put(record, stack, from, sum, samples, processes);
+                self.put(stack, from, sum, addresses, processes);
             } else if let Some(entered) = entered {
                 self.tree.add_weight(entered, sum.count, sum.weight);
                 self.all.count += sum.count;
@@ -245,7 +235,7 @@ impl ByStack {
         }
         if of == Some(to)
             && to != from
-            && let Some(node) = self.put(record, stack, to, SampleCount::default(), samples, processes)
+            && let Some(node) = self.put(stack, to, SampleCount::default(), addresses, processes)
         {
             self.entered.insert(to, node);
         }

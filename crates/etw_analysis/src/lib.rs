@@ -25,13 +25,13 @@ mod by_stack;
 mod call_tree;
 mod embedded;
 mod embedding;
-mod facts;
 mod file_names;
 mod images;
 mod kernel_functions;
 mod machines;
 mod managed;
 mod maps;
+mod model;
 mod modules;
 mod names;
 mod process_filter;
@@ -41,7 +41,6 @@ mod rows;
 mod samples;
 mod stack_names;
 mod stacks;
-mod switches;
 mod system_modules;
 mod tables;
 mod timeline;
@@ -65,6 +64,7 @@ pub use file_names::FileIndex;
 pub use kernel_functions::KernelAddresses;
 pub use machines::Machines;
 pub use managed::{JitFunction, JitSourceLine};
+pub use model::disks::disk_label;
 pub use modules::ModuleUse;
 pub use process_filter::ProcessFilter;
 pub use processes::{ProcessIndex, ThreadIndex};
@@ -74,7 +74,6 @@ pub use rows::{
     in_window, row_filter, row_label, row_tables,
 };
 pub use stack_names::StackNames;
-pub use tables::disk::disk_label;
 pub use tables::table::{Cell, Column, Table, TableKind};
 pub use timeline::{DiskRequest, Moment, Sample, StackNode, Survey, Switch, ThreadInfo, Timeline};
 pub use trace_index::{

@@ -79,15 +79,15 @@ impl Analysis {
     /// out: functions that the trace itself names without an image, images outside all stacks, and assemblies whose
     /// methods have no maps to IL code in the trace.
     pub fn modules(mut self) -> Vec<ModuleUse> {
-        self.samples.finish(&self.processes);
-        self.methods.finish();
+        self.samples.finish(&self.model.processes, &self.model.addresses);
+        self.model.methods.finish();
         let mut uses: BTreeMap<Used, Use> = BTreeMap::new();
         self.add_uses(&self.samples.tree, true, &mut uses);
         self.by_stack.iter().for_each(|by_stack| self.add_uses(&by_stack.tree, false, &mut uses));
         let module = |(used, Use { samples, stacks, places }): (Used, Use)| {
             let module = match used {
                 Used::Image(index) => {
-                    let image = self.images.get(index);
+                    let image = self.model.images.get(index);
                     let (path, build_id) = (image.path.to_string(), image.build_id.clone());
                     ModuleUse { path, build_id, windows: image.windows.clone(), ..ModuleUse::default() }
                 }
@@ -96,7 +96,7 @@ impl Analysis {
                     ModuleUse { path: path.to_string(), windows, is_managed: true, ..ModuleUse::default() }
                 }
             };
-            let (named_addresses, source) = self.images.names.count(&module.module(), &places);
+            let (named_addresses, source) = self.model.images.names.count(&module.module(), &places);
             let (addresses, source) = (places.len() as u64, source.map(|source| source.to_string()));
             ModuleUse { samples, stacks, addresses, named_addresses, source, ..module }
         };
@@ -116,7 +116,7 @@ impl Analysis {
         let nodes = tree.nodes().iter().zip(threads);
         let used: Vec<Option<(Used, u64)>> = nodes
             .map(|(node, thread)| {
-                let space = functions::space(node, thread, &self.samples, &self.processes);
+                let space = functions::space(node, thread, &self.model.addresses, &self.model.processes);
                 self.used_at(space, node.address)
             })
             .collect();
@@ -148,15 +148,15 @@ impl Analysis {
     /// method there; and the place in it.
     fn used_at(&self, space: Space, address: u64) -> Option<(Used, u64)> {
         let image = match space {
-            Space::Kernel(machine) if self.kernel_functions.find(machine, address).is_some() => None,
-            Space::Kernel(machine) => self.images.find_in_kernel(machine, address),
-            Space::Process(process, version) => match self.methods.find(process, address, version) {
+            Space::Kernel(machine) if self.model.kernel_functions.find(machine, address).is_some() => None,
+            Space::Kernel(machine) => self.model.images.find_in_kernel(machine, address),
+            Space::Process(process, version) => match self.model.methods.find(process, address, version) {
                 // Functions of other runtimes have their lines in the trace, and only .NET has methods in images.
                 Some(method) if method.is_dotnet() => {
-                    let found = self.methods.il_place(method, address, &self.images);
+                    let found = self.model.methods.il_place(method, address, &self.model.images);
                     return found.map(|(assembly, at)| (Used::Assembly(assembly), embedded::key(at)));
                 }
-                _ => self.images.find(process, address, &self.processes),
+                _ => self.model.images.find(process, address, &self.model.processes),
             },
             Space::Unknown => None,
         };

@@ -7,8 +7,10 @@ use etw_symbols::Symbolizer;
 use crate::activity::{Activity, activity};
 use crate::by_stack::ByStack;
 use crate::call_tree::{NamedStacks, TreeShape};
+use crate::model::Model;
 use crate::names::{Names, Sources};
 use crate::tables::context::Context;
+use crate::tables::cpu::Measured;
 use crate::tables::functions::Weighed;
 use crate::tables::named::named;
 use crate::tables::shaped;
@@ -94,25 +96,22 @@ impl Analysis {
     /// Ends the pass and returns the tables.
     pub fn report(mut self, options: &ReportOptions) -> Report {
         let end = options.end.unwrap_or(self.last).max(self.last);
-        self.processes.label();
-        self.switches.finish(end, &self.processes, &self.window);
-        self.samples.finish(&self.processes);
-        self.methods.finish();
-        self.dotnet.finish();
-        self.http.finish(&self.window);
-        let _unended = self.file_io.finish();
+        self.finish(end);
         // Where the clock was set back, events are earlier than the session's start.
-        let duration = self.window.part(options.start.min(self.first), end);
+        let duration = self.model.window.part(options.start.min(self.first), end);
         let names = self.names(options);
         let cpu = self.cpu();
         let context = Context {
-            processes: &self.processes,
+            processes: &self.model.processes,
             names: &names,
             filter: &options.processes,
             cpu: &cpu,
             start: options.start,
             processor_time: Duration(duration.0.saturating_mul(options.processors.into())),
-            window: Window { from: self.window.from.max(options.start), to: self.window.to.min(end) },
+            window: Window {
+                from: self.model.window.from.max(options.start),
+                to: self.model.window.to.min(end),
+            },
         };
         let tables = options.tables.iter().map(|kind| self.table(*kind, &context)).collect();
         let folded_stacks = match options.folded_stacks {
@@ -121,45 +120,62 @@ impl Analysis {
         };
         let stacks = self.all_weighed().filter(|stacks| options.named_stacks.contains(&stacks.kind));
         let stacks = stacks.map(|stacks| (stacks.kind, named(stacks, &context))).collect();
-        let switched = self.switches.are_known();
+        let switched = self.model.switches.are_known();
         let threads = std::mem::take(match switched {
             true => &mut self.switches.timeline,
             false => &mut self.samples.timeline,
         });
         let label = |process| context.process_label(process);
-        let activity = activity(threads, std::mem::take(&mut self.providers), &self.processes, label);
+        let activity = activity(threads, std::mem::take(&mut self.providers), &self.model.processes, label);
         Report { tables, duration, events: self.events, folded_stacks, stacks, activity }
     }
 
+    /// Counts what has not ended at the end of the trace.
+    fn finish(&mut self, end: FileTime) {
+        let Model { window, processes, addresses, methods, file_operations, switches, .. } = &mut self.model;
+        processes.label();
+        for ran in switches.finish(end, processes) {
+            self.switches.ran(ran, window);
+        }
+        self.samples.finish(processes, addresses);
+        methods.finish();
+        self.dotnet.finish();
+        self.http.finish(window);
+        for done in file_operations.finish() {
+            self.file_io.add(&done, file_operations.has_ends);
+        }
+    }
+
     fn table(&self, kind: TableKind, context: &Context<'_>) -> Table {
+        let addresses = &self.model.addresses;
         match kind {
             TableKind::Processes => processes::table(context),
-            TableKind::Cpu => cpu::by_process(&self.samples, &self.switches, context),
-            TableKind::Threads => cpu::by_thread(&self.samples, &self.switches, context),
-            TableKind::Functions => functions::table(Weighed::of_samples(&self.samples), context),
+            TableKind::Cpu => cpu::by_process(&self.measured(), context),
+            TableKind::Threads => cpu::by_thread(&self.measured(), context),
+            TableKind::Functions => functions::table(Weighed::of_samples(&self.samples, addresses), context),
             TableKind::ByFunction(weight) => match self.by_stack.iter().find(|one| one.weight == weight) {
-                Some(by_stack) => functions::table(Weighed::of_events(by_stack, &self.samples), context),
-                None => functions::table(Weighed::of_events(&ByStack::new(weight), &self.samples), context),
+                Some(by_stack) => functions::table(Weighed::of_events(by_stack, addresses), context),
+                None => functions::table(Weighed::of_events(&ByStack::new(weight), addresses), context),
             },
-            TableKind::Waits => waits::table(&self.switches, context),
+            TableKind::Waits => waits::table(&self.switches, self.model.switches.has_ready_events, context),
             TableKind::WaitChains => {
                 let is_it = |one: &&ByStack| one.weight == StackWeight::WaitChains;
                 match self.by_stack.iter().find(is_it) {
-                    Some(by_stack) => wait_chains::table(by_stack, &self.samples, context),
-                    None => {
-                        wait_chains::table(&ByStack::new(StackWeight::WaitChains), &self.samples, context)
-                    }
+                    Some(by_stack) => wait_chains::table(by_stack, addresses, context),
+                    None => wait_chains::table(&ByStack::new(StackWeight::WaitChains), addresses, context),
                 }
             }
-            TableKind::Disk => self.disk.table(&self.files, context),
-            TableKind::Files => self.file_io.table(&self.files, context),
-            TableKind::Network => self.network.table(context),
-            TableKind::Faults => self.faults.table(&self.files, context),
+            TableKind::Disk => self.disk.table(&self.model.disks, &self.model.files, context),
+            TableKind::Files => {
+                self.file_io.table(self.model.file_operations.has_ends, &self.model.files, context)
+            }
+            TableKind::Network => self.network.table(self.model.network.failures, context),
+            TableKind::Faults => self.faults.table(&self.model.files, context),
             TableKind::DpcIsr => self.interrupts.table(context),
             TableKind::Syscalls => self.calls.table(context),
-            TableKind::GcProcesses => self.dotnet.gc_processes(context),
-            TableKind::Gc => self.dotnet.gc(context),
-            TableKind::Jit => self.dotnet.jit(&self.methods, context),
+            TableKind::GcProcesses => self.dotnet.gc_processes(&self.model.collections, context),
+            TableKind::Gc => dotnet::gc::table(&self.model.collections, context),
+            TableKind::Jit => self.dotnet.jit(&self.model.methods, context),
             TableKind::Allocations => self.dotnet.allocations(context),
             TableKind::Exceptions => self.dotnet.exceptions(context),
             TableKind::Contention => self.dotnet.contention(context),
@@ -168,59 +184,67 @@ impl Analysis {
         }
     }
 
+    fn measured(&self) -> Measured<'_> {
+        let has_switches = self.model.switches.are_known();
+        Measured { samples: &self.samples, switches: &self.switches, has_switches }
+    }
+
     /// Returns the stacks that folded stacks show.
     fn weighed(&self) -> Weighed<'_> {
+        let addresses = &self.model.addresses;
         match self.by_stack.first() {
-            Some(by_stack) => Weighed::of_events(by_stack, &self.samples),
-            None => Weighed::of_samples(&self.samples),
+            Some(by_stack) => Weighed::of_events(by_stack, addresses),
+            None => Weighed::of_samples(&self.samples, addresses),
         }
     }
 
     /// Returns the stacks of samples, then those of other events.
     fn all_weighed(&self) -> impl Iterator<Item = Weighed<'_>> {
-        let others = self.by_stack.iter().map(|by_stack| Weighed::of_events(by_stack, &self.samples));
-        std::iter::once(Weighed::of_samples(&self.samples)).chain(others)
+        let addresses = &self.model.addresses;
+        let others = self.by_stack.iter().map(|by_stack| Weighed::of_events(by_stack, addresses));
+        std::iter::once(Weighed::of_samples(&self.samples, addresses)).chain(others)
     }
 
     /// Returns names for all addresses in the tables.
     fn names(&self, options: &ReportOptions) -> Names {
         let sources = Sources {
-            images: &self.images,
-            kernel_functions: &self.kernel_functions,
-            methods: &self.methods,
+            images: &self.model.images,
+            kernel_functions: &self.model.kernel_functions,
+            methods: &self.model.methods,
             has_tiers: options.tiers,
-            processes: &self.processes,
+            processes: &self.model.processes,
             symbolizer: &options.symbolizer,
         };
+        let Model { addresses, processes, .. } = &self.model;
         let has = |kind| options.tables.contains(&kind);
         let has_samples = options.folded_stacks || options.named_stacks.contains(&TableKind::Functions);
         let of_samples = (has(TableKind::Functions) || has_samples)
-            .then(|| functions::addresses(Weighed::of_samples(&self.samples), &self.processes));
-        let of_stacks = self.by_stack.iter().flat_map(|by_stack| {
-            functions::addresses(Weighed::of_events(by_stack, &self.samples), &self.processes)
-        });
+            .then(|| functions::addresses(Weighed::of_samples(&self.samples, addresses), processes));
+        let of_stacks = self
+            .by_stack
+            .iter()
+            .flat_map(|by_stack| functions::addresses(Weighed::of_events(by_stack, addresses), processes));
         let of_interrupts = has(TableKind::DpcIsr).then(|| self.interrupts.addresses());
         let of_calls = has(TableKind::Syscalls).then(|| self.calls.addresses());
         let has_stacks = options.tables.iter().any(|kind| dotnet::has_stacks(*kind));
-        let of_events = has_stacks.then(|| self.dotnet.addresses(&self.processes));
-        let addresses = of_samples.into_iter().flatten().chain(of_interrupts.into_iter().flatten());
-        let addresses =
-            addresses.chain(of_calls.into_iter().flatten()).chain(of_events.into_iter().flatten());
-        Names::find(&sources, addresses.chain(of_stacks))
+        let of_events = has_stacks.then(|| self.dotnet.addresses(processes));
+        let places = of_samples.into_iter().flatten().chain(of_interrupts.into_iter().flatten());
+        let places = places.chain(of_calls.into_iter().flatten()).chain(of_events.into_iter().flatten());
+        Names::find(&sources, places.chain(of_stacks))
     }
 
     /// Returns the running time of each process, from switches or else from samples; empty without either.
     fn cpu(&self) -> Vec<Duration> {
-        if !self.switches.are_known() && self.samples.all.count == 0 {
+        if !self.model.switches.are_known() && self.samples.all.count == 0 {
             return Vec::new();
         }
-        let mut cpu = vec![Duration::default(); self.processes.all().count()];
+        let mut cpu = vec![Duration::default(); self.model.processes.all().count()];
         let mut add = |thread, time| {
-            if let Some(process) = self.processes.thread(thread).process {
+            if let Some(process) = self.model.processes.thread(thread).process {
                 cpu[process.0 as usize] += time;
             }
         };
-        if self.switches.are_known() {
+        if self.model.switches.are_known() {
             self.switches.run.iter().for_each(|(thread, run)| add(*thread, run.time));
         } else {
             self.samples.by_thread.iter().for_each(|(thread, count)| add(*thread, count.weight));

@@ -3,8 +3,9 @@
 use crate::Duration;
 use crate::managed::CodeVersion;
 use crate::maps::HashMap;
-use crate::processes::ThreadIndex;
-use crate::switches::ReadiedBy;
+use crate::model::addresses::Addresses;
+use crate::model::switches::ReadiedBy;
+use crate::processes::{Processes, ThreadIndex};
 
 /// Number of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,6 +13,13 @@ pub(crate) struct NodeIndex(u32);
 
 /// Maximum number of nodes; if the tree is full, samples are counted with the outer part of their stacks.
 const MAX_NODES: usize = 1 << 23;
+
+/// Counts of stacks.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SampleCount {
+    pub(crate) count: u64,
+    pub(crate) weight: Duration,
+}
 
 /// An address in a stack, and its caller.
 #[derive(Debug, Clone, Copy)]
@@ -110,6 +118,42 @@ impl StackTree {
             }
         }
         (parent, false)
+    }
+
+    /// Counts a stack of a thread. `version` is the last change of code before it; `None` for the newest so far.
+    pub(crate) fn count(
+        &mut self,
+        thread: ThreadIndex,
+        frames: &[u64],
+        version: Option<CodeVersion>,
+        SampleCount { count, weight }: SampleCount,
+        (processes, addresses): (&Processes, &Addresses),
+    ) -> Option<NodeIndex> {
+        let version = version.unwrap_or_else(|| addresses.versions.now(processes.thread(thread).process));
+        let of = (thread, version);
+        let (parent, is_cut) = self.extend(Parent::Thread(thread), of, frames, processes, addresses);
+        self.cut += if is_cut { count } else { 0 };
+        let Parent::Node(innermost) = parent else { return None };
+        self.add_weight(innermost, count, weight);
+        Some(innermost)
+    }
+
+    /// Returns the node of the innermost address of a stack that continues another one, and whether the tree was full
+    /// before it was reached. The stack is of a thread, and the version is the last change of code before it.
+    pub(crate) fn extend(
+        &mut self,
+        parent: Parent,
+        (thread, version): (ThreadIndex, CodeVersion),
+        frames: &[u64],
+        processes: &Processes,
+        addresses: &Addresses,
+    ) -> (Parent, bool) {
+        let process = processes.thread(thread).process;
+        let version_of = |address| match addresses.is_kernel(address) {
+            true => CodeVersion::default(),
+            false => addresses.versions.at(process, address, version),
+        };
+        self.path(parent, frames, |address| addresses.is_kernel(address), version_of)
     }
 
     /// Returns the node of a step to another stack; `None` if the tree is full.

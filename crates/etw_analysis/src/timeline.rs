@@ -7,18 +7,22 @@
 use std::collections::BTreeSet;
 
 use etw_consumer::Event;
-use etw_event::{FileTime, Record};
+use etw_event::{FileTime, PointerSize, Record};
 use etw_kernel_events::ids::{self, Class, EventId};
 use etw_kernel_events::read;
 use etw_symbols::{Frame, Symbolizer};
 
+use crate::addresses::has_pointers_of_system;
 use crate::file_names::{FileIndex, FileNames};
 use crate::images::Images;
 use crate::kernel_functions::KernelFunctions;
 use crate::managed::{ClrEvent, ClrProvider, JitEvent, Methods};
+use crate::model::addresses::Addresses;
+use crate::model::samples::Intervals;
 use crate::names::{Names, Sources, Space};
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 use crate::samples::{Samples, TakenStack};
+use crate::stacks::StackTree;
 use crate::tables::functions::{self, Weighed};
 use crate::tables::syscalls::call_name;
 use crate::{Duration, Machines, Window};
@@ -104,6 +108,8 @@ pub struct Timeline {
     images: Images,
     kernel_functions: KernelFunctions,
     methods: Methods,
+    addresses: Addresses,
+    intervals: Intervals,
     samples: Samples,
     files: FileNames,
     /// The running thread of each processor, from the switches.
@@ -140,6 +146,8 @@ impl Timeline {
             images: Images::default(),
             kernel_functions: KernelFunctions::default(),
             methods: Methods::default(),
+            addresses: Addresses::default(),
+            intervals: Intervals::default(),
             samples,
             files: FileNames::default(),
             running: Vec::new(),
@@ -155,8 +163,12 @@ impl Timeline {
     pub fn add(&mut self, event: &Event<'_>, wanted: bool) -> (Moment, Option<ThreadIndex>) {
         let machine = self.processes.enter(event.record);
         self.files.enter(machine);
+        let id = EventId::from_record(event.record);
+        if id.is_some_and(has_pointers_of_system) {
+            self.addresses.is_32_bit = event.record.pointer_size() == PointerSize::Four;
+        }
         // Both readings look up threads in the same order, whatever is kept, so the numbers are the same.
-        let moment = match EventId::from_record(event.record) {
+        let moment = match id {
             Some(id) if id.class() == Class::StackWalk => {
                 self.stack(id, event.record);
                 return (Moment::Context, None);
@@ -174,7 +186,7 @@ impl Timeline {
                     self.images.names.event(event);
                 }
                 if let Some(jit) = jit.filter(|_| self.is_first) {
-                    self.methods.jit(jit, &mut self.samples.versions);
+                    self.methods.jit(jit, &mut self.addresses.versions);
                 }
                 return (Moment::Context, None);
             }
@@ -192,14 +204,14 @@ impl Timeline {
         // Both readings look up threads in the same order, so the numbers are the same.
         let event = ClrEvent::new(provider, event, &mut self.processes);
         if let Some(event) = event.filter(|_| self.is_first) {
-            self.methods.event(&event, &mut self.samples.versions);
+            self.methods.event(&event, &mut self.addresses.versions);
         }
     }
 
     /// Handles a kernel event.
     fn event(&mut self, id: EventId, event: &Event<'_>) -> Option<Moment> {
         let record = event.record;
-        let Timeline { processes, images, samples, files, .. } = self;
+        let Timeline { processes, images, intervals, files, .. } = self;
         match id {
             ids::Thread::C_SWITCH => return self.switch(record),
             ids::Thread::READY_THREAD => return self.ready(record),
@@ -218,7 +230,7 @@ impl Timeline {
                 return status.map(|status| Moment::CallEnd { status });
             }
             ids::Thread::SET_NAME => processes.thread_name(event),
-            id if read::ProfileInterval::reads(id) => samples.set_interval(record, processes.machine()),
+            id if read::ProfileInterval::reads(id) => intervals.set(record, processes.machine()),
             id if read::FileName::reads(id) => files.name_event(id, event),
             ids::SysConfigEx::VOLUME_MAPPING => files.volumes.event(event, processes.machine()),
             _ => match id.class() {
@@ -248,7 +260,10 @@ impl Timeline {
     fn sample(&mut self, record: &Record<'_>, wanted: bool) -> Option<ThreadIndex> {
         let thread = read::SampledProfile::new(record).thread_id()?;
         if wanted && self.is_first {
-            let _sampled = self.samples.sample(record, &mut self.processes, &Window::ALL);
+            let Timeline { processes, samples, addresses, intervals, .. } = self;
+            if let Some(sampled) = intervals.sample(record, processes, &Window::ALL) {
+                samples.add(record, &sampled, processes, addresses);
+            }
         }
         Some(self.processes.thread_at(thread))
     }
@@ -260,16 +275,8 @@ impl Timeline {
             let (Some(process), Some(thread)) = (stack.stack_process(), stack.stack_thread()) else { return };
             self.processes.thread_of(thread, process);
         }
-        if !self.is_first {
-            return;
-        }
-        let Timeline { processes, samples, .. } = self;
-        match id {
-            ids::StackWalk::STACK => samples.stack(record, processes),
-            ids::StackWalk::STACK_KEY_KERNEL => samples.stack_key(record, false, processes),
-            ids::StackWalk::STACK_KEY_USER => samples.stack_key(record, true, processes),
-            id if read::StackFrames::reads(id) => samples.key_frames(record, processes.machine()),
-            _ => {}
+        if self.is_first {
+            self.samples.stack_event(id, record, &self.processes, &self.addresses);
         }
     }
 
@@ -286,7 +293,7 @@ impl Timeline {
 
     /// Ends the first reading and looks up the names.
     pub fn survey(mut self, symbolizer: &Symbolizer) -> Survey {
-        self.samples.finish(&self.processes);
+        self.samples.finish(&self.processes, &self.addresses);
         self.methods.finish();
         self.processes.label();
         let sources = Sources {
@@ -297,7 +304,8 @@ impl Timeline {
             processes: &self.processes,
             symbolizer,
         };
-        let of_samples = functions::addresses(Weighed::of_samples(&self.samples), &self.processes);
+        let of_samples =
+            functions::addresses(Weighed::of_samples(&self.samples, &self.addresses), &self.processes);
         let of_calls = self.calls.iter().map(|(machine, address)| (Space::Kernel(*machine), *address));
         let names = Names::find(&sources, of_samples.chain(of_calls));
         let samples = self.samples.taken.take().unwrap_or_default();
@@ -315,7 +323,9 @@ impl Timeline {
         Survey {
             samples: samples.collect(),
             stack_threads: self.samples.tree.threads(),
-            tree: self.samples,
+            tree: self.samples.tree,
+            addresses: self.addresses,
+            intervals: self.intervals,
             processes: self.processes,
             files: self.files,
             names,
@@ -381,7 +391,9 @@ pub struct Survey {
     samples: Vec<Sample>,
     /// The thread of each stack node.
     stack_threads: Vec<ThreadIndex>,
-    tree: Samples,
+    tree: StackTree,
+    addresses: Addresses,
+    intervals: Intervals,
     processes: Processes,
     files: FileNames,
     names: Names,
@@ -443,9 +455,9 @@ impl Survey {
 
     /// Returns the addresses in the samples' stacks, each after its caller.
     pub fn stacks(&self) -> impl ExactSizeIterator<Item = StackNode<'_>> {
-        let nodes = self.tree.tree.nodes().iter().zip(&self.stack_threads);
+        let nodes = self.tree.nodes().iter().zip(&self.stack_threads);
         nodes.map(|(node, thread)| {
-            let space = functions::space(node, *thread, &self.tree, &self.processes);
+            let space = functions::space(node, *thread, &self.addresses, &self.processes);
             let code = self.names.code(space, node.address);
             StackNode {
                 outer: node.parent.node(),
@@ -460,7 +472,7 @@ impl Survey {
 
     /// Returns the length of the sampling interval; that of the first machine if there are several.
     pub fn interval(&self) -> Duration {
-        self.tree.interval(0)
+        self.intervals.of_machine(0)
     }
 
     /// Returns the threads in order of first appearance.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use etw_event::FileTime;
 
-use crate::facts::Switched;
 use crate::managed::CodeVersion;
 use crate::maps::HashMap;
+use crate::model::addresses::Addresses;
+use crate::model::facts::Switched;
+use crate::model::switches::{Readied, ReadiedBy};
 use crate::processes::{Processes, ThreadIndex};
-use crate::samples::Samples;
 use crate::stacks::{Link, NodeIndex, Parent, StackTree};
-use crate::switches::{Readied, ReadiedBy};
 use crate::{Duration, Window};
 
 /// Maximum number of waits in a chain.
@@ -81,10 +81,10 @@ impl Place {
     pub(crate) fn new(
         thread: ThreadIndex,
         frames: &[u64],
-        samples: &Samples,
+        addresses: &Addresses,
         processes: &Processes,
     ) -> Place {
-        let version = samples.versions.now(processes.thread(thread).process);
+        let version = addresses.versions.now(processes.thread(thread).process);
         Place { thread, version, frames: frames.into() }
     }
 
@@ -93,10 +93,10 @@ impl Place {
         &self,
         tree: &mut StackTree,
         parent: Parent,
-        samples: &Samples,
+        addresses: &Addresses,
         processes: &Processes,
     ) -> (Parent, bool) {
-        samples.path_in(tree, parent, (self.thread, self.version), &self.frames, processes)
+        tree.extend(parent, (self.thread, self.version), &self.frames, processes, addresses)
     }
 }
 
@@ -107,7 +107,7 @@ impl WaitChains {
         Readied { thread, since, by }: Readied,
         time: FileTime,
         at: Option<Place>,
-        samples: &Samples,
+        addresses: &Addresses,
     ) {
         let (at, before) = match by {
             ReadiedBy::Thread(by) => {
@@ -116,7 +116,7 @@ impl WaitChains {
                 (at.filter(|at| at.thread == by), last.cloned())
             }
             // What was interrupted has no part in it.
-            ReadiedBy::Interrupt => (at.map(|at| at.of_kernel(samples)), None),
+            ReadiedBy::Interrupt => (at.map(|at| at.of_kernel(addresses)), None),
             ReadiedBy::Unknown | ReadiedBy::Nobody => (None, None),
         };
         self.ends.insert(thread, (since, End { time, by, at, before }));
@@ -134,7 +134,7 @@ impl WaitChains {
         time: FileTime,
         at: Option<Place>,
         tree: &mut StackTree,
-        (samples, processes, window): (&Samples, &Processes, &Window),
+        (addresses, processes, window): (&Addresses, &Processes, &Window),
     ) -> Option<Counted> {
         let Switched { to, waited, reason, readied_by, .. } = *switched;
         let (left, end) = (self.left.remove(&to), self.ends.remove(&to));
@@ -142,14 +142,14 @@ impl WaitChains {
         let begun = FileTime(time.0.saturating_sub_unsigned(waited.0));
         let unknown = End { time, by: ReadiedBy::Unknown, at: None, before: None };
         let (since, end) = end.unwrap_or((begun, unknown));
-        let at = at.or(left).unwrap_or_else(|| Place::new(to, &[], samples, processes));
+        let at = at.or(left).unwrap_or_else(|| Place::new(to, &[], addresses, processes));
         let length = 1 + end.before.as_ref().map_or(0, |before| before.length);
         let wait = Arc::new(Wait { at, since, end, length });
         self.last.insert(to, Arc::clone(&wait));
         if waited == Duration::default() {
             return None;
         }
-        let node = wait.node(tree, samples, processes)?;
+        let node = wait.node(tree, addresses, processes)?;
         let sum = self.sums.entry((node, reason)).or_default();
         sum.count += 1;
         sum.wait += waited;
@@ -163,25 +163,25 @@ impl WaitChains {
 
 impl Place {
     /// Returns the place without the frames of the program.
-    fn of_kernel(self, samples: &Samples) -> Place {
-        let frames = self.frames.iter().copied().take_while(|frame| samples.is_kernel(*frame)).collect();
+    fn of_kernel(self, addresses: &Addresses) -> Place {
+        let frames = self.frames.iter().copied().take_while(|frame| addresses.is_kernel(*frame)).collect();
         Place { frames, ..self }
     }
 }
 
 impl Wait {
     /// Returns the innermost node of the chain's last stack; `None` if the tree is full.
-    fn node(&self, tree: &mut StackTree, samples: &Samples, processes: &Processes) -> Option<NodeIndex> {
+    fn node(&self, tree: &mut StackTree, addresses: &Addresses, processes: &Processes) -> Option<NodeIndex> {
         let mut parent = Parent::Thread(self.at.thread);
         let mut wait = self;
         let mut is_cut;
         loop {
-            (parent, is_cut) = wait.at.append(tree, parent, samples, processes);
+            (parent, is_cut) = wait.at.append(tree, parent, addresses, processes);
             let link = if is_cut { None } else { tree.link(parent, Link::Readied(wait.end.by)) };
             is_cut = link.is_none();
             parent = link.map_or(parent, Parent::Node);
             if let Some(at) = wait.end.at.as_ref().filter(|_| !is_cut) {
-                (parent, is_cut) = at.append(tree, parent, samples, processes);
+                (parent, is_cut) = at.append(tree, parent, addresses, processes);
             }
             let Some(before) = wait.end.before.as_ref().filter(|_| !is_cut) else { break };
             let Some(link) = tree.link(parent, Link::Waited) else {

@@ -1,30 +1,42 @@
 //! Activities: the time between events of a start and a stop, and which of them are part of others.
 
-use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, Role, TableId, TableSchema};
 use etw_event::{FileTime, Guid, Opcode};
 
-use super::columns::{duration, end_of, id, process, stack, start_of, thread};
-use super::seen::Seen;
+use super::columns::{
+    Activity as ActivityRef, End, EventKind, GuidValue, Level, Process, Span, Stack, Start, Thread,
+};
+use super::source::{EventContext, RowContext, RowSource};
+use super::spans::between;
+use super::table::table;
 use crate::maps::HashMap;
+use crate::processes::{ProcessIndex, ThreadIndex};
 
-pub(super) static ACTIVITIES: TableSchema = TableSchema::new(
-    "activities",
-    "Activities",
-    "One row for each event with the opcode Start, up to the event with the opcode Stop that belongs to it.",
-    columns![
-        start_of("start_time", "When it started."),
-        end_of("stop_time", "When it stopped, if that was during the trace."),
-        duration("duration", "Time between the two."),
-        Column::row_of("event_kinds", "kind", "Provider and name of the event that started it."),
-        process("process", "Process that started it."),
-        thread("start_thread", "Thread that started it."),
-        thread("stop_thread", "Thread that stopped it."),
-        Column::new("activity", ColumnType::Guid, "Activity id, if the events have one."),
-        Column::row_of("activities", "parent", "Activity that it is part of."),
-        id("depth", "Number of activities that it is part of.").role(Role::Key),
-        stack("stack", "Stack of the start."),
-    ],
-);
+table! {
+    /// One row for each event with the opcode Start, up to the event with the opcode Stop that belongs to it.
+    ActivityRow: "activities", "Activities";
+    /// When it started.
+    start_time: Start,
+    /// When it stopped, if that was during the trace.
+    stop_time: Option<End>,
+    /// Time between the two.
+    duration: Option<Span>,
+    /// Provider and name of the event that started it.
+    kind: EventKind,
+    /// Process that started it.
+    process: Option<Process>,
+    /// Thread that started it.
+    start_thread: Option<Thread>,
+    /// Thread that stopped it.
+    stop_thread: Option<Thread>,
+    /// Activity id, if the events have one.
+    activity: Option<GuidValue>,
+    /// Activity that it is part of.
+    parent: Option<ActivityRef>,
+    /// Number of activities that it is part of.
+    depth: Level,
+    /// Stack of the start.
+    stack: Option<Stack>,
+}
 
 const START: Opcode = Opcode(1);
 const STOP: Opcode = Opcode(2);
@@ -39,7 +51,7 @@ struct Key {
     /// The kind, for events without a task and without an activity.
     name: u64,
     activity: Option<Guid>,
-    thread: Option<u32>,
+    thread: Option<ThreadIndex>,
 }
 
 #[derive(Debug)]
@@ -47,9 +59,9 @@ struct Activity {
     start: FileTime,
     stop: Option<FileTime>,
     kind: u32,
-    process: Option<u32>,
-    start_thread: Option<u32>,
-    stop_thread: Option<u32>,
+    process: Option<ProcessIndex>,
+    start_thread: Option<ThreadIndex>,
+    stop_thread: Option<ThreadIndex>,
     id: Option<Guid>,
     parent: Option<u32>,
     depth: u32,
@@ -62,16 +74,19 @@ pub(super) struct Activities {
     all: Vec<Activity>,
     /// Those that have not stopped, the last one last.
     open: HashMap<Key, Vec<u32>>,
-    by_thread: HashMap<u32, Vec<u32>>,
+    by_thread: HashMap<ThreadIndex, Vec<u32>>,
     by_id: HashMap<Guid, u32>,
 }
 
-impl Activities {
-    /// Adds an event.
-    pub(super) fn event(&mut self, seen: &Seen<'_, '_>) {
-        let record = seen.record();
+impl RowSource for Activities {
+    fn wants(&self, event: &EventContext<'_, '_>) -> bool {
+        matches!(event.record().descriptor().opcode, START | STOP)
+    }
+
+    fn event(&mut self, event: &EventContext<'_, '_>, _context: &mut RowContext<'_>) {
+        let record = event.record();
         let descriptor = record.descriptor();
-        if !record.kind().is_event_header() || !matches!(descriptor.opcode, START | STOP) {
+        if !record.kind().is_event_header() {
             return;
         }
         let id = record.activity_id().filter(|id| *id != Guid::ZERO);
@@ -79,40 +94,61 @@ impl Activities {
         let key = Key {
             provider: record.provider_id(),
             task: descriptor.task,
-            name: if has_name { name(seen) } else { 0 },
+            name: if has_name { name(event) } else { 0 },
             activity: id,
-            thread: seen.thread.filter(|_| id.is_none()),
+            thread: event.thread.filter(|_| id.is_none()),
         };
         if descriptor.opcode == START {
-            self.start(key, seen);
+            self.start(key, event);
         } else {
-            self.stop(key, seen);
+            self.stop(key, event);
         }
     }
 
-    fn start(&mut self, key: Key, seen: &Seen<'_, '_>) {
+    /// Adds the activities in the order of their starts.
+    fn finish(&mut self, context: &mut RowContext<'_>) {
+        for activity in &self.all {
+            context.writer.add(ActivityRow {
+                start_time: activity.start,
+                stop_time: activity.stop,
+                duration: activity.stop.map(|stop| between(activity.start, stop)),
+                kind: activity.kind,
+                process: activity.process,
+                start_thread: activity.start_thread,
+                stop_thread: activity.stop_thread,
+                activity: activity.id,
+                parent: activity.parent,
+                depth: activity.depth,
+                stack: activity.stack,
+            });
+        }
+    }
+}
+
+impl Activities {
+    fn start(&mut self, key: Key, event: &EventContext<'_, '_>) {
         if self.all.len() >= MAX_ACTIVITIES {
             return;
         }
         let number = self.all.len() as u32;
-        let related = seen.record().related_activity_id().and_then(|id| self.by_id.get(&id)).copied();
-        let on_thread = || self.by_thread.get(&seen.thread?)?.last().copied();
+        let related = event.record().related_activity_id().and_then(|id| self.by_id.get(&id)).copied();
+        let on_thread = || self.by_thread.get(&event.thread?)?.last().copied();
         let parent = related.or_else(on_thread);
         let depth = parent.map_or(0, |parent| self.all[parent as usize].depth.saturating_add(1));
         self.all.push(Activity {
-            start: seen.record().time(),
+            start: event.record().time(),
             stop: None,
-            kind: seen.kind,
-            process: seen.process,
-            start_thread: seen.thread,
+            kind: event.kind,
+            process: event.process,
+            start_thread: event.thread,
             stop_thread: None,
             id: key.activity,
             parent,
             depth,
-            stack: seen.stack,
+            stack: event.stack,
         });
         self.open.entry(key).or_default().push(number);
-        if let Some(thread) = seen.thread {
+        if let Some(thread) = event.thread {
             self.by_thread.entry(thread).or_default().push(number);
         }
         if let Some(id) = key.activity {
@@ -120,15 +156,15 @@ impl Activities {
         }
     }
 
-    fn stop(&mut self, key: Key, seen: &Seen<'_, '_>) {
+    fn stop(&mut self, key: Key, event: &EventContext<'_, '_>) {
         let Some(open) = self.open.get_mut(&key) else { return };
         let Some(number) = open.pop() else { return };
         if open.is_empty() {
             self.open.remove(&key);
         }
         let activity = &mut self.all[number as usize];
-        activity.stop = Some(seen.record().time());
-        activity.stop_thread = seen.thread;
+        activity.stop = Some(event.record().time());
+        activity.stop_thread = event.thread;
         if let Some(thread) = activity.start_thread
             && let Some(open) = self.by_thread.get_mut(&thread)
         {
@@ -143,40 +179,12 @@ impl Activities {
             self.by_id.remove(&id);
         }
     }
-
-    /// Writes the activities in the order of their starts.
-    pub(super) fn write(&self, table: TableId, writer: &mut IndexWriter) -> Result<(), ColumnsError> {
-        for activity in &self.all {
-            let mut row = writer.row(table)?;
-            row.time(0, activity.start).code(3, activity.kind).u32(9, activity.depth);
-            if let Some(stop) = activity.stop {
-                row.time(1, stop).duration(2, stop.0.saturating_sub(activity.start.0).saturating_mul(100));
-            }
-            if let Some(id) = activity.id {
-                row.guid(7, id);
-            }
-            let codes = [
-                (4, activity.process),
-                (5, activity.start_thread),
-                (6, activity.stop_thread),
-                (8, activity.parent),
-                (10, activity.stack),
-            ];
-            for (column, code) in codes {
-                if let Some(code) = code {
-                    row.code(column, code);
-                }
-            }
-            row.end()?;
-        }
-        Ok(())
-    }
 }
 
 /// Returns a number for the name of an event without `Start` or `Stop` at its end.
-fn name(seen: &Seen<'_, '_>) -> u64 {
+fn name(event: &EventContext<'_, '_>) -> u64 {
     use std::hash::{DefaultHasher, Hash, Hasher};
-    let name = seen.event.names().event();
+    let name = event.event.names().event();
     let name = name.strip_suffix("Start").or_else(|| name.strip_suffix("Stop")).unwrap_or(&name);
     let mut hasher = DefaultHasher::new();
     name.trim_end_matches('/').hash(&mut hasher);

@@ -2,33 +2,42 @@
 
 use std::collections::BTreeMap;
 
-use etw_columns::{ColumnsError, IndexWriter, TableId, TableSchema};
 use etw_event::FileTime;
 use etw_kernel_events::{ids, read};
 
-use super::columns::{address, bytes, duration, end_of, process, stack, start_of, text, thread};
-use super::seen::Seen;
+use super::columns::{Address, Bytes, End, Process, Span, Stack, Start, Text, Thread};
+use super::source::{EventContext, RowContext, RowSource};
+use super::spans::between;
+use super::table::{RowWriter, table};
 use crate::maps::HashMap;
-use crate::processes::{ProcessIndex, Processes};
+use crate::processes::{ProcessIndex, ThreadIndex};
 
-pub(super) static VIRTUAL_ALLOC: TableSchema = TableSchema::new(
-    "virtual_alloc",
-    "VirtualAlloc Commit LifeTimes",
-    "One row for each range of addresses that a process committed; a range that is freed in parts has a row for each.",
-    columns![
-        start_of("commit_time", "When it was committed; missing if that was before the trace."),
-        end_of("decommit_time", "When it was freed or the process ended, if that was during the trace."),
-        duration("commit_lifetime", "Time between the two."),
-        process("process", "Process whose memory it is."),
-        thread("committing_thread", "Thread that committed it."),
-        text("type", "`Commit`, `Reserve+Commit`, or `Rundown` for one that was there at the start."),
-        address("address", "First address."),
-        bytes("size", "Number of bytes."),
-        stack("commit_stack", "Stack of the commitment."),
-        stack("decommit_stack", "Stack of the release."),
-        thread("decommitting_thread", "Thread that freed it."),
-    ],
-);
+table! {
+    /// One row for each range of addresses that a process committed; a range that is freed in parts has a row for each.
+    CommitRow: "virtual_alloc", "VirtualAlloc Commit LifeTimes";
+    /// When it was committed; missing if that was before the trace.
+    commit_time: Option<Start>,
+    /// When it was freed or the process ended, if that was during the trace.
+    decommit_time: Option<End>,
+    /// Time between the two.
+    commit_lifetime: Option<Span>,
+    /// Process whose memory it is.
+    process: Process,
+    /// Thread that committed it.
+    committing_thread: Option<Thread>,
+    /// `Commit`, `Reserve+Commit`, or `Rundown` for one that was there at the start.
+    r#type: Text,
+    /// First address.
+    address: Address,
+    /// Number of bytes.
+    size: Bytes,
+    /// Stack of the commitment.
+    commit_stack: Option<Stack>,
+    /// Stack of the release.
+    decommit_stack: Option<Stack>,
+    /// Thread that freed it.
+    decommitting_thread: Option<Thread>,
+}
 
 const COMMIT: u32 = 0x1000;
 const RESERVE: u32 = 0x2000;
@@ -37,10 +46,10 @@ const RELEASE: u32 = 0x8000;
 /// Maximum number of ranges that are there at once; further ones are not counted.
 const MAX_RANGES: usize = 1 << 22;
 
-/// The committed ranges of all processes.
+/// Makes rows of committed ranges when they are freed.
 #[derive(Debug, Default)]
 pub(super) struct Commits {
-    /// By process and first address.
+    /// The committed ranges, by process and first address.
     ranges: HashMap<ProcessIndex, BTreeMap<u64, Range>>,
     count: usize,
 }
@@ -50,7 +59,7 @@ pub(super) struct Commits {
 struct Range {
     end: u64,
     time: Option<FileTime>,
-    thread: Option<u32>,
+    thread: Option<ThreadIndex>,
     kind: &'static str,
     stack: Option<u32>,
 }
@@ -59,38 +68,35 @@ struct Range {
 #[derive(Debug, Clone, Copy)]
 struct Freed {
     time: FileTime,
-    thread: Option<u32>,
+    thread: Option<ThreadIndex>,
     stack: Option<u32>,
 }
 
-impl Commits {
-    /// Adds an event of class PageFault.
-    pub(super) fn event(
-        &mut self,
-        seen: &Seen<'_, '_>,
-        processes: &mut Processes,
-        table: TableId,
-        writer: &mut IndexWriter,
-    ) -> Result<(), ColumnsError> {
-        let record = seen.record();
-        let Some(id) = seen.id.filter(|id| read::VirtualAlloc::reads(*id)) else { return Ok(()) };
+impl RowSource for Commits {
+    fn wants(&self, event: &EventContext<'_, '_>) -> bool {
+        event.id.is_some_and(read::VirtualAlloc::reads)
+    }
+
+    fn event(&mut self, event: &EventContext<'_, '_>, context: &mut RowContext<'_>) {
+        let (Some(id), record) = (event.id, event.record()) else { return };
         let block = read::VirtualAlloc::new(record);
         let (Some(base), Some(size), Some(process_id), Some(flags)) =
             (block.base_address(), block.region_size(), block.process_id(), block.flags())
         else {
-            return Ok(());
+            return;
         };
-        let (process, time, end) = (processes.at(process_id), record.time(), base.saturating_add(size));
+        let process = context.model.processes.at(process_id);
+        let (time, end) = (record.time(), base.saturating_add(size));
         match id {
             ids::PageFault::VIRTUAL_ALLOC if flags & COMMIT != 0 => {
                 let kind = if flags & RESERVE != 0 { "Reserve+Commit" } else { "Commit" };
-                let (time, thread, stack) = (Some(time), seen.thread, seen.stack);
+                let (time, thread, stack) = (Some(time), event.thread, event.stack);
                 self.commit(process, base, Range { end, time, thread, kind, stack });
             }
             ids::PageFault::VIRTUAL_FREE if flags & (DECOMMIT | RELEASE) != 0 => {
-                let freed = Freed { time, thread: seen.thread, stack: seen.stack };
+                let freed = Freed { time, thread: event.thread, stack: event.stack };
                 for (base, range) in self.free(process, base, end) {
-                    write(process, base, &range, Some(freed), table, writer)?;
+                    write(process, base, &range, Some(freed), context.writer);
                 }
             }
             ids::PageFault::VIRTUAL_ALLOC_DC_START => {
@@ -101,9 +107,23 @@ impl Commits {
             }
             _ => {}
         }
-        Ok(())
     }
 
+    /// Adds the ranges that are left.
+    fn finish(&mut self, context: &mut RowContext<'_>) {
+        let mut all: Vec<_> = std::mem::take(&mut self.ranges).into_iter().collect();
+        all.sort_by_key(|(process, _)| *process);
+        for (process, ranges) in all {
+            let end = context.model.processes.process(process).end;
+            let freed = end.map(|time| Freed { time, thread: None, stack: None });
+            for (base, range) in ranges {
+                write(process, base, &range, freed, context.writer);
+            }
+        }
+    }
+}
+
+impl Commits {
     /// Adds a range without what is committed already.
     fn commit(&mut self, process: ProcessIndex, base: u64, range: Range) {
         let ranges = self.ranges.entry(process).or_default();
@@ -147,51 +167,20 @@ impl Commits {
         }
         freed
     }
-
-    /// Writes the ranges that are left.
-    pub(super) fn finish(
-        &mut self,
-        processes: &Processes,
-        table: TableId,
-        writer: &mut IndexWriter,
-    ) -> Result<(), ColumnsError> {
-        let mut all: Vec<_> = std::mem::take(&mut self.ranges).into_iter().collect();
-        all.sort_by_key(|(process, _)| *process);
-        for (process, ranges) in all {
-            let freed = processes.process(process).end.map(|time| Freed { time, thread: None, stack: None });
-            for (base, range) in ranges {
-                write(process, base, &range, freed, table, writer)?;
-            }
-        }
-        Ok(())
-    }
 }
 
-fn write(
-    process: ProcessIndex,
-    base: u64,
-    range: &Range,
-    freed: Option<Freed>,
-    table: TableId,
-    writer: &mut IndexWriter,
-) -> Result<(), ColumnsError> {
-    let mut row = writer.row(table)?;
-    if let Some(time) = range.time {
-        row.time(0, time);
-    }
-    if let Some(freed) = freed {
-        row.time(1, freed.time);
-        if let Some(time) = range.time {
-            row.duration(2, freed.time.0.saturating_sub(time.0).saturating_mul(100));
-        }
-    }
-    row.code(3, process.0).text(5, range.kind).u64(6, base).u64(7, range.end - base);
-    let thread = freed.and_then(|freed| freed.thread);
-    let stacks = [(8, range.stack), (9, freed.and_then(|freed| freed.stack)), (10, thread)];
-    for (column, code) in [(4, range.thread)].into_iter().chain(stacks) {
-        if let Some(code) = code {
-            row.code(column, code);
-        }
-    }
-    row.end()
+fn write(process: ProcessIndex, base: u64, range: &Range, freed: Option<Freed>, writer: &mut RowWriter) {
+    writer.add(CommitRow {
+        commit_time: range.time,
+        decommit_time: freed.map(|freed| freed.time),
+        commit_lifetime: range.time.zip(freed).map(|(time, freed)| between(time, freed.time)),
+        process,
+        committing_thread: range.thread,
+        r#type: range.kind,
+        address: base,
+        size: range.end - base,
+        commit_stack: range.stack,
+        decommit_stack: freed.and_then(|freed| freed.stack),
+        decommitting_thread: freed.and_then(|freed| freed.thread),
+    });
 }

@@ -6,7 +6,7 @@ use etw_columns::{
 use etw_consumer::filter::{Expression, FilterComparison, FilterName, FilterValue, Operator};
 use etw_consumer::{FilterError, TimePoint};
 
-use super::labels::row_label;
+use super::list::row_label;
 use etw_event::{FileTime, Guid};
 
 /// Why an expression is not a condition on the rows of a table. Places count characters from 1.

@@ -1,28 +1,63 @@
 //! Requests to disks: where they were sent, how long the disk worked for them, and how many there were at once.
 
-use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, Role, TableId, TableSchema, Unit};
 use etw_event::FileTime;
+use etw_kernel_events::ids::Class;
 use etw_kernel_events::read;
 
-use super::columns::{duration, end_of, start_of, text};
-use super::seen::Seen;
+use super::columns::{Bytes, Depth, End, File, Hex, LongHex, Span, Stack, Start, Text, Thread, Time};
+use super::source::{EventContext, RowContext, RowSource};
+use super::spans::{between, nanos, units};
+use super::table::table;
 use crate::maps::HashMap;
+use crate::model::facts::Fact;
 
-pub(super) static DISK_QUEUE: TableSchema = TableSchema::new(
-    "disk_queue",
-    "Disk Queue Depth",
-    "One row for each time in which a disk had the same number of requests; none for times without requests.",
-    columns![
-        start_of("start_time", "When the number changed to this one."),
-        end_of("end_time", "When it changed again."),
-        duration("duration", "Time between the two."),
-        text("disk", "Name of the disk, or its number."),
-        Column::new("depth", ColumnType::U32, "Number of requests that were sent and not completed.")
-            .unit(Unit::Count)
-            .role(Role::Key),
-        duration("request_time", "The duration, once for each of the requests."),
-    ],
-);
+table! {
+    /// One row for each request that a disk completed; optical drives are left out.
+    DiskRow: "disk", "Disk Usage";
+    /// When the request was completed.
+    time: Time,
+    /// Thread that sent it.
+    thread: Option<Thread>,
+    /// Name of the disk, or its number.
+    disk: Text,
+    /// `Read`, `Write` or `Flush`.
+    operation: Text,
+    /// File, if the trace names it.
+    file: Option<File>,
+    /// Number of bytes.
+    size: Bytes,
+    /// Place on the disk.
+    offset: Option<LongHex>,
+    /// Time from when it was sent to its completion.
+    duration: Span,
+    /// Flags of the request (`IRP_*`).
+    irp_flags: Hex,
+    /// When it was sent.
+    init_time: Time,
+    /// Time for which the disk worked: since it was sent, or since the disk completed the request before it.
+    disk_service_time: Span,
+    /// `VeryLow`, `Low`, `Normal`, `High` or `Critical`, if its flags have one.
+    priority: Option<Text>,
+    /// Stack of the sending.
+    init_stack: Option<Stack>,
+}
+
+table! {
+    /// One row for each time in which a disk had the same number of requests; none for times without requests.
+    DiskQueueRow: "disk_queue", "Disk Queue Depth";
+    /// When the number changed to this one.
+    start_time: Start,
+    /// When it changed again.
+    end_time: End,
+    /// Time between the two.
+    duration: Span,
+    /// Name of the disk, or its number.
+    disk: Text,
+    /// Number of requests that were sent and not completed.
+    depth: Depth,
+    /// The duration, once for each of the requests.
+    request_time: Span,
+}
 
 /// Maximum number of requests that are counted by time; further ones are left out.
 const MAX_REQUESTS: usize = 1 << 22;
@@ -36,8 +71,6 @@ const PRIORITIES: [&str; 5] = ["VeryLow", "Low", "Normal", "High", "Critical"];
 pub(super) struct Disks {
     /// The stacks of requests that are not completed, by machine and IRP.
     stacks: HashMap<(u32, u64), u32>,
-    /// The stack of the request that the current event completes.
-    pub(super) stack: Option<u32>,
     /// When each disk completed the last request, by machine and number.
     last: HashMap<(u32, u32), FileTime>,
     /// Starts and ends, by machine and number of the disk.
@@ -45,48 +78,39 @@ pub(super) struct Disks {
     count: usize,
 }
 
-impl Disks {
-    /// Adds an event.
-    pub(super) fn event(&mut self, seen: &Seen<'_, '_>, machine: u32) {
-        let (Some(id), record) = (seen.id, seen.record()) else { return };
-        if read::DiskInit::reads(id) {
-            if let (Some(irp), Some(stack)) = (read::DiskInit::new(record).irp(), seen.stack)
-                && self.stacks.len() < MAX_OPEN
-            {
-                self.stacks.insert((machine, irp), stack);
-            }
-            return;
-        }
-        let irp = match id {
-            id if read::DiskTransfer::reads(id) => read::DiskTransfer::new(record).irp(),
-            id if read::DiskFlush::reads(id) => read::DiskFlush::new(record).irp(),
-            _ => None,
-        };
-        self.stack = irp.and_then(|irp| self.stacks.remove(&(machine, irp)));
+impl RowSource for Disks {
+    fn wants(&self, event: &EventContext<'_, '_>) -> bool {
+        event.any_id().is_some_and(|id| id.class() == Class::DiskIo)
     }
 
-    /// Adds a request that was completed. Returns how long the disk worked for it: since it was sent, or since the disk
-    /// completed the request before it.
-    pub(super) fn done(&mut self, machine: u32, disk: u32, start: FileTime, end: FileTime) -> i64 {
-        if self.count < MAX_REQUESTS {
-            self.requests.entry((machine, disk)).or_default().push((start, end));
-            self.count += 1;
-        }
-        let last = self.last.insert((machine, disk), end).unwrap_or(start);
-        end.0.saturating_sub(start.max(last).0).max(0).saturating_mul(100)
+    fn event(&mut self, event: &EventContext<'_, '_>, context: &mut RowContext<'_>) {
+        let init_stack = self.stack(event);
+        let Some(Fact::Disk(done)) = event.fact else { return };
+        let (machine, time) = (event.machine, event.record().time());
+        let init_time = FileTime(time.0.saturating_sub(units(done.took)));
+        context.writer.add(DiskRow {
+            time,
+            thread: done.thread,
+            disk: &context.model.disks.label(machine, done.disk),
+            operation: done.operation.name(),
+            file: done.file,
+            size: done.bytes.into(),
+            offset: done.offset,
+            duration: nanos(done.took),
+            irp_flags: done.irp_flags,
+            init_time,
+            disk_service_time: self.done(machine, done.disk, init_time, time),
+            priority: priority(done.irp_flags),
+            init_stack,
+        });
     }
 
-    /// Writes the numbers of requests over time.
-    pub(super) fn write(
-        &mut self,
-        label: impl Fn(u32, u32) -> String,
-        table: TableId,
-        writer: &mut IndexWriter,
-    ) -> Result<(), ColumnsError> {
+    /// Adds the numbers of requests over time.
+    fn finish(&mut self, context: &mut RowContext<'_>) {
         let mut disks: Vec<_> = std::mem::take(&mut self.requests).into_iter().collect();
         disks.sort_unstable_by_key(|(disk, _)| *disk);
         for ((machine, disk), requests) in disks {
-            let name = label(machine, disk);
+            let name = context.model.disks.label(machine, disk);
             let mut starts: Vec<FileTime> = requests.iter().map(|(start, _)| *start).collect();
             let mut ends: Vec<FileTime> = requests.iter().map(|(_, end)| *end).collect();
             starts.sort_unstable();
@@ -100,10 +124,15 @@ impl Disks {
                 };
                 let depth = (started - ended) as u32;
                 if depth > 0 && to > from {
-                    let lasted = to.0.saturating_sub(from.0).saturating_mul(100);
-                    let mut row = writer.row(table)?;
-                    row.time(0, from).time(1, to).duration(2, lasted).text(3, &name).u32(4, depth);
-                    row.duration(5, lasted.saturating_mul(depth.into())).end()?;
+                    let duration = between(from, to);
+                    context.writer.add(DiskQueueRow {
+                        start_time: from,
+                        end_time: to,
+                        duration,
+                        disk: &name,
+                        depth,
+                        request_time: duration.saturating_mul(depth.into()),
+                    });
                 }
                 while starts.get(started).is_some_and(|start| *start <= to) {
                     started += 1;
@@ -114,12 +143,43 @@ impl Disks {
                 from = to;
             }
         }
-        Ok(())
+    }
+}
+
+impl Disks {
+    /// Returns the stack of the request that an event completes, or keeps that of one that it starts.
+    fn stack(&mut self, event: &EventContext<'_, '_>) -> Option<u32> {
+        let (id, record) = (event.id?, event.record());
+        if read::DiskInit::reads(id) {
+            if let (Some(irp), Some(stack)) = (read::DiskInit::new(record).irp(), event.stack)
+                && self.stacks.len() < MAX_OPEN
+            {
+                self.stacks.insert((event.machine, irp), stack);
+            }
+            return None;
+        }
+        let irp = match id {
+            id if read::DiskTransfer::reads(id) => read::DiskTransfer::new(record).irp(),
+            id if read::DiskFlush::reads(id) => read::DiskFlush::new(record).irp(),
+            _ => None,
+        };
+        self.stacks.remove(&(event.machine, irp?))
+    }
+
+    /// Adds a request that was completed. Returns how long the disk worked for it: since it was sent, or since the disk
+    /// completed the request before it.
+    fn done(&mut self, machine: u32, disk: u32, start: FileTime, end: FileTime) -> i64 {
+        if self.count < MAX_REQUESTS {
+            self.requests.entry((machine, disk)).or_default().push((start, end));
+            self.count += 1;
+        }
+        let last = self.last.insert((machine, disk), end).unwrap_or(start);
+        between(start.max(last), end).max(0)
     }
 }
 
 /// Returns the priority of a request by its flags; `None` if they have none.
-pub(super) fn priority(irp_flags: u32) -> Option<&'static str> {
+fn priority(irp_flags: u32) -> Option<&'static str> {
     let number = irp_flags >> 17 & 7;
     PRIORITIES.get((number as usize).checked_sub(1)?).copied()
 }

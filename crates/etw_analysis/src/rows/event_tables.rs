@@ -3,14 +3,15 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, TableId, TableSchema, Unit};
+use etw_columns::{Column, ColumnType, ColumnsError, TableId, TableSchema, Unit};
 use etw_consumer::Event;
 use etw_event::{Guid, Record};
 use etw_schema::{Count, EventSchema, InType, OutType, Property, PropertyType};
 
-use super::columns::{PROCESSOR, STACK, id, process, thread, time};
-use super::declared::{Held, Pen, held};
-use super::seen::Seen;
+use super::columns::{GuidValue, Id, Process, Processor, Stack, Thread, Time};
+use super::declared::{PendingValue, pending};
+use super::source::{EventContext, RowContext, RowSource};
+use super::table::{RowWriter, TableRow, table};
 use crate::maps::{HashMap, HashSet};
 
 /// Maximum number of kinds of events; further ones have no table.
@@ -18,17 +19,28 @@ const MAX_KINDS: usize = 1 << 14;
 /// Maximum number of columns of a table.
 const MAX_COLUMNS: usize = 1024;
 
-const HEADER: &[Column] = &[
-    time("When the event was logged."),
-    process("process", "Process in the event's header, or that of its thread."),
-    thread("thread", "Thread in the event's header, or what a kernel event is about."),
-    PROCESSOR,
-    id("version", "Version of the event."),
-    id("level", "Level, from 1 (critical) to 5 (verbose)."),
-    Column::new("activity", ColumnType::Guid, "Activity id."),
-    Column::new("related_activity", ColumnType::Guid, "Activity id of the event's cause."),
-    STACK,
-];
+table! {
+    /// The columns that tables of all kinds of events begin with.
+    HeaderColumns: "event", "Event";
+    /// When the event was logged.
+    time: Time,
+    /// Process in the event's header, or that of its thread.
+    process: Option<Process>,
+    /// Thread in the event's header, or what a kernel event is about.
+    thread: Option<Thread>,
+    /// Processor that logged the event.
+    processor: Processor,
+    /// Version of the event.
+    version: Id,
+    /// Level, from 1 (critical) to 5 (verbose).
+    level: Id,
+    /// Activity id.
+    activity: Option<GuidValue>,
+    /// Activity id of the event's cause.
+    related_activity: Option<GuidValue>,
+    /// Stack, whose frames are rows of `frames`, if the trace has it.
+    stack: Option<Stack>,
+}
 
 /// What makes a kind of events, of any version: the provider, and the id, the type of a classic event, or the name of a
 /// self-describing one.
@@ -268,7 +280,7 @@ impl Kind {
             name: Cow::Owned(name),
             title: Cow::Owned(title),
             summary: Cow::Borrowed("One row for each event, with the fields of all versions."),
-            columns: HEADER.iter().cloned().chain(payload).collect(),
+            columns: HeaderColumns::SCHEMA.columns.iter().cloned().chain(payload).collect(),
         }
     }
 }
@@ -302,7 +314,8 @@ fn without_version(name: &str) -> &str {
 /// second one with these.
 fn columns(schema: &EventSchema) -> Vec<(usize, Merged)> {
     let top = schema.properties.get(..usize::from(schema.top_level)).unwrap_or_default();
-    let mut names: HashSet<String> = HEADER.iter().map(|column| column.name.to_string()).collect();
+    let mut names: HashSet<String> =
+        HeaderColumns::SCHEMA.columns.iter().map(|column| column.name.to_string()).collect();
     let mut columns = Vec::new();
     for (number, property) in top.iter().enumerate() {
         // Dots separate the columns of a path.
@@ -386,28 +399,11 @@ struct Places {
 
 impl EventTables {
     /// Adds a table.
-    pub(super) fn add(&mut self, table: EventTable, writer: &mut IndexWriter) -> Result<(), ColumnsError> {
+    pub(super) fn add(&mut self, table: EventTable, writer: &mut RowWriter) -> Result<(), ColumnsError> {
         let id = writer.table(&table.schema)?;
         self.by_key.insert(table.key.clone(), self.tables.len());
         self.tables.push((table, id));
         Ok(())
-    }
-
-    /// Adds an event.
-    pub(super) fn event(&mut self, seen: &Seen<'_, '_>, pen: &mut Pen<'_>) -> Result<(), ColumnsError> {
-        if self.tables.is_empty() {
-            return Ok(());
-        }
-        let kind = seen.kind as usize;
-        if self.of_kinds.len() <= kind {
-            self.of_kinds.resize_with(kind + 1, || None);
-        }
-        if self.of_kinds[kind].is_none() {
-            self.of_kinds[kind] = Some(self.places(seen.event));
-        }
-        let Some(Places { table: Some(table), columns }) = &self.of_kinds[kind] else { return Ok(()) };
-        let (table, id) = &self.tables[*table];
-        self.write(seen, &table.schema, *id, columns, pen)
     }
 
     /// Returns where the properties of a kind go. Kinds differ by schema.
@@ -419,41 +415,60 @@ impl EventTables {
         let columns = event.schema().map(|schema| of_table.columns_of(schema)).unwrap_or_default();
         Places { table: Some(table), columns }
     }
+}
 
-    fn write(
-        &self,
-        seen: &Seen<'_, '_>,
-        schema: &TableSchema,
-        table: TableId,
-        columns: &[(usize, usize)],
-        pen: &mut Pen<'_>,
-    ) -> Result<(), ColumnsError> {
-        let (record, descriptor) = (seen.record(), seen.record().descriptor());
-        let mut values: Vec<(usize, Held)> = Vec::with_capacity(columns.len());
-        if let Ok(properties) = seen.event.properties.as_ref() {
-            let mut places = columns.iter().peekable();
-            for (number, property) in properties.iter().enumerate() {
-                while let Some((_, column)) = places.next_if(|(of, _)| *of == number) {
-                    values.push((*column, held(schema.columns[*column].column_type, &property, pen)?));
-                }
-            }
-        }
-        let mut row = pen.writer.row(table)?;
-        row.time(0, record.time()).u32(3, seen.processor);
-        row.u32(4, descriptor.version.into()).u32(5, descriptor.level.0.into());
-        for (column, id) in [(6, record.activity_id()), (7, record.related_activity_id())] {
-            if let Some(id) = id.filter(|id| *id != Guid::ZERO) {
-                row.guid(column, id);
-            }
-        }
-        for (column, code) in [(1, seen.process), (2, seen.thread), (8, seen.stack)] {
-            if let Some(code) = code {
-                row.code(column, code);
-            }
-        }
-        for (column, value) in values {
-            value.put(&mut row, column);
-        }
-        row.end()
+impl RowSource for EventTables {
+    fn wants(&self, event: &EventContext<'_, '_>) -> bool {
+        self.by_key.contains_key(&KindKey::of(event.event))
     }
+
+    fn event(&mut self, event: &EventContext<'_, '_>, context: &mut RowContext<'_>) {
+        let kind = event.kind as usize;
+        if self.of_kinds.len() <= kind {
+            self.of_kinds.resize_with(kind + 1, || None);
+        }
+        if self.of_kinds[kind].is_none() {
+            self.of_kinds[kind] = Some(self.places(event.event));
+        }
+        let Some(Places { table: Some(table), columns }) = &self.of_kinds[kind] else { return };
+        let (table, id) = &self.tables[*table];
+        write(event, &table.schema, *id, columns, context.writer);
+    }
+}
+
+fn write(
+    event: &EventContext<'_, '_>,
+    schema: &TableSchema,
+    table: TableId,
+    columns: &[(usize, usize)],
+    writer: &mut RowWriter,
+) {
+    let (record, descriptor) = (event.record(), event.record().descriptor());
+    let mut values: Vec<(usize, PendingValue)> = Vec::with_capacity(columns.len());
+    if let Ok(properties) = event.event.properties.as_ref() {
+        let mut places = columns.iter().peekable();
+        for (number, property) in properties.iter().enumerate() {
+            while let Some((_, column)) = places.next_if(|(of, _)| *of == number) {
+                values.push((*column, pending(schema.columns[*column].column_type, &property, writer)));
+            }
+        }
+    }
+    let id = |id: Option<Guid>| id.filter(|id| *id != Guid::ZERO);
+    let header = HeaderColumns {
+        time: record.time(),
+        process: event.process,
+        thread: event.thread,
+        processor: event.processor,
+        version: descriptor.version.into(),
+        level: descriptor.level.0.into(),
+        activity: id(record.activity_id()),
+        related_activity: id(record.related_activity_id()),
+        stack: event.stack,
+    };
+    writer.add_to(table, |row| {
+        header.put(row);
+        for (column, value) in values {
+            value.put(row, column);
+        }
+    });
 }

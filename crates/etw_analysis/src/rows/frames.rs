@@ -1,9 +1,36 @@
 //! The frames of stacks: addresses, each in the memory of a process or of the kernel.
 
-use etw_columns::{ColumnsError, IndexWriter, TableId};
-
+use super::columns::{Address, Bool, Id, LongHex, Process, Text};
+use super::labels::RowLabel;
+use super::table::{RowWriter, table};
 use crate::maps::HashMap;
+use crate::model::addresses::Addresses;
 use crate::names::{Names, Space};
+use crate::processes::ProcessIndex;
+
+table! {
+    /// One row for each address in stacks, of one process or the kernel.
+    FrameRow: "frames", "Frames",
+        label RowLabel { otherwise: Some("address"), ..RowLabel::single(&["function"]) };
+    /// Process; missing for the kernel.
+    process: Option<Process>,
+    /// Instruction; of a caller, the last byte of its call.
+    address: Address,
+    /// Name of the image's file.
+    module: Option<Text>,
+    /// `module!function`, or the module and the offset in it.
+    function: Option<Text>,
+    /// Offset from the start of the function.
+    offset: Option<LongHex>,
+    /// Functions inlined there, innermost first, separated by `;`.
+    inlined: Option<Text>,
+    /// Source file.
+    file: Option<Text>,
+    /// Source line.
+    line: Option<Id>,
+    /// Whether the module is a part of the system or of .NET.
+    is_system: Option<Bool>,
+}
 
 /// Maximum number of frames in a stack.
 const MAX_FRAMES: usize = 1024;
@@ -20,7 +47,7 @@ pub(super) struct Frames {
 
 impl Frames {
     /// Returns the frame of an instruction.
-    pub(super) fn of(&mut self, space: Space, instruction: u64) -> u32 {
+    pub(super) fn row(&mut self, space: Space, instruction: u64) -> u32 {
         let full = self.places.len() >= MAX_ADDRESSES;
         let place = if full { (Space::Unknown, 0) } else { (space, instruction) };
         let next = self.places.len() as u32;
@@ -31,31 +58,34 @@ impl Frames {
         number
     }
 
-    /// Returns the code of a stack, whose addresses come innermost first; `None` if it is empty. `space_of` tells the
-    /// memory that an instruction is in, and whether that is the kernel's.
+    /// Returns the code of a stack of a process, whose addresses come innermost first; `None` if it is empty.
     pub(super) fn stack(
         &mut self,
         addresses: impl Iterator<Item = u64>,
-        is_kernel: impl Fn(u64) -> bool,
-        space_of: impl Fn(bool, u64) -> Space,
-        writer: &mut IndexWriter,
-    ) -> Result<Option<u32>, ColumnsError> {
+        meaning: &Addresses,
+        (machine, process): (u32, Option<ProcessIndex>),
+        writer: &mut RowWriter,
+    ) -> Option<u32> {
         let mut stack = std::mem::take(&mut self.stack);
         stack.clear();
         let mut inner = None;
         for address in addresses.take(MAX_FRAMES) {
-            let of_kernel = is_kernel(address);
+            let of_kernel = meaning.is_kernel(address);
             // The address at which user mode was left is the next instruction itself.
             let is_return = inner.replace(of_kernel) == Some(of_kernel);
             let instruction = address.wrapping_sub(u64::from(is_return));
-            stack.push(self.of(space_of(of_kernel, instruction), instruction));
+            let space = match of_kernel {
+                true => Space::Kernel(machine),
+                false => meaning.user_space(process, instruction),
+            };
+            stack.push(self.row(space, instruction));
         }
         let mut code = None;
         for frame in stack.iter().rev() {
-            code = Some(writer.stack(code, u64::from(*frame))?);
+            code = Some(writer.stack(code, *frame));
         }
         self.stack = stack;
-        Ok(code)
+        code
     }
 
     /// Returns all addresses.
@@ -64,45 +94,29 @@ impl Frames {
     }
 
     /// Adds the rows.
-    pub(super) fn write(
-        &self,
-        names: &Names,
-        table: TableId,
-        writer: &mut IndexWriter,
-    ) -> Result<(), ColumnsError> {
+    pub(super) fn write(&self, names: &Names, writer: &mut RowWriter) {
         for (space, address) in &self.places {
             let code = names.code(*space, *address);
-            let mut row = writer.row(table)?;
-            if let Space::Process(process, _) = space {
-                row.code(0, process.0);
-            }
-            row.u64(1, *address);
-            if let Some(code) = code {
-                if let Some(module) = &names.get(code.function).module {
-                    row.text(2, module);
-                }
-                row.text(3, &names.shown(code));
-                row.bool(8, code.is_system);
-                if let Some(offset) = code.offset_in_function {
-                    row.u64(4, offset);
-                }
-                if let Some((function, inlined)) = code.frames.split_last() {
-                    if !inlined.is_empty() {
-                        let inlined: Vec<&str> =
-                            inlined.iter().map(|frame| frame.function.as_str()).collect();
-                        row.text(5, &inlined.join(";"));
-                    }
-                    let innermost = inlined.first().unwrap_or(function);
-                    if let Some(file) = &innermost.file {
-                        row.text(6, file);
-                    }
-                    if let Some(line) = innermost.line {
-                        row.u32(7, line);
-                    }
-                }
-            }
-            row.end()?;
+            let shown = code.map(|code| names.shown(code));
+            let split = code.and_then(|code| code.frames.split_last());
+            let inlined = split.map_or(&[][..], |(_, inlined)| inlined);
+            let innermost = inlined.first().or(split.map(|(function, _)| function));
+            let inlined: Vec<&str> = inlined.iter().map(|frame| frame.function.as_str()).collect();
+            let inlined = (!inlined.is_empty()).then(|| inlined.join(";"));
+            writer.add(FrameRow {
+                process: match space {
+                    Space::Process(process, _) => Some(*process),
+                    Space::Kernel(_) | Space::Unknown => None,
+                },
+                address: *address,
+                module: code.and_then(|code| names.get(code.function).module.as_deref()),
+                function: shown.as_deref(),
+                offset: code.and_then(|code| code.offset_in_function),
+                inlined: inlined.as_deref(),
+                file: innermost.and_then(|frame| frame.file.as_deref()),
+                line: innermost.and_then(|frame| frame.line),
+                is_system: code.map(|code| code.is_system),
+            });
         }
-        Ok(())
     }
 }

@@ -1,33 +1,46 @@
 //! Blocks of heaps of Windows, from their allocation to their release.
 
-use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, Row, TableId, TableSchema};
+use std::borrow::Cow;
+
 use etw_event::FileTime;
-use etw_kernel_events::ids::{self, EventId};
+use etw_kernel_events::ids::{self, Class};
 use etw_kernel_events::read;
 
-use super::columns::{PROCESS, THREAD, address, bytes, duration, end_of, stack, start_of, text};
-use super::seen::Seen;
+use super::columns::{Address, Bool, Bytes, End, Process, Span, Stack, Start, Text, Thread};
+use super::source::{EventContext, RowContext, RowSource};
+use super::spans::between;
+use super::table::{RowWriter, table};
 use crate::maps::HashMap;
+use crate::processes::{ProcessIndex, ThreadIndex};
 
-pub(super) static HEAP: TableSchema = TableSchema::new(
-    "heap",
-    "Heap Allocations",
-    "One row for each block of memory from a heap of a process.",
-    columns![
-        start_of("alloc_time", "When it was allocated."),
-        end_of("free_time", "When it was freed or moved, if that was during the trace."),
-        duration("lifetime", "Time between the two."),
-        PROCESS,
-        THREAD,
-        address("handle", "Handle of the heap."),
-        address("address", "Address of the block."),
-        bytes("size", "Number of bytes."),
-        text("type", "Part of the heap that it is from: `LowFragmentation`, `MainPath` and others."),
-        Column::new("is_realloc", ColumnType::Bool, "Whether it is an earlier block with another size."),
-        stack("stack", "Stack of the allocation."),
-        stack("free_stack", "Stack of the release."),
-    ],
-);
+table! {
+    /// One row for each block of memory from a heap of a process.
+    HeapRow: "heap", "Heap Allocations";
+    /// When it was allocated.
+    alloc_time: Start,
+    /// When it was freed or moved, if that was during the trace.
+    free_time: Option<End>,
+    /// Time between the two.
+    lifetime: Option<Span>,
+    /// Process that did it.
+    process: Option<Process>,
+    /// Thread that did it.
+    thread: Option<Thread>,
+    /// Handle of the heap.
+    handle: Address,
+    /// Address of the block.
+    address: Address,
+    /// Number of bytes.
+    size: Bytes,
+    /// Part of the heap that it is from: `LowFragmentation`, `MainPath` and others.
+    r#type: Option<Text>,
+    /// Whether it is an earlier block with another size.
+    is_realloc: Bool,
+    /// Stack of the allocation.
+    stack: Option<Stack>,
+    /// Stack of the release.
+    free_stack: Option<Stack>,
+}
 
 /// Parts of heaps by their numbers from 1.
 const SOURCES: [&str; 6] =
@@ -35,18 +48,18 @@ const SOURCES: [&str; 6] =
 /// Maximum number of blocks that wait for their release; further ones are written without it.
 const MAX_OPEN: usize = 1 << 22;
 
-/// The blocks that are not released.
+/// Makes rows of blocks when they are released.
 #[derive(Debug, Default)]
 pub(super) struct Heaps {
-    /// By machine, process and address.
-    open: HashMap<(u32, Option<u32>, u64), Block>,
+    /// The blocks that are not released, by machine, process and address.
+    open: HashMap<(u32, Option<ProcessIndex>, u64), Block>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Block {
     time: FileTime,
-    process: Option<u32>,
-    thread: Option<u32>,
+    process: Option<ProcessIndex>,
+    thread: Option<ThreadIndex>,
     handle: u64,
     address: u64,
     size: u64,
@@ -55,17 +68,14 @@ struct Block {
     stack: Option<u32>,
 }
 
-impl Heaps {
-    /// Adds an event.
-    pub(super) fn event(
-        &mut self,
-        seen: &Seen<'_, '_>,
-        machine: u32,
-        table: TableId,
-        writer: &mut IndexWriter,
-    ) -> Result<(), ColumnsError> {
-        let record = seen.record();
-        let (handle, address, size, source, is_realloc) = match EventId::from_record(record) {
+impl RowSource for Heaps {
+    fn wants(&self, event: &EventContext<'_, '_>) -> bool {
+        event.id.is_some_and(|id| id.class() == Class::Heap)
+    }
+
+    fn event(&mut self, event: &EventContext<'_, '_>, context: &mut RowContext<'_>) {
+        let record = event.record();
+        let (handle, address, size, source, is_realloc) = match event.id {
             Some(ids::Heap::HEAP_ALLOC) => {
                 let block = read::HeapAlloc::new(record);
                 (block.heap_handle(), block.address(), block.size(), block.source(), false)
@@ -73,91 +83,77 @@ impl Heaps {
             Some(ids::Heap::HEAP_REALLOC) => {
                 let block = read::HeapRealloc::new(record);
                 if let (Some(old), Some(_)) = (block.old_address(), block.new_size()) {
-                    self.free(seen, machine, old, table, writer)?;
+                    self.free(event, old, context.writer);
                 }
                 (block.heap_handle(), block.new_address(), block.new_size(), block.source(), true)
             }
             Some(ids::Heap::HEAP_FREE) => {
-                let Some(address) = read::HeapFree::new(record).address() else { return Ok(()) };
-                return self.free(seen, machine, address, table, writer);
+                if let Some(address) = read::HeapFree::new(record).address() {
+                    self.free(event, address, context.writer);
+                }
+                return;
             }
-            _ => return Ok(()),
+            _ => return,
         };
-        let (Some(handle), Some(address), Some(size)) = (handle, address, size) else { return Ok(()) };
+        let (Some(handle), Some(address), Some(size)) = (handle, address, size) else { return };
         let block = Block {
             time: record.time(),
-            process: seen.process,
-            thread: seen.thread,
+            process: event.process,
+            thread: event.thread,
             handle,
             address,
             size,
             source,
             is_realloc,
-            stack: seen.stack,
+            stack: event.stack,
         };
-        if self.open.len() >= MAX_OPEN {
-            return block.write(None, table, writer);
-        }
-        // A block at the same address was released without an event.
-        match self.open.insert((machine, seen.process, address), block) {
-            Some(before) => before.write(None, table, writer),
-            None => Ok(()),
-        }
-    }
-
-    fn free(
-        &mut self,
-        seen: &Seen<'_, '_>,
-        machine: u32,
-        address: u64,
-        table: TableId,
-        writer: &mut IndexWriter,
-    ) -> Result<(), ColumnsError> {
-        match self.open.remove(&(machine, seen.process, address)) {
-            Some(block) => block.write(Some((seen.record().time(), seen.stack)), table, writer),
-            None => Ok(()),
+        let written = match self.open.len() >= MAX_OPEN {
+            true => Some(block),
+            // A block at the same address was released without an event.
+            false => self.open.insert((event.machine, event.process, address), block),
+        };
+        if let Some(block) = written {
+            block.write(None, context.writer);
         }
     }
 
-    /// Writes the blocks that are not released, in the order of their allocations.
-    pub(super) fn finish(&mut self, table: TableId, writer: &mut IndexWriter) -> Result<(), ColumnsError> {
+    /// Adds the blocks that are not released, in the order of their allocations.
+    fn finish(&mut self, context: &mut RowContext<'_>) {
         let mut left: Vec<Block> = std::mem::take(&mut self.open).into_values().collect();
         left.sort_by_key(|block| (block.time, block.process, block.address));
-        left.iter().try_for_each(|block| block.write(None, table, writer))
+        for block in left {
+            block.write(None, context.writer);
+        }
+    }
+}
+
+impl Heaps {
+    fn free(&mut self, event: &EventContext<'_, '_>, address: u64, writer: &mut RowWriter) {
+        if let Some(block) = self.open.remove(&(event.machine, event.process, address)) {
+            block.write(Some((event.record().time(), event.stack)), writer);
+        }
     }
 }
 
 impl Block {
-    fn write(
-        &self,
-        freed: Option<(FileTime, Option<u32>)>,
-        table: TableId,
-        writer: &mut IndexWriter,
-    ) -> Result<(), ColumnsError> {
-        let mut row = writer.row(table)?;
-        row.time(0, self.time).u64(5, self.handle).u64(6, self.address).u64(7, self.size);
-        row.bool(9, self.is_realloc);
-        if let Some((time, _)) = freed {
-            row.time(1, time).duration(2, time.0.saturating_sub(self.time.0).saturating_mul(100));
-        }
-        if let Some(source) = self.source {
-            put_source(&mut row, source);
-        }
-        let codes =
-            [(3, self.process), (4, self.thread), (10, self.stack), (11, freed.and_then(|(_, stack)| stack))];
-        for (column, code) in codes {
-            if let Some(code) = code {
-                row.code(column, code);
-            }
-        }
-        row.end()
+    fn write(&self, freed: Option<(FileTime, Option<u32>)>, writer: &mut RowWriter) {
+        let source = self.source.map(|source| match SOURCES.get((source as usize).wrapping_sub(1)) {
+            Some(name) => Cow::Borrowed(*name),
+            None => Cow::Owned(source.to_string()),
+        });
+        writer.add(HeapRow {
+            alloc_time: self.time,
+            free_time: freed.map(|(time, _)| time),
+            lifetime: freed.map(|(time, _)| between(self.time, time)),
+            process: self.process,
+            thread: self.thread,
+            handle: self.handle,
+            address: self.address,
+            size: self.size,
+            r#type: source.as_deref(),
+            is_realloc: self.is_realloc,
+            stack: self.stack,
+            free_stack: freed.and_then(|(_, stack)| stack),
+        });
     }
-}
-
-fn put_source(row: &mut Row<'_>, source: u32) {
-    let name = source.checked_sub(1).and_then(|place| SOURCES.get(place as usize));
-    match name {
-        Some(name) => row.text(8, name),
-        None => row.text(8, &source.to_string()),
-    };
 }

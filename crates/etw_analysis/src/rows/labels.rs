@@ -18,60 +18,16 @@ pub struct RowLabel {
     pub in_all_traces: Option<&'static str>,
 }
 
-/// A label of one column, whose rows with one text are one group.
-const fn single(column: &'static [&'static str; 1]) -> RowLabel {
-    RowLabel {
-        columns: column,
-        separator: "",
-        otherwise: None,
-        text: column[0],
-        is_group: true,
-        in_all_traces: Some(column[0]),
+impl RowLabel {
+    /// Returns a name of one column, where rows with one text are one group.
+    pub(in crate::rows) const fn single(column: &'static [&'static str; 1]) -> RowLabel {
+        RowLabel {
+            columns: column,
+            separator: "",
+            otherwise: None,
+            text: column[0],
+            is_group: true,
+            in_all_traces: Some(column[0]),
+        }
     }
-}
-
-/// The tables whose rows have names.
-const LABELS: [(&str, RowLabel); 9] = [
-    ("processes", RowLabel { in_all_traces: Some("name"), ..single(&["process"]) }),
-    (
-        "threads",
-        RowLabel {
-            columns: &["process", "thread_id"],
-            separator: " / ",
-            otherwise: None,
-            text: "process.process",
-            is_group: false,
-            in_all_traces: Some("name"),
-        },
-    ),
-    (
-        "event_kinds",
-        RowLabel {
-            columns: &["provider", "event"],
-            separator: "/",
-            otherwise: None,
-            text: "event",
-            is_group: false,
-            in_all_traces: Some("event"),
-        },
-    ),
-    ("files", single(&["path"])),
-    ("frames", RowLabel { otherwise: Some("address"), ..single(&["function"]) }),
-    ("registry_keys", single(&["name"])),
-    ("object_types", single(&["object_type"])),
-    // A region may be inside of one of the same name.
-    ("regions_of_interest", RowLabel { is_group: false, ..single(&["path"]) }),
-    ("traces", RowLabel { in_all_traces: None, ..single(&["trace"]) }),
-];
-
-/// Returns what the rows of a table are called; `None` if they have only numbers.
-///
-/// ```
-/// use etw_analysis::row_label;
-///
-/// assert_eq!(row_label("files").map(|label| label.text), Some("path"));
-/// assert_eq!(row_label("disk"), None);
-/// ```
-pub fn row_label(table: &str) -> Option<&'static RowLabel> {
-    LABELS.iter().find(|(name, _)| *name == table).map(|(_, label)| label)
 }

@@ -1,39 +1,45 @@
 //! What traces lack: lost events and buffers, damage, and times without a session.
 
-use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, TableId, TableSchema, Unit};
 use etw_consumer::Statistics;
 
-use super::columns::{count, text};
+use super::columns::{Count, LongHex, Text, Time};
+use super::table::{RowWriter, table};
 
-pub(super) static LOSSES: TableSchema = TableSchema::new(
-    "lost_events",
-    "Lost Events",
-    "One row for each kind of loss of a file or session, and for each damaged place.",
-    columns![
-        text("source", "File or session."),
-        text(
-            "type",
-            "`Lost events`, `Lost buffers`, `Not closed`, `Damage`, `Gap`, or `Schema records` and `Process records`: events \
-             about schemas and processes that were too many to be kept, so that others are undecoded or unnamed.",
-        ),
-        count("count", "Number of events or buffers; 1 for others."),
-        Column::new("offset", ColumnType::U64, "Place of damage in the file.").unit(Unit::Hex),
-        text("description", "What is wrong there."),
-        Column::new("start", ColumnType::Time, "Start of a time without a session."),
-        Column::new("end", ColumnType::Time, "End of that time."),
-    ],
-);
+table! {
+    /// One row for each kind of loss of a file or session, and for each damaged place.
+    LossRow: "lost_events", "Lost Events";
+    /// File or session.
+    source: Option<Text>,
+    /// `Lost events`, `Lost buffers`, `Not closed`, `Damage`, `Gap`, or `Schema records` and `Process records`: events
+    /// about schemas and processes that were too many to be kept, so that others are undecoded or unnamed.
+    r#type: Text,
+    /// Number of events or buffers; 1 for others.
+    count: Count,
+    /// Place of damage in the file.
+    offset: Option<LongHex>,
+    /// What is wrong there.
+    description: Option<Text>,
+    /// Start of a time without a session.
+    start: Option<Time>,
+    /// End of that time.
+    end: Option<Time>,
+}
 
 /// The type of the row with the number of records about processes that were dropped.
 pub(super) const PROCESS_RECORDS: &str = "Process records";
 
-/// Writes the rows.
-pub(super) fn write(
-    statistics: &Statistics,
-    table: TableId,
-    writer: &mut IndexWriter,
-) -> Result<(), ColumnsError> {
+/// Adds the rows.
+pub(super) fn write(statistics: &Statistics, writer: &mut RowWriter) {
     let name = |source: u32| statistics.sources.get(source as usize).map_or("", |source| &source.name);
+    let loss = |source, kind, count| LossRow {
+        source,
+        r#type: kind,
+        count,
+        offset: None,
+        description: None,
+        start: None,
+        end: None,
+    };
     for source in &statistics.sources {
         let counts = [
             ("Lost events", u64::from(source.events_lost)),
@@ -41,7 +47,7 @@ pub(super) fn write(
             ("Not closed", u64::from(source.unclosed)),
         ];
         for (kind, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
-            writer.row(table)?.text(0, &source.name).text(1, kind).u64(2, count).end()?;
+            writer.add(loss(Some(&*source.name), kind, count));
         }
     }
     let unkept = [
@@ -49,16 +55,15 @@ pub(super) fn write(
         (PROCESS_RECORDS, statistics.unkept_process_records),
     ];
     for (kind, count) in unkept.into_iter().filter(|(_, count)| *count > 0) {
-        writer.row(table)?.text(1, kind).u64(2, count).end()?;
+        writer.add(loss(None, kind, count));
     }
     for (source, damage) in &statistics.damage {
-        let mut row = writer.row(table)?;
-        row.text(0, name(*source)).text(1, "Damage").u64(2, 1).u64(3, damage.offset);
-        row.text(4, &damage.kind.to_string()).end()?;
+        let description = damage.kind.to_string();
+        let damaged = loss(Some(name(*source)), "Damage", 1);
+        writer.add(LossRow { offset: Some(damage.offset), description: Some(&description), ..damaged });
     }
     for gap in &statistics.gaps {
-        let mut row = writer.row(table)?;
-        row.text(0, name(gap.source)).text(1, "Gap").u64(2, 1).time(5, gap.from).time(6, gap.to).end()?;
+        let gapped = loss(Some(name(gap.source)), "Gap", 1);
+        writer.add(LossRow { start: Some(gap.from), end: Some(gap.to), ..gapped });
     }
-    Ok(())
 }

@@ -1,39 +1,46 @@
 //! Operations on the registry, with the whole names of keys.
 
-use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, TableId, TableSchema, Unit};
 use etw_event::Ticks;
 use etw_kernel_events::ids::{self, Class, EventId};
 
-use super::columns::{STACK, THREAD, code, duration, text, time};
-use super::seen::Seen;
+use super::columns::{Hex, Id, RegistryKey, Span, Stack, Text, Thread, Time};
+use super::labels::RowLabel;
+use super::source::{EventContext, RowContext, RowSource};
+use super::spans::between;
+use super::table::table;
 use crate::maps::HashMap;
 
-pub(super) static REGISTRY: TableSchema = TableSchema::new(
-    "registry",
-    "Registry",
-    "One row for each operation on the registry.",
-    columns![
-        time("When it ended."),
-        THREAD,
-        text("operation", "What was done, such as `Open`, `QueryValue` or `Close`."),
-        Column::row_of("registry_keys", "key", "Key, and for operations on a value its name."),
-        duration("elapsed_time", "Time that it took, if the event says so."),
-        code("status", "NTSTATUS; from 0xC0000000 on a failure."),
-        Column::new("index", ColumnType::U32, "Number of the value or key that was listed.").unit(Unit::Id),
-        STACK,
-    ],
-);
+table! {
+    /// One row for each operation on the registry.
+    RegistryRow: "registry", "Registry";
+    /// When it ended.
+    time: Time,
+    /// Thread that did it.
+    thread: Option<Thread>,
+    /// What was done, such as `Open`, `QueryValue` or `Close`.
+    operation: Text,
+    /// Key, and for operations on a value its name.
+    key: RegistryKey,
+    /// Time that it took, if the event says so.
+    elapsed_time: Option<Span>,
+    /// NTSTATUS; from 0xC0000000 on a failure.
+    status: Option<Hex>,
+    /// Number of the value or key that was listed.
+    index: Option<Id>,
+    /// Stack, whose frames are rows of `frames`, if the trace has it.
+    stack: Option<Stack>,
+}
 
-pub(super) static REGISTRY_KEYS: TableSchema = TableSchema::new(
-    "registry_keys",
-    "Registry Keys",
-    "One row for each name that operations on the registry use.",
-    columns![
-        text("name", "Whole name, as far as the trace has it."),
-        text("base", "The part of it that is the key of the operation's handle."),
-        text("remainder", "The part of it that the operation names."),
-    ],
-);
+table! {
+    /// One row for each name that operations on the registry use.
+    RegistryKeyRow: "registry_keys", "Registry Keys", label RowLabel::single(&["name"]);
+    /// Whole name, as far as the trace has it.
+    name: Option<Text>,
+    /// The part of it that is the key of the operation's handle.
+    base: Option<Text>,
+    /// The part of it that the operation names.
+    remainder: Option<Text>,
+}
 
 /// Names of operations by the event's type.
 const OPERATIONS: [(EventId, &str); 16] = [
@@ -57,7 +64,7 @@ const OPERATIONS: [(EventId, &str); 16] = [
 /// Maximum number of keys and of names; further ones share the last row.
 const MAX_NAMES: usize = 1 << 20;
 
-/// The keys and names that operations use.
+/// Makes rows of operations, and of the keys and names that they use.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     /// The key of a handle (the address of its control block) now, by machine.
@@ -69,53 +76,55 @@ pub(super) struct Registry {
     names: Vec<(Option<usize>, String)>,
 }
 
-impl Registry {
-    /// Adds an event of class Registry.
-    pub(super) fn event(
-        &mut self,
-        seen: &Seen<'_, '_>,
-        machine: u32,
-        table: TableId,
-        writer: &mut IndexWriter,
-    ) -> Result<(), ColumnsError> {
-        let record = seen.record();
-        let Some(id) = seen.id.filter(|id| id.class() == Class::Registry) else { return Ok(()) };
-        let handle = seen.get::<u64>(&["KeyHandle"]).unwrap_or(0);
-        let name = seen.get::<String>(&["KeyName"]).unwrap_or_default();
+impl RowSource for Registry {
+    fn wants(&self, event: &EventContext<'_, '_>) -> bool {
+        event.id.is_some_and(|id| id.class() == Class::Registry)
+    }
+
+    fn event(&mut self, event: &EventContext<'_, '_>, context: &mut RowContext<'_>) {
+        let (Some(id), record, machine) = (event.id, event.record(), event.machine) else { return };
+        let handle = event.get::<u64>(&["KeyHandle"]).unwrap_or(0);
+        let name = event.get::<String>(&["KeyName"]).unwrap_or_default();
         match id {
             ids::Registry::KCB_CREATE | ids::Registry::KCB_RUNDOWN_BEGIN | ids::Registry::KCB_RUNDOWN_END => {
-                self.name(machine, handle, name, id == ids::Registry::KCB_CREATE);
-                return Ok(());
+                return self.name(machine, handle, name, id == ids::Registry::KCB_CREATE);
             }
             ids::Registry::KCB_DELETE => {
                 self.handles.remove(&(machine, handle));
-                return Ok(());
+                return;
             }
             _ => {}
         }
         let operation = OPERATIONS.iter().find(|(one, _)| *one == id);
-        let Some((_, operation)) = operation else { return Ok(()) };
+        let Some((_, operation)) = operation else { return };
         let base = (handle != 0).then(|| self.base(machine, handle));
-        let key = self.row(base, name);
-        let mut row = writer.row(table)?;
-        row.time(0, record.time()).text(2, operation).code(3, key);
-        if let Some(ticks) = seen.get::<i64>(&["InitialTime"]) {
-            let begun = record.origin().clock.to_filetime(Ticks(ticks));
-            row.duration(4, record.time().0.saturating_sub(begun.0).max(0).saturating_mul(100));
-        }
-        for (column, value) in [(5, seen.get::<u32>(&["Status"])), (6, seen.get::<u32>(&["Index"]))] {
-            if let Some(value) = value {
-                row.u32(column, value);
-            }
-        }
-        for (column, code) in [(1, seen.thread), (7, seen.stack)] {
-            if let Some(code) = code {
-                row.code(column, code);
-            }
-        }
-        row.end()
+        let begun = event.get::<i64>(&["InitialTime"]);
+        let begun = begun.map(|ticks| record.origin().clock.to_filetime(Ticks(ticks)));
+        context.writer.add(RegistryRow {
+            time: record.time(),
+            thread: event.thread,
+            operation,
+            key: self.row(base, name),
+            elapsed_time: begun.map(|begun| between(begun, record.time()).max(0)),
+            status: event.get(&["Status"]),
+            index: event.get(&["Index"]),
+            stack: event.stack,
+        });
     }
 
+    fn finish(&mut self, context: &mut RowContext<'_>) {
+        for (base, remainder) in &self.names {
+            let base = base.and_then(|base| self.bases[base].as_deref()).filter(|text| !text.is_empty());
+            let remainder = Some(&**remainder).filter(|text| !text.is_empty());
+            let parts: Vec<&str> = base.into_iter().chain(remainder).collect();
+            let name = parts.join("\\");
+            let name = Some(&*name).filter(|text| !text.is_empty());
+            context.writer.add(RegistryKeyRow { name, base, remainder });
+        }
+    }
+}
+
+impl Registry {
     /// Sets the name of a handle's key. A new key may have the handle of an earlier one.
     fn name(&mut self, machine: u32, handle: u64, name: String, is_new: bool) {
         let known = self.handles.get(&(machine, handle)).copied();
@@ -156,22 +165,5 @@ impl Registry {
         let row = self.names.len() as u32 - 1;
         self.rows.insert(key, row);
         row
-    }
-
-    /// Writes the names.
-    pub(super) fn write(&self, table: TableId, writer: &mut IndexWriter) -> Result<(), ColumnsError> {
-        for (base, remainder) in &self.names {
-            let base = base.and_then(|base| self.bases[base].as_deref());
-            let parts: Vec<&str> =
-                base.into_iter().chain([&**remainder]).filter(|part| !part.is_empty()).collect();
-            let mut row = writer.row(table)?;
-            for (column, text) in [(0, parts.join("\\").as_str()), (1, base.unwrap_or("")), (2, remainder)] {
-                if !text.is_empty() {
-                    row.text(column, text);
-                }
-            }
-            row.end()?;
-        }
-        Ok(())
     }
 }

@@ -5,8 +5,9 @@ use super::table::{Cell, Column, Table, TableKind, shown};
 use crate::Duration;
 use crate::maps::HashMap;
 use crate::processes::{ProcessIndex, ThreadIndex};
-use crate::samples::{SampleCount, Samples};
-use crate::switches::{Run, Switches};
+use crate::samples::Samples;
+use crate::stacks::SampleCount;
+use crate::tables::switches::{Run, SwitchSums};
 
 /// The columns of measurements, after those of the subject.
 macro_rules! measures {
@@ -31,6 +32,14 @@ const OF_THREAD: &[Column] = measures![
     shown("thread_id", "TID")
 ];
 
+/// What is known of processor time.
+pub(crate) struct Measured<'m> {
+    pub(crate) samples: &'m Samples,
+    pub(crate) switches: &'m SwitchSums,
+    /// Whether the trace has switches.
+    pub(crate) has_switches: bool,
+}
+
 /// A share of the processors' time.
 #[derive(Debug, Clone, Copy, Default)]
 struct Use {
@@ -44,13 +53,14 @@ impl Use {
         (self.run.time, self.samples.weight)
     }
 
-    fn cells(&self, samples: &Samples, switches: &Switches, context: &Context<'_>) -> [Cell; 6] {
-        let sampled = |cell| if samples.all.count > 0 { cell } else { Cell::None };
-        let switched = |cell| if switches.are_known() { cell } else { Cell::None };
+    fn cells(&self, measured: &Measured<'_>, context: &Context<'_>) -> [Cell; 6] {
+        let (all, has_switches) = (measured.samples.all, measured.has_switches);
+        let sampled = |cell| if all.count > 0 { cell } else { Cell::None };
+        let switched = |cell| if has_switches { cell } else { Cell::None };
         [
             sampled(Cell::Count(self.samples.count)),
             sampled(Cell::Duration(self.samples.weight)),
-            Cell::percent(self.samples.weight.0, samples.all.weight.0),
+            Cell::percent(self.samples.weight.0, all.weight.0),
             switched(Cell::Duration(self.run.time)),
             switched(Cell::percent(self.run.time.0, context.processor_time.0)),
             switched(Cell::Count(self.run.switches)),
@@ -59,9 +69,9 @@ impl Use {
 }
 
 /// Returns the table by process.
-pub(crate) fn by_process(samples: &Samples, switches: &Switches, context: &Context<'_>) -> Table {
+pub(crate) fn by_process(measured: &Measured<'_>, context: &Context<'_>) -> Table {
     let mut uses: HashMap<Option<ProcessIndex>, Use> = HashMap::default();
-    for (thread, used) in by_index(samples, switches) {
+    for (thread, used) in by_index(measured) {
         let sum = uses.entry(context.processes.thread(thread).process).or_default();
         sum.samples.count += used.samples.count;
         sum.samples.weight += used.samples.weight;
@@ -71,25 +81,25 @@ pub(crate) fn by_process(samples: &Samples, switches: &Switches, context: &Conte
     let mut uses: Vec<_> = uses.into_iter().filter(|(process, _)| context.wants(*process)).collect();
     uses.sort_by_key(|(process, used)| (context.is_idle(*process), std::cmp::Reverse(used.rank()), *process));
     let rows = uses.into_iter().map(|(process, used)| {
-        context.process(process).into_iter().chain(used.cells(samples, switches, context)).collect()
+        context.process(process).into_iter().chain(used.cells(measured, context)).collect()
     });
-    let notes = notes(samples, switches);
+    let notes = notes(measured);
     Table { kind: TableKind::Cpu, columns: OF_PROCESS, rows: rows.collect(), notes }
 }
 
 /// Returns the table by thread.
-pub(crate) fn by_thread(samples: &Samples, switches: &Switches, context: &Context<'_>) -> Table {
-    let uses = by_index(samples, switches).into_iter();
+pub(crate) fn by_thread(measured: &Measured<'_>, context: &Context<'_>) -> Table {
+    let uses = by_index(measured).into_iter();
     let mut uses: Vec<_> = uses.filter(|(thread, _)| context.wants_thread(*thread)).collect();
     let is_idle = |thread: &ThreadIndex| context.is_idle(context.processes.thread(*thread).process);
     uses.sort_by_key(|(thread, used)| (is_idle(thread), std::cmp::Reverse(used.rank()), *thread));
     let rows = uses.into_iter().map(|(thread, used)| {
-        context.thread(thread).into_iter().chain(used.cells(samples, switches, context)).collect()
+        context.thread(thread).into_iter().chain(used.cells(measured, context)).collect()
     });
     Table { kind: TableKind::Threads, columns: OF_THREAD, rows: rows.collect(), notes: Vec::new() }
 }
 
-fn by_index(samples: &Samples, switches: &Switches) -> HashMap<ThreadIndex, Use> {
+fn by_index(Measured { samples, switches, .. }: &Measured<'_>) -> HashMap<ThreadIndex, Use> {
     let mut uses: HashMap<ThreadIndex, Use> = HashMap::default();
     for (thread, count) in &samples.by_thread {
         uses.entry(*thread).or_default().samples = *count;
@@ -101,7 +111,7 @@ fn by_index(samples: &Samples, switches: &Switches) -> HashMap<ThreadIndex, Use>
     uses
 }
 
-fn notes(samples: &Samples, switches: &Switches) -> Vec<String> {
+fn notes(Measured { samples, switches, .. }: &Measured<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     if switches.gaps > 0 {
         let gaps = switches.gaps;

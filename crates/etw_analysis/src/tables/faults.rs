@@ -1,16 +1,12 @@
 //! Hard faults: pages that had to be read from a disk.
 
-use etw_event::{Record, Ticks};
-use etw_kernel_events::read;
-
 use super::context::Context;
 use super::latency::Transfers;
 use super::table::{Cell, Column, Table, TableKind, shown};
-use crate::Window;
-use crate::facts::HardFault;
 use crate::file_names::{FileIndex, FileNames};
 use crate::maps::HashMap;
-use crate::processes::{ProcessIndex, Processes, ThreadIndex};
+use crate::model::facts::HardFault;
+use crate::processes::{ProcessIndex, ThreadIndex};
 
 /// Counts of hard faults.
 #[derive(Debug, Default)]
@@ -19,26 +15,9 @@ pub(crate) struct HardFaults {
 }
 
 impl HardFaults {
-    /// Adds a PageFault/HardFault event.
-    pub(crate) fn event(
-        &mut self,
-        record: &Record<'_>,
-        processes: &mut Processes,
-        files: &mut FileNames,
-        window: &Window,
-    ) -> Option<HardFault> {
-        let fault = read::HardFault::new(record);
-        let (begun, offset, address) =
-            (fault.initial_time()?, fault.read_offset()?, fault.virtual_address()?);
-        let (file, thread_id, bytes) = (fault.file_object()?, fault.t_thread_id()?, fault.byte_count()?);
-        if !window.has(record.time()) {
-            return None;
-        }
-        let file = (file != 0).then(|| files.of_key(file));
-        let begun = record.origin().clock.to_filetime(Ticks(begun));
-        let (thread, took) = (processes.thread_at(thread_id), Window::ALL.part(begun, record.time()));
-        self.sums.entry((thread, file)).or_default().add(bytes, took);
-        Some(HardFault { thread, file, bytes, took, address, offset })
+    /// Counts a fault.
+    pub(crate) fn add(&mut self, fault: &HardFault) {
+        self.sums.entry((fault.thread, fault.file)).or_default().add(fault.bytes, fault.took);
     }
 
     /// Returns the table by process and file.

@@ -9,11 +9,12 @@ use crate::Duration;
 use crate::by_stack::ByStack;
 use crate::call_tree::WeightUnit;
 use crate::maps::HashMap;
+use crate::model::addresses::Addresses;
+use crate::model::switches::ReadiedBy;
 use crate::names::{Code, FunctionIndex, Space};
 use crate::processes::{Processes, ThreadIndex};
-use crate::samples::{SampleCount, Samples};
-use crate::stacks::{Link, Node, StackTree};
-use crate::switches::ReadiedBy;
+use crate::samples::Samples;
+use crate::stacks::{Link, Node, SampleCount, StackTree};
 use crate::weight::StackWeight;
 
 /// Stacks with their weights.
@@ -23,20 +24,20 @@ pub(crate) struct Weighed<'a> {
     pub(crate) tree: &'a StackTree,
     all: SampleCount,
     unit: WeightUnit,
-    pub(crate) samples: &'a Samples,
+    pub(crate) addresses: &'a Addresses,
 }
 
 impl<'a> Weighed<'a> {
     /// The stacks of samples.
-    pub(crate) fn of_samples(samples: &'a Samples) -> Weighed<'a> {
+    pub(crate) fn of_samples(samples: &'a Samples, addresses: &'a Addresses) -> Weighed<'a> {
         let kind = TableKind::Functions;
-        Weighed { kind, tree: &samples.tree, all: samples.all, unit: WeightUnit::Time, samples }
+        Weighed { kind, tree: &samples.tree, all: samples.all, unit: WeightUnit::Time, addresses }
     }
 
     /// The stacks of other events.
-    pub(crate) fn of_events(by_stack: &'a ByStack, samples: &'a Samples) -> Weighed<'a> {
+    pub(crate) fn of_events(by_stack: &'a ByStack, addresses: &'a Addresses) -> Weighed<'a> {
         let ByStack { weight, tree, all, .. } = by_stack;
-        Weighed { kind: TableKind::ByFunction(*weight), tree, all: *all, unit: weight.unit(), samples }
+        Weighed { kind: TableKind::ByFunction(*weight), tree, all: *all, unit: weight.unit(), addresses }
     }
 
     /// Returns the unit of weights.
@@ -117,9 +118,9 @@ const MAX_PROBLEMS: usize = 4;
 const MIN_PROBLEM_PERCENT: f64 = 0.5;
 
 /// Returns the space of an address in a thread's stack.
-pub(crate) fn space(node: &Node, thread: ThreadIndex, samples: &Samples, processes: &Processes) -> Space {
+pub(crate) fn space(node: &Node, thread: ThreadIndex, addresses: &Addresses, processes: &Processes) -> Space {
     match processes.thread(thread).process {
-        _ if samples.is_kernel(node.address) => Space::Kernel(processes.thread(thread).machine),
+        _ if addresses.is_kernel(node.address) => Space::Kernel(processes.thread(thread).machine),
         Some(process) => Space::Process(process, node.version),
         None => Space::Unknown,
     }
@@ -143,16 +144,16 @@ pub(crate) fn addresses<'a>(
     stacks: Weighed<'a>,
     processes: &'a Processes,
 ) -> impl Iterator<Item = (Space, u64)> + 'a {
-    let Weighed { tree, samples, .. } = stacks;
+    let Weighed { tree, addresses, .. } = stacks;
     let nodes = tree.nodes().iter().zip(tree.threads()).enumerate();
     let nodes = nodes.filter(|(index, _)| tree.link_at(*index).is_none());
-    nodes.map(|(_, (node, thread))| (space(node, thread, samples, processes), node.address))
+    nodes.map(|(_, (node, thread))| (space(node, thread, addresses, processes), node.address))
 }
 
 /// Returns the table. The weight of an inlined function goes to the function that it is inlined into.
 pub(crate) fn table(stacks: Weighed<'_>, context: &Context<'_>) -> Table {
     let (processes, names) = (context.processes, context.names);
-    let Weighed { kind, tree, samples, .. } = stacks;
+    let Weighed { kind, tree, addresses, .. } = stacks;
     let nodes = tree.nodes();
     // A function counts for the process whose thread's event it is, also where another one readied that.
     let (threads, roots) = (tree.threads(), tree.roots());
@@ -161,7 +162,7 @@ pub(crate) fn table(stacks: Weighed<'_>, context: &Context<'_>) -> Table {
     let mut process_of: Vec<(bool, Option<&str>)> = Vec::new();
     let mut functions: Vec<Option<FunctionIndex>> = Vec::with_capacity(nodes.len());
     for (index, (node, thread)) in nodes.iter().zip(&threads).enumerate() {
-        let space = space(node, *thread, samples, processes);
+        let space = space(node, *thread, addresses, processes);
         let code = names.code(space, node.address).filter(|_| tree.link_at(index).is_none());
         functions.push(code.map(|code| code.function));
     }
@@ -228,7 +229,7 @@ pub(crate) fn table(stacks: Weighed<'_>, context: &Context<'_>) -> Table {
     });
     let rows = rows.collect();
     let mut notes = notes(kind, nameless, all.count, context);
-    if context.names.skipped_methods > 0 || samples.versions.is_full() {
+    if context.names.skipped_methods > 0 || addresses.versions.is_full() {
         let skipped = context.names.skipped_methods;
         notes
             .push(format!("Too many methods of .NET came and went: {skipped} and their code have no names."));
@@ -277,7 +278,7 @@ fn notes(
 pub(crate) fn folded(stacks: Weighed<'_>, context: &Context<'_>) -> BTreeMap<String, u64> {
     let mut lines: BTreeMap<String, (u64, Duration)> = BTreeMap::new();
     let mut frames: Vec<String> = Vec::new();
-    let Weighed { tree, samples, .. } = stacks;
+    let Weighed { tree, addresses, .. } = stacks;
     let (threads, roots) = (tree.threads(), tree.roots());
     for (index, node) in tree.nodes().iter().enumerate().filter(|(_, node)| node.count > 0) {
         if !context.wants_thread(roots[index]) {
@@ -292,7 +293,7 @@ pub(crate) fn folded(stacks: Weighed<'_>, context: &Context<'_>) -> BTreeMap<Str
                 frames.push(link_text(link, context));
                 continue;
             }
-            let space = space(node, threads[index], samples, context.processes);
+            let space = space(node, threads[index], addresses, context.processes);
             let Some(code) = context.names.code(space, node.address) else { continue };
             match code.frames.as_slice() {
                 [] => frames.push(context.names.place(code)),

@@ -1,19 +1,14 @@
 //! Interrupts and deferred calls.
 
-use etw_event::{Record, Ticks};
-use etw_kernel_events::ids::{self, EventId};
-use etw_kernel_events::read;
-
 use super::context::Context;
 use super::latency::Latencies;
 use super::table::{Cell, Column, Table, TableKind, shown};
-use crate::Window;
-use crate::facts::Interrupted;
 use crate::maps::HashMap;
+use crate::model::facts::Interrupted;
 use crate::names::Space;
 
-/// The key of a routine: the event, its address, the interrupt's number, and the machine.
-type Key = (EventId, u64, Option<u16>, u32);
+/// The key of a routine: the kind, its address, the interrupt's number, and the machine.
+type Key = (&'static str, u64, Option<u16>, u32);
 
 /// Counts of interrupts and deferred calls.
 #[derive(Debug, Default)]
@@ -22,23 +17,10 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Adds a PerfInfo/ISR, DPC, ThreadDPC or TimerDPC event, which is logged at the end.
-    pub(crate) fn event(
-        &mut self,
-        id: EventId,
-        record: &Record<'_>,
-        machine: u32,
-        window: &Window,
-    ) -> Option<Interrupted> {
-        let interrupt = read::Interrupt::new(record);
-        let (begun, routine, vector) = (interrupt.initial_time()?, interrupt.routine()?, interrupt.vector());
-        if !window.has(record.time()) {
-            return None;
-        }
-        let begun = record.origin().clock.to_filetime(Ticks(begun));
-        let took = window.part(begun, record.time());
-        self.sums.entry((id, routine, vector, machine)).or_default().add(took);
-        Some(Interrupted { kind: kind_name(id), routine, vector, took })
+    /// Counts an interrupt or a deferred call.
+    pub(crate) fn add(&mut self, machine: u32, interrupt: &Interrupted) {
+        let Interrupted { kind, routine, vector, took } = *interrupt;
+        self.sums.entry((kind, routine, vector, machine)).or_default().add(took);
     }
 
     /// Returns the addresses of routines.
@@ -51,12 +33,12 @@ impl Interrupts {
     pub(crate) fn table(&self, context: &Context<'_>) -> Table {
         let mut rows: Vec<_> = self.sums.iter().filter(|_| context.wants(None)).collect();
         rows.sort_by_key(|(key, latencies)| (std::cmp::Reverse((latencies.sum, latencies.count)), *key));
-        let rows = rows.into_iter().map(|((id, routine, vector, machine), latencies)| {
+        let rows = rows.into_iter().map(|((kind, routine, vector, machine), latencies)| {
             let code = context.names.code(Space::Kernel(*machine), *routine);
             let name = code.map(|code| context.names.label(code));
             let module = code.and_then(|code| context.names.get(code.function).module.clone());
             vec![
-                Cell::Text(context.processes.machines.labelled(kind_name(*id), *machine)),
+                Cell::Text(context.processes.machines.labelled(kind, *machine)),
                 vector.map_or(Cell::None, |vector| Cell::Id(vector.into())),
                 Cell::text(name.as_deref()),
                 Cell::text(module.as_deref()),
@@ -69,16 +51,6 @@ impl Interrupts {
             ]
         });
         Table { kind: TableKind::DpcIsr, columns: COLUMNS, rows: rows.collect(), notes: Vec::new() }
-    }
-}
-
-fn kind_name(id: EventId) -> &'static str {
-    match id {
-        ids::PerfInfo::ISR_50 | ids::PerfInfo::ISR_67 => "ISR",
-        ids::PerfInfo::THREAD_DPC => "ThreadDPC",
-        ids::PerfInfo::TIMER_DPC => "TimerDPC",
-        ids::PerfInfo::PASSIVE_INTERRUPT => "PassiveISR",
-        _ => "DPC",
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) mod named;
 pub(crate) mod network;
 pub(crate) mod processes;
 pub(crate) mod shaped;
+pub(crate) mod switches;
 pub(crate) mod syscalls;
 pub(crate) mod table;
 pub(crate) mod wait_chains;

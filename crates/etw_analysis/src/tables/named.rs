@@ -26,7 +26,7 @@ pub(crate) fn named(stacks: Weighed<'_>, context: &Context<'_>) -> NamedStacks {
             places.push(None);
             continue;
         };
-        let space = space(node, thread, stacks.samples, context.processes);
+        let space = space(node, thread, stacks.addresses, context.processes);
         let mut place = around;
         if let Some(link) = stacks.tree.link_at(index) {
             let frame = named.frame_index(StackFrame::step(&link_text(link, context)));

@@ -2,57 +2,11 @@
 
 use std::net::IpAddr;
 
-use etw_event::Record;
-use etw_kernel_events::ids::{self, Class, EventId};
-use etw_kernel_events::read;
-
 use super::context::Context;
 use super::table::{Cell, Column, Table, TableKind, hidden, shown};
-use crate::Window;
-use crate::facts::Transferred;
 use crate::maps::HashMap;
-use crate::processes::{ProcessIndex, Processes};
-
-/// What is done on the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operation {
-    Send,
-    Receive,
-    Connect,
-    Disconnect,
-    Retransmit,
-    Accept,
-    Reconnect,
-}
-
-impl Operation {
-    /// Returns the operation of an event.
-    fn from_id(id: EventId) -> Option<Operation> {
-        use ids::{TcpIp, UdpIp};
-        Some(match id {
-            TcpIp::SEND_IPV4 | TcpIp::SEND_IPV6 | UdpIp::SEND_IPV4 | UdpIp::SEND_IPV6 => Operation::Send,
-            TcpIp::RECV_IPV4 | TcpIp::RECV_IPV6 | UdpIp::RECV_IPV4 | UdpIp::RECV_IPV6 => Operation::Receive,
-            TcpIp::CONNECT_IPV4 | TcpIp::CONNECT_IPV6 => Operation::Connect,
-            TcpIp::DISCONNECT_IPV4 | TcpIp::DISCONNECT_IPV6 => Operation::Disconnect,
-            TcpIp::RETRANSMIT_IPV4 | TcpIp::RETRANSMIT_IPV6 => Operation::Retransmit,
-            TcpIp::ACCEPT_IPV4 | TcpIp::ACCEPT_IPV6 => Operation::Accept,
-            TcpIp::RECONNECT_IPV4 | TcpIp::RECONNECT_IPV6 => Operation::Reconnect,
-            _ => return None,
-        })
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Operation::Send => "Send",
-            Operation::Receive => "Receive",
-            Operation::Connect => "Connect",
-            Operation::Disconnect => "Disconnect",
-            Operation::Retransmit => "Retransmit",
-            Operation::Accept => "Accept",
-            Operation::Reconnect => "Reconnect",
-        }
-    }
-}
+use crate::model::facts::{NetworkOperation, Side, Transferred};
+use crate::processes::ProcessIndex;
 
 /// A socket of the process and its remote endpoint. The ephemeral port of a client is left out, so that all its
 /// connections to a service share a row.
@@ -83,116 +37,42 @@ impl Sum {
     }
 }
 
-/// The side of a connection that a process is on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Client,
-    Server,
-}
-
-/// A local and a remote endpoint.
-type Connection = ((IpAddr, u16), (IpAddr, u16));
-
-/// Maximum number of connections whose side is remembered.
-const MAX_CONNECTIONS: usize = 1 << 20;
-
 /// Counts of network I/O.
 #[derive(Debug, Default)]
-pub(crate) struct Network {
+pub(crate) struct NetworkSums {
     sums: HashMap<Key, Sum>,
-    sides: HashMap<Connection, Side>,
-    failures: u64,
-    /// Whether the trace has events of the classes, which are the same as those of the provider.
-    has_classes: bool,
 }
 
-impl Network {
-    /// Adds an event of class TcpIp or UdpIp, or of the provider if there are none of the classes.
-    pub(crate) fn event(
-        &mut self,
-        id: EventId,
-        record: &Record<'_>,
-        processes: &mut Processes,
-        window: &Window,
-    ) -> Option<Transferred> {
-        let is_of_class = !record.kind().is_event_header();
-        self.has_classes |= is_of_class;
-        if !is_of_class && self.has_classes {
-            return None;
-        }
-        if matches!(id, ids::TcpIp::FAIL | ids::UdpIp::FAIL) {
-            self.failures += u64::from(window.has(record.time()));
-            return None;
-        }
-        let operation = Operation::from_id(id)?;
-        let is_udp = id.class() == Class::UdpIp;
-        let (process_id, bytes, destination, source) = if is_udp {
-            let udp = read::UdpTransfer::new(record);
-            (udp.pid()?, udp.size()?, (udp.daddr()?, udp.dport()?), (udp.saddr()?, udp.sport()?))
-        } else {
-            let tcp = read::TcpTransfer::new(record);
-            (tcp.pid()?, tcp.size()?, (tcp.daddr()?, tcp.dport()?), (tcp.saddr()?, tcp.sport()?))
-        };
-        let bytes = u64::from(bytes);
-        // TCP events have the peer as the destination; UDP events have the packet's addresses.
-        let (local, remote) = if is_udp && operation == Operation::Receive {
-            (destination, source)
-        } else {
-            (source, destination)
-        };
-        let side = self.side(operation, (local, remote));
-        if !window.has(record.time()) {
-            return None;
-        }
-        let key = Key {
-            process: processes.at(process_id),
+impl NetworkSums {
+    /// Counts a transfer or a step of a connection.
+    pub(crate) fn add(&mut self, transfer: &Transferred) {
+        let Transferred { process, is_udp, operation, bytes, local, remote, side } = *transfer;
+        let sum = self.sums.entry(Key {
+            process,
             is_udp,
             local: (local.0, (side == Side::Server).then_some(local.1)),
             remote: (remote.0, (side == Side::Client).then_some(remote.1)),
-        };
-        let sum = self.sums.entry(key).or_default();
+        });
+        let sum = sum.or_default();
         match operation {
-            Operation::Send => {
+            NetworkOperation::Send => {
                 sum.sends += 1;
                 sum.sent_bytes += bytes;
             }
-            Operation::Receive => {
+            NetworkOperation::Receive => {
                 sum.receives += 1;
                 sum.received_bytes += bytes;
             }
-            Operation::Connect => sum.connects += 1,
-            Operation::Disconnect => sum.disconnects += 1,
-            Operation::Retransmit => sum.retransmits += 1,
-            Operation::Accept => sum.accepts += 1,
-            Operation::Reconnect => sum.reconnects += 1,
+            NetworkOperation::Connect => sum.connects += 1,
+            NetworkOperation::Disconnect => sum.disconnects += 1,
+            NetworkOperation::Retransmit => sum.retransmits += 1,
+            NetworkOperation::Accept => sum.accepts += 1,
+            NetworkOperation::Reconnect => sum.reconnects += 1,
         }
-        let protocol = if is_udp { "UDP" } else { "TCP" };
-        let (process, operation) = (key.process, operation.name());
-        Some(Transferred { process, protocol, operation, bytes, local, remote })
-    }
-
-    /// Returns the local side of a connection: as its first event said, or else the side with the higher port is the
-    /// client.
-    fn side(&mut self, operation: Operation, connection: Connection) -> Side {
-        let told = match operation {
-            Operation::Connect => Some(Side::Client),
-            Operation::Accept => Some(Side::Server),
-            _ => None,
-        };
-        let side = told.or_else(|| self.sides.get(&connection).copied());
-        let ((_, local), (_, remote)) = connection;
-        if let Some(side) = told
-            && self.sides.len() < MAX_CONNECTIONS
-        {
-            self.sides.insert(connection, side);
-        } else if operation == Operation::Disconnect {
-            self.sides.remove(&connection);
-        }
-        side.unwrap_or(if local < remote { Side::Server } else { Side::Client })
     }
 
     /// Returns the table by process and endpoint.
-    pub(crate) fn table(&self, context: &Context<'_>) -> Table {
+    pub(crate) fn table(&self, failures: u64, context: &Context<'_>) -> Table {
         let rows = self.sums.iter().filter(|(key, _)| context.wants(Some(key.process)));
         let mut rows: Vec<_> = rows.collect();
         let rank = |sum: &Sum| (sum.bytes(), sum.connects + sum.accepts);
@@ -219,8 +99,8 @@ impl Network {
             ]
         });
         let mut notes = Vec::new();
-        if self.failures > 0 {
-            notes.push(format!("{} connections or transfers failed.", self.failures));
+        if failures > 0 {
+            notes.push(format!("{failures} connections or transfers failed."));
         }
         Table { kind: TableKind::Network, columns: COLUMNS, rows: rows.collect(), notes }
     }

@@ -1,17 +1,12 @@
 //! System calls.
 
-use etw_event::{FileTime, Record};
-use etw_kernel_events::read;
-
 use super::context::Context;
 use super::latency::Latencies;
 use super::table::{Cell, Column, Table, TableKind, shown};
-use crate::Window;
-use crate::facts::Called;
 use crate::maps::HashMap;
+use crate::model::facts::{CallBegun, Called};
 use crate::names::Space;
-use crate::processes::{ProcessIndex, Processes, ThreadIndex};
-use crate::switches::Switches;
+use crate::processes::{ProcessIndex, ThreadIndex};
 
 /// The bits of an NTSTATUS that are set for failures.
 const FAILED: u32 = 0b11 << 30;
@@ -27,50 +22,23 @@ struct Sum {
 
 /// Counts of system calls.
 #[derive(Debug, Default)]
-pub(crate) struct SystemCalls {
+pub(crate) struct CallSums {
     /// By thread, machine and address.
     sums: HashMap<(Option<ThreadIndex>, u32, u64), Sum>,
-    /// The current call of each thread.
-    begun: HashMap<ThreadIndex, (u64, FileTime)>,
 }
 
-impl SystemCalls {
-    /// Adds a PerfInfo/SysClEnter event.
-    pub(crate) fn enter(
-        &mut self,
-        record: &Record<'_>,
-        processes: &mut Processes,
-        switches: &Switches,
-        window: &Window,
-    ) -> Option<()> {
-        let address = read::SysCallEnter::new(record).sys_call_address()?;
-        let thread = thread(record, processes, switches);
-        let time = record.time();
-        if let Some(thread) = thread {
-            self.begun.insert(thread, (address, time));
-        }
-        if window.has(time) {
-            self.sums.entry((thread, processes.machine(), address)).or_default().count += 1;
-        }
-        Some(())
+impl CallSums {
+    /// Counts a call that begins.
+    pub(crate) fn begin(&mut self, machine: u32, call: &CallBegun) {
+        self.sums.entry((call.thread, machine, call.address)).or_default().count += 1;
     }
 
-    /// Adds a PerfInfo/SysClExit event.
-    pub(crate) fn exit(
-        &mut self,
-        record: &Record<'_>,
-        processes: &mut Processes,
-        switches: &Switches,
-        window: &Window,
-    ) -> Option<Called> {
-        let status = read::SysCallExit::new(record).sys_call_nt_status()?;
-        let thread = thread(record, processes, switches)?;
-        let (address, begun) = self.begun.remove(&thread)?;
-        let sum = self.sums.get_mut(&(Some(thread), processes.machine(), address))?;
-        let took = window.part(begun, record.time());
-        sum.latencies.add(took);
-        sum.failed += u64::from(status & FAILED == FAILED);
-        Some(Called { thread, address, took, status })
+    /// Adds the end of a call.
+    pub(crate) fn end(&mut self, machine: u32, call: &Called) {
+        if let Some(sum) = self.sums.get_mut(&(Some(call.thread), machine, call.address)) {
+            sum.latencies.add(call.took);
+            sum.failed += u64::from(call.status & FAILED == FAILED);
+        }
     }
 
     /// Returns the addresses of the functions that implement calls.
@@ -124,12 +92,6 @@ impl SystemCalls {
         }
         Table { kind: TableKind::Syscalls, columns: COLUMNS, rows, notes }
     }
-}
-
-/// Returns the calling thread, from the header or else from the switches before.
-fn thread(record: &Record<'_>, processes: &mut Processes, switches: &Switches) -> Option<ThreadIndex> {
-    let told = record.thread_id().map(|id| processes.thread_at(id));
-    told.or_else(|| switches.running(processes.machines.processor(record)))
 }
 
 /// Returns the name of a call from the name of the function that implements it.

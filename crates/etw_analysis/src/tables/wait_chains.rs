@@ -7,11 +7,11 @@ use super::functions::{space, stack_texts};
 use super::table::{Cell, Column, Table, TableKind, hidden, shown};
 use crate::by_stack::ByStack;
 use crate::maps::HashMap;
+use crate::model::addresses::Addresses;
+use crate::model::switches::{ReadiedBy, reason_name};
 use crate::names::Code;
 use crate::processes::ThreadIndex;
-use crate::samples::Samples;
 use crate::stacks::{Link, NodeIndex};
-use crate::switches::{ReadiedBy, reason_name};
 use crate::wait_chains::ChainSum;
 
 const COLUMNS: &[Column] = &[
@@ -54,7 +54,7 @@ struct Part<'c> {
 }
 
 /// Returns the table by thread, reason, stack and chain.
-pub(crate) fn table(by_stack: &ByStack, samples: &Samples, context: &Context<'_>) -> Table {
+pub(crate) fn table(by_stack: &ByStack, addresses: &Addresses, context: &Context<'_>) -> Table {
     let (threads, roots) = (by_stack.tree.threads(), by_stack.tree.roots());
     let mut rows: HashMap<Key, ChainSum> = HashMap::default();
     for ((node, reason), sum) in &by_stack.chains.sums {
@@ -63,7 +63,7 @@ pub(crate) fn table(by_stack: &ByStack, samples: &Samples, context: &Context<'_>
         if context.processes.thread(root).id == 0 || !context.wants_thread(root) {
             continue;
         }
-        let parts = parts(*node, &threads, by_stack, samples, context);
+        let parts = parts(*node, &threads, by_stack, addresses, context);
         let row = rows.entry(key(root, *reason, &parts, context)).or_default();
         row.count += sum.count;
         row.wait += sum.wait;
@@ -109,7 +109,7 @@ fn parts<'c>(
     node: NodeIndex,
     threads: &[ThreadIndex],
     by_stack: &ByStack,
-    samples: &Samples,
+    addresses: &Addresses,
     context: &'c Context<'_>,
 ) -> Vec<Part<'c>> {
     let tree = &by_stack.tree;
@@ -121,7 +121,7 @@ fn parts<'c>(
         match tree.link_at(index) {
             Some(link) => parts.push(Part { link: Some(link), codes: std::mem::take(&mut codes) }),
             None => {
-                let space = space(node, threads[index], samples, context.processes);
+                let space = space(node, threads[index], addresses, context.processes);
                 codes.extend(context.names.code(space, node.address));
             }
         }

@@ -3,8 +3,9 @@
 use super::context::Context;
 use super::table::{Cell, Column, Table, TableKind, hidden, shown};
 use crate::maps::HashMap;
+use crate::model::switches::{ReadiedBy, reason_name};
 use crate::processes::ThreadIndex;
-use crate::switches::{ReadiedBy, Switches, Waits, reason_name};
+use crate::tables::switches::{SwitchSums, Waits};
 
 const COLUMNS: &[Column] = &[
     shown("process", "Process"),
@@ -21,7 +22,7 @@ const COLUMNS: &[Column] = &[
 ];
 
 /// Returns the table by thread, reason, and the process that made it ready.
-pub(crate) fn table(switches: &Switches, context: &Context<'_>) -> Table {
+pub(crate) fn table(switches: &SwitchSums, has_ready_events: bool, context: &Context<'_>) -> Table {
     let mut rows: HashMap<(ThreadIndex, u8, String), Waits> = HashMap::default();
     for ((thread, reason, readied_by), waits) in &switches.waits {
         // The idle thread does not wait.
@@ -61,7 +62,7 @@ pub(crate) fn table(switches: &Switches, context: &Context<'_>) -> Table {
     });
     let rows: Vec<_> = rows.collect();
     let mut notes = Vec::new();
-    if !rows.is_empty() && !switches.has_ready_events {
+    if !rows.is_empty() && !has_ready_events {
         notes.push(
             "Without ReadyThread events (DISPATCHER), waits include the ready time, up to the switch."
                 .to_owned(),

@@ -14,7 +14,7 @@ use etw_consumer::{Overview, Trace, TraceError};
 use etw_event::FileTime;
 use etw_symbols::Symbolizer;
 
-use crate::rows::sources;
+use crate::rows::traces;
 use crate::{Machines, RowTables};
 
 pub use place::{CACHE_BYTES, IndexHome, IndexPlace};
@@ -170,7 +170,7 @@ impl TraceIndex {
     }
 
     fn of(index: Index, path: Option<PathBuf>) -> Result<TraceIndex, ColumnsError> {
-        let (names, start, overview) = sources::read(&index)?;
+        let (names, start, overview) = traces::read(&index)?;
         let (start, overview) = (start.unwrap_or_default(), Arc::new(overview));
         Ok(TraceIndex { index, path, names, start, overview })
     }

@@ -1,37 +1,18 @@
 //! Tables of what happens around files: filters of file systems, the loader of images, and requests of WinINet.
 
-use etw_columns::TableSchema;
 use etw_event::Guid;
 use etw_kernel_events::ids::{self, Class};
 
-use super::{Declared, Fill, Kinds, Of, Scope, opcode};
-use crate::rows::columns::{
-    FILE, PROCESS, STACK, THREAD, address, code, duration, end_of, frame, stack, start_of, text, thread, time,
-};
+use super::{EventValue, Kinds, Scope, ValueSource, opcode};
+use crate::rows::columns::{Address, End, File, Frame, Hex, Process, Span, Stack, Start, Text, Thread, Time};
 
 /// Microsoft-Windows-WinINet.
 const WININET: Guid = Guid::from_u128(0x43d1a55c_76d6_4f7e_995c_64c711e5cafe);
 
-pub(super) static MINI_FILTERS: Declared = Declared {
-    schema: &TableSchema::new(
-        "mini_filters",
-        "Mini-Filter Delays",
-        "One row for each call of a filter of file systems that ended in the trace.",
-        columns![
-            start_of("start_time", "When it started, if the event says so."),
-            end_of("end_time", "When it ended."),
-            duration("duration", "Time between the two."),
-            PROCESS,
-            THREAD,
-            text("type", "`PreOperation` or `PostOperation`, with `Failure` if it failed."),
-            text("major_function", "What is done with the file (`IRP_MJ_*`)."),
-            frame("routine", "Routine of the filter; its module is the driver."),
-            FILE,
-            code("status", "NTSTATUS of a failure."),
-            STACK,
-        ],
-    ),
-    starts: &[Kinds {
+property_table! {
+    /// One row for each call of a filter of file systems that ended in the trace.
+    MINI_FILTERS: "mini_filters", "Mini-Filter Delays", Scope::Machine;
+    starts &[Kinds {
         provider: Class::FileIo.guid(),
         events: &[
             (opcode(ids::FileIo::FLT_PREOP_COMPLETION), "PreOperation"),
@@ -40,23 +21,31 @@ pub(super) static MINI_FILTERS: Declared = Declared {
             (opcode(ids::FileIo::FLT_POSTOP_FAILURE), "PostOperationFailure"),
         ],
         key: &[],
-    }],
-    stops: &[],
-    scope: Scope::Machine,
-    values: &[
-        Fill::Start(Of::Property(&["InitialTime"])),
-        Fill::Start(Of::Time),
-        Fill::Start(Of::Since("InitialTime")),
-        Fill::Start(Of::Process),
-        Fill::Start(Of::Thread),
-        Fill::Start(Of::Name),
-        Fill::Start(Of::MajorFunction("MajorFunction")),
-        Fill::Start(Of::Frame(&["RoutineAddr"])),
-        Fill::Start(Of::FileAt("FileObject")),
-        Fill::Start(Of::Property(&["Status"])),
-        Fill::Start(Of::Stack),
-    ],
-};
+    }];
+    stops &[];
+    /// When it started, if the event says so.
+    start_time: Start = ValueSource::Start(EventValue::Property(&["InitialTime"])),
+    /// When it ended.
+    end_time: End = ValueSource::Start(EventValue::Time),
+    /// Time between the two.
+    duration: Span = ValueSource::Start(EventValue::Since("InitialTime")),
+    /// Process that did it.
+    process: Process = ValueSource::Start(EventValue::Process),
+    /// Thread that did it.
+    thread: Thread = ValueSource::Start(EventValue::Thread),
+    /// `PreOperation` or `PostOperation`, with `Failure` if it failed.
+    r#type: Text = ValueSource::Start(EventValue::Name),
+    /// What is done with the file (`IRP_MJ_*`).
+    major_function: Text = ValueSource::Start(EventValue::MajorFunction("MajorFunction")),
+    /// Routine of the filter; its module is the driver.
+    routine: Frame = ValueSource::Start(EventValue::Frame(&["RoutineAddr"])),
+    /// File, if the trace names it.
+    file: File = ValueSource::Start(EventValue::FileAt("FileObject")),
+    /// NTSTATUS of a failure.
+    status: Hex = ValueSource::Start(EventValue::Property(&["Status"])),
+    /// Stack, whose frames are rows of `frames`, if the trace has it.
+    stack: Stack = ValueSource::Start(EventValue::Stack),
+}
 
 const STEPS: &[(u16, &str)] = &[
     (opcode(ids::Image::LDR_LOCK_ACQUIRE_ATTEMPT), "LockAcquireAttempt"),
@@ -100,74 +89,58 @@ const STEPS: &[(u16, &str)] = &[
     (opcode(ids::Image::LDR_SEARCH_PATH_SECURITY), "SearchPathSecurity"),
 ];
 
-pub(super) static LOADER: Declared = Declared {
-    schema: &TableSchema::new(
-        "loader",
-        "Loader",
-        "One row for each step of the loader of images in a process.",
-        columns![
-            time("When it happened."),
-            PROCESS,
-            THREAD,
-            text("step", "What the loader does, such as `Loading`, `Snapping` or `DllMainEnter`."),
-            text("path", "Path or name of the image."),
-            text("other_path", "Second path, of a search."),
-            address("base", "Address of the image."),
-            address("parent_base", "Address of the image that needs it."),
-            code("load_reason", "Why it is loaded (`LDR_DLL_LOAD_REASON`)."),
-            code("error_opcode", "What failed, of steps with a code."),
-            STACK,
-        ],
-    ),
-    starts: &[Kinds { provider: Class::Image.guid(), events: STEPS, key: &[] }],
-    stops: &[],
-    scope: Scope::Machine,
-    values: &[
-        Fill::Start(Of::Time),
-        Fill::Start(Of::Process),
-        Fill::Start(Of::Thread),
-        Fill::Start(Of::Name),
-        Fill::Start(Of::Property(&["FilePath", "String", "String1", "FullDllName", "DllDir"])),
-        Fill::Start(Of::Property(&["String2", "DllLoadDir"])),
-        Fill::Start(Of::Property(&["NewDllBaseAddress", "BaseAddress"])),
-        Fill::Start(Of::Property(&["ParentDllBaseAddress"])),
-        Fill::Start(Of::Property(&["LoadReason"])),
-        Fill::Start(Of::Property(&["ErrorOpcode"])),
-        Fill::Start(Of::Stack),
-    ],
-};
+property_table! {
+    /// One row for each step of the loader of images in a process.
+    LOADER: "loader", "Loader", Scope::Machine;
+    starts &[Kinds { provider: Class::Image.guid(), events: STEPS, key: &[] }];
+    stops &[];
+    /// When it happened.
+    time: Time = ValueSource::Start(EventValue::Time),
+    /// Process that did it.
+    process: Process = ValueSource::Start(EventValue::Process),
+    /// Thread that did it.
+    thread: Thread = ValueSource::Start(EventValue::Thread),
+    /// What the loader does, such as `Loading`, `Snapping` or `DllMainEnter`.
+    step: Text = ValueSource::Start(EventValue::Name),
+    /// Path or name of the image.
+    path: Text = ValueSource::Start(EventValue::Property(&["FilePath", "String", "String1", "FullDllName", "DllDir"])),
+    /// Second path, of a search.
+    other_path: Text = ValueSource::Start(EventValue::Property(&["String2", "DllLoadDir"])),
+    /// Address of the image.
+    base: Address = ValueSource::Start(EventValue::Property(&["NewDllBaseAddress", "BaseAddress"])),
+    /// Address of the image that needs it.
+    parent_base: Address = ValueSource::Start(EventValue::Property(&["ParentDllBaseAddress"])),
+    /// Why it is loaded (`LDR_DLL_LOAD_REASON`).
+    load_reason: Hex = ValueSource::Start(EventValue::Property(&["LoadReason"])),
+    /// What failed, of steps with a code.
+    error_opcode: Hex = ValueSource::Start(EventValue::Property(&["ErrorOpcode"])),
+    /// Stack, whose frames are rows of `frames`, if the trace has it.
+    stack: Stack = ValueSource::Start(EventValue::Stack),
+}
 
-pub(super) static WININET_REQUESTS: Declared = Declared {
-    schema: &TableSchema::new(
-        "wininet_requests",
-        "WinINet Requests",
-        "One row for each HTTP request that a program sent with WinINet.",
-        columns![
-            start_of("start_time", "When it was sent."),
-            end_of("end_time", "When the response began, if that was during the trace."),
-            duration("duration", "Time between the two."),
-            PROCESS,
-            thread("thread", "Thread that sent it."),
-            thread("end_thread", "Thread that got the response."),
-            address("request", "Handle of the request."),
-            text("address_name", "Server and what is asked of it."),
-            text("status_line", "First line of the response."),
-            stack("stack", "Stack of the sending."),
-        ],
-    ),
-    starts: &[Kinds { provider: WININET, events: &[(1007, "Send")], key: &["Request"] }],
-    stops: &[Kinds { provider: WININET, events: &[(1008, "Send")], key: &["Request"] }],
-    scope: Scope::Process,
-    values: &[
-        Fill::Start(Of::Time),
-        Fill::Stop(Of::Time),
-        Fill::Lasted,
-        Fill::Start(Of::Process),
-        Fill::Start(Of::Thread),
-        Fill::Stop(Of::Thread),
-        Fill::Start(Of::Property(&["Request"])),
-        Fill::Start(Of::Property(&["AddressName"])),
-        Fill::Stop(Of::Property(&["StatusLine"])),
-        Fill::Start(Of::Stack),
-    ],
-};
+property_table! {
+    /// One row for each HTTP request that a program sent with WinINet.
+    WININET_REQUESTS: "wininet_requests", "WinINet Requests", Scope::Process;
+    starts &[Kinds { provider: WININET, events: &[(1007, "Send")], key: &["Request"] }];
+    stops &[Kinds { provider: WININET, events: &[(1008, "Send")], key: &["Request"] }];
+    /// When it was sent.
+    start_time: Start = ValueSource::Start(EventValue::Time),
+    /// When the response began, if that was during the trace.
+    end_time: End = ValueSource::Stop(EventValue::Time),
+    /// Time between the two.
+    duration: Span = ValueSource::Lasted,
+    /// Process that did it.
+    process: Process = ValueSource::Start(EventValue::Process),
+    /// Thread that sent it.
+    thread: Thread = ValueSource::Start(EventValue::Thread),
+    /// Thread that got the response.
+    end_thread: Thread = ValueSource::Stop(EventValue::Thread),
+    /// Handle of the request.
+    request: Address = ValueSource::Start(EventValue::Property(&["Request"])),
+    /// Server and what is asked of it.
+    address_name: Text = ValueSource::Start(EventValue::Property(&["AddressName"])),
+    /// First line of the response.
+    status_line: Text = ValueSource::Stop(EventValue::Property(&["StatusLine"])),
+    /// Stack of the sending.
+    stack: Stack = ValueSource::Start(EventValue::Stack),
+}

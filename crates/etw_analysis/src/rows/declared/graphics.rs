@@ -1,97 +1,79 @@
 //! Tables of the graphics kernel (Microsoft-Windows-DxgKrnl).
 
-use etw_columns::{Column, ColumnType, TableSchema, Unit};
-
-use super::{Declared, Fill, Kinds, Of, Scope};
-use crate::rows::columns::{STACK, THREAD, address, bytes, duration, end_of, id, start_of, text};
+use super::{EventValue, Kinds, Scope, ValueSource};
+use crate::rows::columns::{
+    Address, Bool, Bytes, End, GpuContext, Id, LongId, Span, Stack, Start, Text, Thread,
+};
 use crate::rows::objects::DXG_KRNL;
 
-const CONTEXT: Column = Column::row_of("gpu_contexts", "context", "Context, with its process and engine.");
-
-pub(super) static DMA_PACKETS: Declared = Declared {
-    schema: &TableSchema::new(
-        "gpu_dma_packets",
-        "GPU Hardware Queue",
-        "One row for each packet that the hardware of a graphics adapter got.",
-        columns![
-            start_of("start_time", "When the hardware got it."),
-            end_of("end_time", "When it was done, if that was during the trace."),
-            duration("duration", "Time between the two."),
-            CONTEXT,
-            text("packet_type", "Type of the packet."),
-            id("submit_sequence", "Number of the packet in the queue of its context."),
-            Column::new("submission_id", ColumnType::U64, "Number of the submission.").unit(Unit::Id),
-            Column::new("preempted", ColumnType::Bool, "Whether it was ended for another packet."),
-        ],
-    ),
-    starts: &[Kinds {
+property_table! {
+    /// One row for each packet that the hardware of a graphics adapter got.
+    DMA_PACKETS: "gpu_dma_packets", "GPU Hardware Queue", Scope::Machine;
+    starts &[Kinds {
         provider: DXG_KRNL,
         events: &[(175, "DmaPacketStart")],
         key: &["hContext", "ulQueueSubmitSequence"],
-    }],
-    stops: &[Kinds {
+    }];
+    stops &[Kinds {
         provider: DXG_KRNL,
         events: &[(176, "DmaPacketStop")],
         key: &["hContext", "ulQueueSubmitSequence"],
-    }],
-    scope: Scope::Machine,
-    values: &[
-        Fill::Start(Of::Time),
-        Fill::Stop(Of::Time),
-        Fill::Lasted,
-        Fill::Start(Of::GpuContext("hContext")),
-        Fill::Start(Of::Property(&["PacketType"])),
-        Fill::Start(Of::Property(&["ulQueueSubmitSequence"])),
-        Fill::Start(Of::Property(&["uliSubmissionId"])),
-        Fill::Stop(Of::Property(&["bPreempted"])),
-    ],
-};
+    }];
+    /// When the hardware got it.
+    start_time: Start = ValueSource::Start(EventValue::Time),
+    /// When it was done, if that was during the trace.
+    end_time: End = ValueSource::Stop(EventValue::Time),
+    /// Time between the two.
+    duration: Span = ValueSource::Lasted,
+    /// Context, with its process and engine.
+    context: GpuContext = ValueSource::Start(EventValue::GpuContext("hContext")),
+    /// Type of the packet.
+    packet_type: Text = ValueSource::Start(EventValue::Property(&["PacketType"])),
+    /// Number of the packet in the queue of its context.
+    submit_sequence: Id = ValueSource::Start(EventValue::Property(&["ulQueueSubmitSequence"])),
+    /// Number of the submission.
+    submission_id: LongId = ValueSource::Start(EventValue::Property(&["uliSubmissionId"])),
+    /// Whether it was ended for another packet.
+    preempted: Bool = ValueSource::Stop(EventValue::Property(&["bPreempted"])),
+}
 
-pub(super) static QUEUE_PACKETS: Declared = Declared {
-    schema: &TableSchema::new(
-        "gpu_queue_packets",
-        "GPU Software Queue",
-        "One row for each packet that a program put into the queue of a context.",
-        columns![
-            start_of("start_time", "When it was put into the queue."),
-            end_of("end_time", "When it was done, if that was during the trace."),
-            duration("duration", "Time between the two."),
-            CONTEXT,
-            THREAD,
-            text("operation", "`Packet`, `Wait` for an object or `Signal` of objects."),
-            text("packet_type", "Type of the packet."),
-            id("submit_sequence", "Number of the packet in the queue."),
-            bytes("dma_buffer_size", "Size of its commands."),
-            Column::new("present", ColumnType::Bool, "Whether it shows a frame."),
-            address("sync_object", "Address of the object that is waited for."),
-            Column::new("fence_value", ColumnType::U64, "Value of that object.").unit(Unit::Id),
-            Column::new("preempted", ColumnType::Bool, "Whether it was ended for another packet."),
-            Column::new("timed_out", ColumnType::Bool, "Whether it took too long."),
-            STACK,
-        ],
-    ),
-    starts: &[Kinds {
+property_table! {
+    /// One row for each packet that a program put into the queue of a context.
+    QUEUE_PACKETS: "gpu_queue_packets", "GPU Software Queue", Scope::Machine;
+    starts &[Kinds {
         provider: DXG_KRNL,
         events: &[(178, "Packet"), (244, "Wait"), (245, "Signal")],
         key: &["hContext", "SubmitSequence"],
-    }],
-    stops: &[Kinds { provider: DXG_KRNL, events: &[(180, "Stop")], key: &["hContext", "SubmitSequence"] }],
-    scope: Scope::Machine,
-    values: &[
-        Fill::Start(Of::Time),
-        Fill::Stop(Of::Time),
-        Fill::Lasted,
-        Fill::Start(Of::GpuContext("hContext")),
-        Fill::Start(Of::Thread),
-        Fill::Start(Of::Name),
-        Fill::Start(Of::Property(&["PacketType"])),
-        Fill::Start(Of::Property(&["SubmitSequence"])),
-        Fill::Start(Of::Property(&["DmaBufferSize"])),
-        Fill::Start(Of::Property(&["bPresent"])),
-        Fill::Start(Of::Property(&["hSyncObject"])),
-        Fill::Start(Of::Property(&["FenceValue"])),
-        Fill::Stop(Of::Property(&["bPreempted"])),
-        Fill::Stop(Of::Property(&["bTimeouted"])),
-        Fill::Start(Of::Stack),
-    ],
-};
+    }];
+    stops &[Kinds { provider: DXG_KRNL, events: &[(180, "Stop")], key: &["hContext", "SubmitSequence"] }];
+    /// When it was put into the queue.
+    start_time: Start = ValueSource::Start(EventValue::Time),
+    /// When it was done, if that was during the trace.
+    end_time: End = ValueSource::Stop(EventValue::Time),
+    /// Time between the two.
+    duration: Span = ValueSource::Lasted,
+    /// Context, with its process and engine.
+    context: GpuContext = ValueSource::Start(EventValue::GpuContext("hContext")),
+    /// Thread that did it.
+    thread: Thread = ValueSource::Start(EventValue::Thread),
+    /// `Packet`, `Wait` for an object or `Signal` of objects.
+    operation: Text = ValueSource::Start(EventValue::Name),
+    /// Type of the packet.
+    packet_type: Text = ValueSource::Start(EventValue::Property(&["PacketType"])),
+    /// Number of the packet in the queue.
+    submit_sequence: Id = ValueSource::Start(EventValue::Property(&["SubmitSequence"])),
+    /// Size of its commands.
+    dma_buffer_size: Bytes = ValueSource::Start(EventValue::Property(&["DmaBufferSize"])),
+    /// Whether it shows a frame.
+    present: Bool = ValueSource::Start(EventValue::Property(&["bPresent"])),
+    /// Address of the object that is waited for.
+    sync_object: Address = ValueSource::Start(EventValue::Property(&["hSyncObject"])),
+    /// Value of that object.
+    fence_value: LongId = ValueSource::Start(EventValue::Property(&["FenceValue"])),
+    /// Whether it was ended for another packet.
+    preempted: Bool = ValueSource::Stop(EventValue::Property(&["bPreempted"])),
+    /// Whether it took too long.
+    timed_out: Bool = ValueSource::Stop(EventValue::Property(&["bTimeouted"])),
+    /// Stack, whose frames are rows of `frames`, if the trace has it.
+    stack: Stack = ValueSource::Start(EventValue::Stack),
+}

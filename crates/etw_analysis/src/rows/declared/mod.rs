@@ -2,6 +2,39 @@
 //!
 //! A row stands for one event, or for the time from a start to the stop with the same key.
 
+/// Declares a table whose rows are made of properties.
+///
+/// Comments are the sentences that describe the table and its columns. `starts` has the events that a row is made of, or
+/// that start it; `stops` has those that end it.
+macro_rules! property_table {
+    (
+        $(#[doc = $summary:literal])+
+        $table:ident: $name:literal, $title:literal, $scope:expr;
+        starts $starts:expr;
+        stops $stops:expr;
+        $($(#[doc = $about:literal])+ $field:ident: $kind:ty = $from:expr,)+
+    ) => {
+        $(#[doc = $summary])+
+        pub(super) static $table: $crate::rows::declared::Declared = $crate::rows::declared::Declared {
+            schema: &etw_columns::TableSchema::new(
+                $name,
+                $title,
+                $crate::rows::columns::sentence(concat!($($summary),+)),
+                {
+                    const COLUMNS: &[etw_columns::Column] = &[$(
+                        $crate::rows::columns::column::<$kind>(stringify!($field), concat!($($about),+))
+                    ),+];
+                    COLUMNS
+                },
+            ),
+            starts: $starts,
+            stops: $stops,
+            scope: $scope,
+            values: &[$($from),+],
+        };
+    };
+}
+
 mod clr;
 mod files;
 mod graphics;
@@ -9,19 +42,17 @@ mod memory;
 mod system;
 mod values;
 
-use etw_columns::{ColumnsError, IndexWriter, Row, TableId, TableSchema};
+use etw_columns::{ColumnsError, TableId, TableSchema};
 use etw_event::{FileTime, Guid, Record};
 use etw_kernel_events::ids::EventId;
 
-use super::frames::Frames;
-use super::objects::Objects;
-use super::seen::Seen;
-use crate::file_names::FileNames;
-use crate::managed::CodeVersions;
+use super::source::{EventContext, RowContext, RowSource};
+use super::spans::between;
+use super::table::RowWriter;
 use crate::maps::HashMap;
-use crate::processes::Processes;
-use values::{Fill, Of};
-pub(super) use values::{Held, held};
+use crate::processes::{ProcessIndex, ThreadIndex};
+use values::{EventValue, ValueSource};
+pub(super) use values::{PendingValue, pending};
 
 /// Maximum number of rows of all tables that wait for their stop; further ones are written without it.
 const MAX_OPEN: usize = 1 << 22;
@@ -36,7 +67,7 @@ pub(super) struct Declared {
     /// To what keys belong.
     scope: Scope,
     /// For each column, where its value comes from.
-    values: &'static [Fill],
+    values: &'static [ValueSource],
 }
 
 /// Events of a provider or class.
@@ -62,24 +93,6 @@ enum Scope {
     ProcessIn(&'static [&'static str]),
     Thread,
     Processor,
-}
-
-/// What rows are written with.
-pub(super) struct Pen<'p> {
-    pub(super) writer: &'p mut IndexWriter,
-    pub(super) processes: &'p mut Processes,
-    pub(super) frames: &'p mut Frames,
-    pub(super) objects: &'p mut Objects,
-    pub(super) files: &'p mut FileNames,
-    pub(super) versions: &'p CodeVersions,
-    pub(super) is_32_bit: bool,
-}
-
-impl Pen<'_> {
-    /// Returns the row of the process with this id.
-    pub(super) fn process(&mut self, id: u32) -> Option<u32> {
-        (id != u32::MAX).then(|| self.processes.at(id).0)
-    }
 }
 
 /// All declared tables, in the order of lists.
@@ -133,79 +146,86 @@ pub(super) struct DeclaredTables {
 #[derive(Debug)]
 struct Open {
     start: FileTime,
-    values: Box<[Held]>,
+    values: Box<[PendingValue]>,
 }
 
 impl DeclaredTables {
-    pub(super) fn new(writer: &mut IndexWriter) -> Result<DeclaredTables, ColumnsError> {
+    pub(super) fn new(writer: &mut RowWriter) -> Result<DeclaredTables, ColumnsError> {
         let tables = ALL.iter().map(|table| writer.table(table.schema)).collect::<Result<_, _>>()?;
         Ok(DeclaredTables { tables, roles: Vec::new(), open: HashMap::default() })
     }
 
-    /// Adds an event.
-    pub(super) fn event(&mut self, seen: &Seen<'_, '_>, pen: &mut Pen<'_>) -> Result<(), ColumnsError> {
-        let kind = seen.kind as usize;
+    fn start(&mut self, role: &Role, event: &EventContext<'_, '_>, context: &mut RowContext<'_>) {
+        let table = ALL[role.table];
+        let columns = table.schema.columns.iter();
+        let values = table.values.iter().zip(columns).map(|(from, column)| match from {
+            ValueSource::Stop(_) | ValueSource::Lasted => PendingValue::None,
+            ValueSource::Start(value) => value.value(role.name, column, event, context),
+        });
+        let values: Box<[PendingValue]> = values.collect();
+        if table.stops.is_empty() || self.open.len() >= MAX_OPEN {
+            return self.write(role.table, &values, context.writer);
+        }
+        let open = Open { start: event.record().time(), values };
+        if let Some(before) = self.open.insert(key(role, event, context), open) {
+            self.write(role.table, &before.values, context.writer);
+        }
+    }
+
+    fn stop(&mut self, role: &Role, event: &EventContext<'_, '_>, context: &mut RowContext<'_>) {
+        let Some(mut open) = self.open.remove(&key(role, event, context)) else { return };
+        let table = ALL[role.table];
+        for ((from, column), pending) in
+            table.values.iter().zip(table.schema.columns.iter()).zip(&mut open.values)
+        {
+            *pending = match from {
+                ValueSource::Start(_) => *pending,
+                ValueSource::Stop(value) => value.value(role.name, column, event, context),
+                ValueSource::Lasted => PendingValue::Nanos(between(open.start, event.record().time())),
+            };
+        }
+        self.write(role.table, &open.values, context.writer);
+    }
+
+    fn write(&self, table: usize, values: &[PendingValue], writer: &mut RowWriter) {
+        writer.add_to(self.tables[table], |row| {
+            for (column, value) in values.iter().enumerate() {
+                value.put(row, column);
+            }
+        });
+    }
+}
+
+impl RowSource for DeclaredTables {
+    fn wants(&self, event: &EventContext<'_, '_>) -> bool {
+        !roles(event.record()).is_empty()
+    }
+
+    fn event(&mut self, event: &EventContext<'_, '_>, context: &mut RowContext<'_>) {
+        let kind = event.kind as usize;
         if self.roles.len() <= kind {
             self.roles.resize(kind + 1, None);
         }
         let roles = match self.roles[kind].take() {
             Some(roles) => roles,
-            None => roles(seen.record()),
+            None => roles(event.record()),
         };
-        let result = roles.iter().try_for_each(|role| match role.is_stop {
-            true => self.stop(role, seen, pen),
-            false => self.start(role, seen, pen),
-        });
+        for role in &roles {
+            match role.is_stop {
+                true => self.stop(role, event, context),
+                false => self.start(role, event, context),
+            }
+        }
         self.roles[kind] = Some(roles);
-        result
     }
 
-    fn start(&mut self, role: &Role, seen: &Seen<'_, '_>, pen: &mut Pen<'_>) -> Result<(), ColumnsError> {
-        let table = ALL[role.table];
-        let columns = table.schema.columns.iter();
-        let values = table.values.iter().zip(columns).map(|(from, column)| match from {
-            Fill::Stop(_) | Fill::Lasted => Ok(Held::None),
-            Fill::Start(of) => of.value(role.name, column, seen, pen),
-        });
-        let values: Box<[Held]> = values.collect::<Result<_, _>>()?;
-        if table.stops.is_empty() || self.open.len() >= MAX_OPEN {
-            return self.write(role.table, &values, pen);
-        }
-        let open = Open { start: seen.record().time(), values };
-        match self.open.insert(key(role, seen, pen), open) {
-            Some(before) => self.write(role.table, &before.values, pen),
-            None => Ok(()),
-        }
-    }
-
-    fn stop(&mut self, role: &Role, seen: &Seen<'_, '_>, pen: &mut Pen<'_>) -> Result<(), ColumnsError> {
-        let Some(mut open) = self.open.remove(&key(role, seen, pen)) else { return Ok(()) };
-        let table = ALL[role.table];
-        for ((from, column), held) in
-            table.values.iter().zip(table.schema.columns.iter()).zip(&mut open.values)
-        {
-            *held = match from {
-                Fill::Start(_) => *held,
-                Fill::Stop(of) => of.value(role.name, column, seen, pen)?,
-                Fill::Lasted => Held::nanos(seen.record().time().0.saturating_sub(open.start.0)),
-            };
-        }
-        self.write(role.table, &open.values, pen)
-    }
-
-    fn write(&self, table: usize, values: &[Held], pen: &mut Pen<'_>) -> Result<(), ColumnsError> {
-        let mut row: Row<'_> = pen.writer.row(self.tables[table])?;
-        for (column, held) in values.iter().enumerate() {
-            held.put(&mut row, column);
-        }
-        row.end()
-    }
-
-    /// Writes the rows whose stop is not in the trace, in the order of their starts.
-    pub(super) fn finish(&mut self, pen: &mut Pen<'_>) -> Result<(), ColumnsError> {
+    /// Adds the rows whose stop is not in the trace, in the order of their starts.
+    fn finish(&mut self, context: &mut RowContext<'_>) {
         let mut open: Vec<(Key, Open)> = std::mem::take(&mut self.open).into_iter().collect();
         open.sort_by_key(|(key, open)| (key.0, open.start, *key));
-        open.iter().try_for_each(|(key, open)| self.write(key.0, &open.values, pen))
+        for (key, open) in open {
+            self.write(key.0, &open.values, context.writer);
+        }
     }
 }
 
@@ -225,24 +245,25 @@ fn roles(record: &Record<'_>) -> Box<[Role]> {
     roles.into_boxed_slice()
 }
 
-fn key(role: &Role, seen: &Seen<'_, '_>, pen: &mut Pen<'_>) -> Key {
+fn key(role: &Role, event: &EventContext<'_, '_>, context: &mut RowContext<'_>) -> Key {
     let mut numbers = [0; 2];
     for (number, name) in numbers.iter_mut().zip(role.key) {
-        *number = seen.get(&[name]).unwrap_or(0);
+        *number = event.get(&[name]).unwrap_or(0);
     }
     let of_header = |id: Option<u32>| id.map_or(u64::MAX, u64::from);
+    let of_process = |process: Option<ProcessIndex>| of_header(process.map(|ProcessIndex(row)| row));
     let scope = match ALL[role.table].scope {
         Scope::Machine => 0,
-        Scope::Process => of_header(seen.process),
+        Scope::Process => of_process(event.process),
         Scope::ProcessIn(names) => {
-            let told = seen.get::<u32>(names).and_then(|id| pen.process(id));
-            of_header(told.or(seen.process))
+            let named = event.get::<u32>(names).and_then(|id| context.process(id));
+            of_process(named.or(event.process))
         }
-        Scope::Thread => of_header(seen.thread),
-        Scope::Processor => seen.processor.into(),
+        Scope::Thread => of_header(event.thread.map(|ThreadIndex(row)| row)),
+        Scope::Processor => event.processor.into(),
     };
     // Keys of several machines are apart.
-    (role.table, scope ^ u64::from(pen.processes.machine()) << 40, numbers)
+    (role.table, scope ^ u64::from(event.machine) << 40, numbers)
 }
 
 #[cfg(test)]
@@ -254,7 +275,7 @@ mod tests {
         for table in ALL {
             let name = &table.schema.name;
             assert_eq!(table.schema.columns.len(), table.values.len(), "{name}");
-            let needs_stop = table.values.iter().any(|value| !matches!(value, Fill::Start(_)));
+            let needs_stop = table.values.iter().any(|value| !matches!(value, ValueSource::Start(_)));
             assert_eq!(needs_stop, !table.stops.is_empty(), "{name}");
             assert!(table.starts.iter().chain(table.stops).all(|kinds| kinds.key.len() <= 2), "{name}");
         }

@@ -1,13 +1,12 @@
 //! Tables of the system: handles, services, marks, power and windows.
 
-use etw_columns::{Column, ColumnType, TableSchema, Unit};
 use etw_event::Guid;
 use etw_kernel_events::ids::{self, Class};
 
-use super::{Declared, Fill, Kinds, Of, Scope, opcode};
+use super::{EventValue, Kinds, Scope, ValueSource, opcode};
 use crate::rows::columns::{
-    PROCESS, PROCESSOR, STACK, THREAD, address, code, duration, end_of, id, process, stack, start_of, text,
-    thread, time,
+    Address, End, Hex, Id, Number, ObjectType, Process, Processor, ShortPercent, Span, Stack, Start, Text,
+    Thread, Time,
 };
 
 /// Microsoft-Windows-Kernel-Processor-Power.
@@ -21,29 +20,10 @@ const WIN32K: [Guid; 2] = [
 const MILLISECOND: i64 = 10_000;
 const NANOSECONDS_PER_MILLISECOND: u64 = 1_000_000;
 
-pub(super) static HANDLES: Declared = Declared {
-    schema: &TableSchema::new(
-        "handles",
-        "Handles",
-        "One row for each handle that was created during the trace, or that was there at its start.",
-        columns![
-            start_of("create_time", "When it was created; of one that was there, when the trace said so."),
-            end_of("close_time", "When it was closed, if that was during the trace."),
-            duration("lifetime", "Time between the two."),
-            process("owning_process", "Process that the handle is of."),
-            process("creating_process", "Process that created it."),
-            thread("creating_thread", "Thread that created it."),
-            thread("closing_thread", "Thread that closed it."),
-            code("handle", "The handle."),
-            Column::row_of("object_types", "object_type", "Type of the object."),
-            text("object_name", "Name of the object, if it has one."),
-            address("object", "Address of the object."),
-            text("origin", "`Create`, `Duplicate`, or `Rundown` for one that was there at the start."),
-            stack("create_stack", "Stack of the creation."),
-            stack("close_stack", "Stack of the closing."),
-        ],
-    ),
-    starts: &[
+property_table! {
+    /// One row for each handle that was created during the trace, or that was there at its start.
+    HANDLES: "handles", "Handles", Scope::ProcessIn(&["TargetProcessId", "ProcessId"]);
+    starts &[
         Kinds {
             provider: Class::Object.guid(),
             events: &[
@@ -57,173 +37,144 @@ pub(super) static HANDLES: Declared = Declared {
             events: &[(opcode(ids::Object::DUPLICATE_HANDLE), "Duplicate")],
             key: &["TargetHandle"],
         },
-    ],
-    stops: &[Kinds {
+    ];
+    stops &[Kinds {
         provider: Class::Object.guid(),
         events: &[(opcode(ids::Object::CLOSE_HANDLE), "Close")],
         key: &["Handle"],
-    }],
-    scope: Scope::ProcessIn(&["TargetProcessId", "ProcessId"]),
-    values: &[
-        Fill::Start(Of::Time),
-        Fill::Stop(Of::Time),
-        Fill::Lasted,
-        Fill::Start(Of::ProcessIn(&["TargetProcessId", "ProcessId"])),
-        Fill::Start(Of::Process),
-        Fill::Start(Of::Thread),
-        Fill::Stop(Of::Thread),
-        Fill::Start(Of::Property(&["Handle", "TargetHandle"])),
-        Fill::Start(Of::ObjectType("ObjectType")),
-        Fill::Start(Of::Property(&["ObjectName"])),
-        Fill::Start(Of::Property(&["Object"])),
-        Fill::Start(Of::Name),
-        Fill::Start(Of::Stack),
-        Fill::Stop(Of::Stack),
-    ],
-};
+    }];
+    /// When it was created; of one that was there, when the trace said so.
+    create_time: Start = ValueSource::Start(EventValue::Time),
+    /// When it was closed, if that was during the trace.
+    close_time: End = ValueSource::Stop(EventValue::Time),
+    /// Time between the two.
+    lifetime: Span = ValueSource::Lasted,
+    /// Process that the handle is of.
+    owning_process: Process = ValueSource::Start(EventValue::ProcessIn(&["TargetProcessId", "ProcessId"])),
+    /// Process that created it.
+    creating_process: Process = ValueSource::Start(EventValue::Process),
+    /// Thread that created it.
+    creating_thread: Thread = ValueSource::Start(EventValue::Thread),
+    /// Thread that closed it.
+    closing_thread: Thread = ValueSource::Stop(EventValue::Thread),
+    /// The handle.
+    handle: Hex = ValueSource::Start(EventValue::Property(&["Handle", "TargetHandle"])),
+    /// Type of the object.
+    object_type: ObjectType = ValueSource::Start(EventValue::ObjectType("ObjectType")),
+    /// Name of the object, if it has one.
+    object_name: Text = ValueSource::Start(EventValue::Property(&["ObjectName"])),
+    /// Address of the object.
+    object: Address = ValueSource::Start(EventValue::Property(&["Object"])),
+    /// `Create`, `Duplicate`, or `Rundown` for one that was there at the start.
+    origin: Text = ValueSource::Start(EventValue::Name),
+    /// Stack of the creation.
+    create_stack: Stack = ValueSource::Start(EventValue::Stack),
+    /// Stack of the closing.
+    close_stack: Stack = ValueSource::Stop(EventValue::Stack),
+}
 
-pub(super) static SERVICES: Declared = Declared {
-    schema: &TableSchema::new(
-        "services",
-        "Services",
-        "One row for each service that the trace lists.",
-        columns![
-            time("When it was listed."),
-            text("service_name", "Name of the service."),
-            text("display_name", "Name for display."),
-            process("process", "Process that hosts it, if it runs."),
-            id("state", "State: 1 stopped, 2 starts, 3 stops, 4 runs, 7 paused."),
-            id("sub_process_tag", "Number by which threads refer to the service."),
-            text("process_name", "Name of the hosting program."),
-            text("load_order_group", "Group in which it is started."),
-            text("host_group", "Group of services that share a process."),
-        ],
-    ),
-    starts: &[Kinds {
+property_table! {
+    /// One row for each service that the trace lists.
+    SERVICES: "services", "Services", Scope::Machine;
+    starts &[Kinds {
         provider: Class::SystemConfig.guid(),
         events: &[(opcode(ids::SystemConfig::SERVICES), "Services")],
         key: &[],
-    }],
-    stops: &[],
-    scope: Scope::Machine,
-    values: &[
-        Fill::Start(Of::Time),
-        Fill::Start(Of::Property(&["ServiceName"])),
-        Fill::Start(Of::Property(&["DisplayName"])),
-        Fill::Start(Of::RunningProcessIn("ProcessId")),
-        Fill::Start(Of::Property(&["ServiceState"])),
-        Fill::Start(Of::Property(&["SubProcessTag"])),
-        Fill::Start(Of::Property(&["ProcessName"])),
-        Fill::Start(Of::Property(&["LoadOrderGroup"])),
-        Fill::Start(Of::Property(&["SvchostGroup"])),
-    ],
-};
+    }];
+    stops &[];
+    /// When it was listed.
+    time: Time = ValueSource::Start(EventValue::Time),
+    /// Name of the service.
+    service_name: Text = ValueSource::Start(EventValue::Property(&["ServiceName"])),
+    /// Name for display.
+    display_name: Text = ValueSource::Start(EventValue::Property(&["DisplayName"])),
+    /// Process that hosts it, if it runs.
+    process: Process = ValueSource::Start(EventValue::RunningProcessIn("ProcessId")),
+    /// State: 1 stopped, 2 starts, 3 stops, 4 runs, 7 paused.
+    state: Id = ValueSource::Start(EventValue::Property(&["ServiceState"])),
+    /// Number by which threads refer to the service.
+    sub_process_tag: Id = ValueSource::Start(EventValue::Property(&["SubProcessTag"])),
+    /// Name of the hosting program.
+    process_name: Text = ValueSource::Start(EventValue::Property(&["ProcessName"])),
+    /// Group in which it is started.
+    load_order_group: Text = ValueSource::Start(EventValue::Property(&["LoadOrderGroup"])),
+    /// Group of services that share a process.
+    host_group: Text = ValueSource::Start(EventValue::Property(&["SvchostGroup"])),
+}
 
-pub(super) static MARKS: Declared = Declared {
-    schema: &TableSchema::new(
-        "marks",
-        "Marks",
-        "One row for each mark that a tool put into the trace.",
-        columns![time("When it was put."), PROCESS, THREAD, text("label", "Text of the mark."), STACK],
-    ),
-    starts: &[Kinds {
+property_table! {
+    /// One row for each mark that a tool put into the trace.
+    MARKS: "marks", "Marks", Scope::Machine;
+    starts &[Kinds {
         provider: Class::PerfInfo.guid(),
         events: &[(opcode(ids::PerfInfo::MARK), "Mark")],
         key: &[],
-    }],
-    stops: &[],
-    scope: Scope::Machine,
-    values: &[
-        Fill::Start(Of::Time),
-        Fill::Start(Of::Process),
-        Fill::Start(Of::Thread),
-        Fill::Start(Of::Property(&["Message"])),
-        Fill::Start(Of::Stack),
-    ],
-};
+    }];
+    stops &[];
+    /// When it was put.
+    time: Time = ValueSource::Start(EventValue::Time),
+    /// Process that did it.
+    process: Process = ValueSource::Start(EventValue::Process),
+    /// Thread that did it.
+    thread: Thread = ValueSource::Start(EventValue::Thread),
+    /// Text of the mark.
+    label: Text = ValueSource::Start(EventValue::Property(&["Message"])),
+    /// Stack, whose frames are rows of `frames`, if the trace has it.
+    stack: Stack = ValueSource::Start(EventValue::Stack),
+}
 
-pub(super) static IDLE_STATES: Declared = Declared {
-    schema: &TableSchema::new(
-        "cpu_idle_states",
-        "CPU Idle States",
-        "One row for each time that a processor spent in an idle state.",
-        columns![
-            start_of("enter_time", "When the state was entered."),
-            end_of("exit_time", "When it was left, if that was during the trace."),
-            duration("duration", "Time between the two."),
-            PROCESSOR,
-            Column::new("state", ColumnType::U32, "Number of the state, greater for deeper ones.")
-                .unit(Unit::Id),
-            code("flags", "Flags of the entry."),
-            code("status", "Status of the exit."),
-        ],
-    ),
-    starts: &[Kinds {
+property_table! {
+    /// One row for each time that a processor spent in an idle state.
+    IDLE_STATES: "cpu_idle_states", "CPU Idle States", Scope::Processor;
+    starts &[Kinds {
         provider: Class::Power.guid(),
         events: &[(opcode(ids::Power::PPM_IDLE_STATE_ENTER), "Enter")],
         key: &[],
-    }],
-    stops: &[Kinds {
+    }];
+    stops &[Kinds {
         provider: Class::Power.guid(),
         events: &[(opcode(ids::Power::PPM_IDLE_STATE_EXIT), "Exit")],
         key: &[],
-    }],
-    scope: Scope::Processor,
-    values: &[
-        Fill::Start(Of::Time),
-        Fill::Stop(Of::Time),
-        Fill::Lasted,
-        Fill::Start(Of::Processor),
-        Fill::Start(Of::Property(&["State"])),
-        Fill::Start(Of::Property(&["Flags"])),
-        Fill::Stop(Of::Property(&["Status"])),
-    ],
-};
+    }];
+    /// When the state was entered.
+    enter_time: Start = ValueSource::Start(EventValue::Time),
+    /// When it was left, if that was during the trace.
+    exit_time: End = ValueSource::Stop(EventValue::Time),
+    /// Time between the two.
+    duration: Span = ValueSource::Lasted,
+    /// Processor that logged the event.
+    processor: Processor = ValueSource::Start(EventValue::Processor),
+    /// Number of the state, greater for deeper ones.
+    state: Id = ValueSource::Start(EventValue::Property(&["State"])),
+    /// Flags of the entry.
+    flags: Hex = ValueSource::Start(EventValue::Property(&["Flags"])),
+    /// Status of the exit.
+    status: Hex = ValueSource::Stop(EventValue::Property(&["Status"])),
+}
 
-pub(super) static FREQUENCY: Declared = Declared {
-    schema: &TableSchema::new(
-        "cpu_frequency",
-        "CPU Frequency",
-        "One row for each change of a processor's frequency.",
-        columns![
-            time("When it changed."),
-            Column::new("group", ColumnType::U32, "Group of the processor.").unit(Unit::Id),
-            Column::new("processor", ColumnType::U32, "Number of the processor in its group.").unit(Unit::Id),
-            Column::new("frequency", ColumnType::U64, "New frequency in MHz."),
-            Column::new("state", ColumnType::U32, "Number of the performance state.").unit(Unit::Id),
-            Column::new("performance", ColumnType::U32, "Performance that was asked for.")
-                .unit(Unit::Percent),
-        ],
-    ),
-    starts: &[Kinds { provider: PROCESSOR_POWER, events: &[(10, "Change")], key: &[] }],
-    stops: &[],
-    scope: Scope::Machine,
-    values: &[
-        Fill::Start(Of::Time),
-        Fill::Start(Of::Property(&["Group"])),
-        Fill::Start(Of::Property(&["Number"])),
-        Fill::Start(Of::Property(&["Speed"])),
-        Fill::Start(Of::Property(&["State"])),
-        Fill::Start(Of::Property(&["Performance"])),
-    ],
-};
+property_table! {
+    /// One row for each change of a processor's frequency.
+    FREQUENCY: "cpu_frequency", "CPU Frequency", Scope::Machine;
+    starts &[Kinds { provider: PROCESSOR_POWER, events: &[(10, "Change")], key: &[] }];
+    stops &[];
+    /// When it changed.
+    time: Time = ValueSource::Start(EventValue::Time),
+    /// Group of the processor.
+    group: Id = ValueSource::Start(EventValue::Property(&["Group"])),
+    /// Number of the processor in its group.
+    processor: Id = ValueSource::Start(EventValue::Property(&["Number"])),
+    /// New frequency in MHz.
+    frequency: Number = ValueSource::Start(EventValue::Property(&["Speed"])),
+    /// Number of the performance state.
+    state: Id = ValueSource::Start(EventValue::Property(&["State"])),
+    /// Performance that was asked for.
+    performance: ShortPercent = ValueSource::Start(EventValue::Property(&["Performance"])),
+}
 
-pub(super) static POWER: Declared = Declared {
-    schema: &TableSchema::new(
-        "power",
-        "System Power State",
-        "One row for each step of a change of the system's power state.",
-        columns![
-            time("When it happened."),
-            THREAD,
-            text("operation", "What happened, such as `SetPowerAction` or `Presleep`."),
-            id("action", "Action that was asked for (`POWER_ACTION`)."),
-            id("state", "State of the system (`SYSTEM_POWER_STATE`)."),
-            code("status", "NTSTATUS of the end of an operation."),
-            STACK,
-        ],
-    ),
-    starts: &[Kinds {
+property_table! {
+    /// One row for each step of a change of the system's power state.
+    POWER: "power", "System Power State", Scope::Machine;
+    starts &[Kinds {
         provider: Class::Power.guid(),
         events: &[
             (opcode(ids::Power::SET_POWER_ACTION), "SetPowerAction"),
@@ -236,49 +187,45 @@ pub(super) static POWER: Declared = Declared {
             (opcode(ids::Power::PO_POSTSLEEP), "Postsleep"),
         ],
         key: &[],
-    }],
-    stops: &[],
-    scope: Scope::Machine,
-    values: &[
-        Fill::Start(Of::Time),
-        Fill::Start(Of::Thread),
-        Fill::Start(Of::Name),
-        Fill::Start(Of::Property(&["PowerAction", "SystemAction"])),
-        Fill::Start(Of::Property(&["SystemState", "LightestState", "MinSystemState"])),
-        Fill::Start(Of::Property(&["Status"])),
-        Fill::Start(Of::Stack),
-    ],
-};
+    }];
+    stops &[];
+    /// When it happened.
+    time: Time = ValueSource::Start(EventValue::Time),
+    /// Thread that did it.
+    thread: Thread = ValueSource::Start(EventValue::Thread),
+    /// What happened, such as `SetPowerAction` or `Presleep`.
+    operation: Text = ValueSource::Start(EventValue::Name),
+    /// Action that was asked for (`POWER_ACTION`).
+    action: Id = ValueSource::Start(EventValue::Property(&["PowerAction", "SystemAction"])),
+    /// State of the system (`SYSTEM_POWER_STATE`).
+    state: Id = ValueSource::Start(EventValue::Property(&["SystemState", "LightestState", "MinSystemState"])),
+    /// NTSTATUS of the end of an operation.
+    status: Hex = ValueSource::Start(EventValue::Property(&["Status"])),
+    /// Stack, whose frames are rows of `frames`, if the trace has it.
+    stack: Stack = ValueSource::Start(EventValue::Stack),
+}
 
 const FOCUS: [Kinds; 2] = [
     Kinds { provider: WIN32K[0], events: &[(2, "FocusChange")], key: &[] },
     Kinds { provider: WIN32K[1], events: &[(2, "FocusChange")], key: &[] },
 ];
 
-pub(super) static WINDOW_FOCUS: Declared = Declared {
-    schema: &TableSchema::new(
-        "window_in_focus",
-        "Window in Focus",
-        "One row for each time that a thread's window had the focus.",
-        columns![
-            start_of("start_time", "When it got the focus."),
-            end_of("end_time", "When it lost the focus, if that was during the trace."),
-            duration("duration", "Time between the two."),
-            thread("thread", "Thread of the window."),
-            thread("previous_thread", "Thread whose window lost the focus."),
-        ],
-    ),
-    starts: &FOCUS,
-    stops: &FOCUS,
-    scope: Scope::Machine,
-    values: &[
-        Fill::Start(Of::Time),
-        Fill::Stop(Of::Time),
-        Fill::Lasted,
-        Fill::Start(Of::ThreadIn(&["NewThreadId"])),
-        Fill::Start(Of::ThreadIn(&["OldThreadId"])),
-    ],
-};
+property_table! {
+    /// One row for each time that a thread's window had the focus.
+    WINDOW_FOCUS: "window_in_focus", "Window in Focus", Scope::Machine;
+    starts &FOCUS;
+    stops &FOCUS;
+    /// When it got the focus.
+    start_time: Start = ValueSource::Start(EventValue::Time),
+    /// When it lost the focus, if that was during the trace.
+    end_time: End = ValueSource::Stop(EventValue::Time),
+    /// Time between the two.
+    duration: Span = ValueSource::Lasted,
+    /// Thread of the window.
+    thread: Thread = ValueSource::Start(EventValue::ThreadIn(&["NewThreadId"])),
+    /// Thread whose window lost the focus.
+    previous_thread: Thread = ValueSource::Start(EventValue::ThreadIn(&["OldThreadId"])),
+}
 
 const DELAYS: &[(u16, &str)] = &[
     (37, "InputDelay"),
@@ -287,52 +234,44 @@ const DELAYS: &[(u16, &str)] = &[
     (173, "ImmersiveMessageCheckDelay"),
 ];
 
-pub(super) static UI_DELAYS: Declared = Declared {
-    schema: &TableSchema::new(
-        "ui_delays",
-        "UI Delays",
-        "One row for each time that a thread with windows did not look at its messages.",
-        columns![
-            Column::new("start_time", ColumnType::Time, "When it began, if the event says how long it took."),
-            end_of("end_time", "When it ended."),
-            duration("duration", "Time between the two."),
-            PROCESS,
-            THREAD,
-            text("delay_type", "`InputDelay`, `MessageCheckDelay`, or the same of a modern program."),
-            duration("since_input_remove", "Time since a message of input was taken."),
-            duration("since_oldest_input", "Time since the oldest message of input that waits."),
-            text("class_name", "Class of the window."),
-            text("top_level_class_name", "Class of the window at its top."),
-            text("image_path", "Path or package of the program."),
-            text("program_id", "Id of a modern program."),
-            code("message_id", "The message."),
-            code("wparam", "Its parameter."),
-            code("thread_flags", "Flags of the thread."),
-            STACK,
-        ],
-    ),
-    starts: &[
+property_table! {
+    /// One row for each time that a thread with windows did not look at its messages.
+    UI_DELAYS: "ui_delays", "UI Delays", Scope::Machine;
+    starts &[
         Kinds { provider: WIN32K[0], events: DELAYS, key: &[] },
         Kinds { provider: WIN32K[1], events: DELAYS, key: &[] },
-    ],
-    stops: &[],
-    scope: Scope::Machine,
-    values: &[
-        Fill::Start(Of::TimeBefore(&["DelayTimeMs"], MILLISECOND)),
-        Fill::Start(Of::Time),
-        Fill::Start(Of::Scaled(&["DelayTimeMs"], NANOSECONDS_PER_MILLISECOND)),
-        Fill::Start(Of::Process),
-        Fill::Start(Of::Thread),
-        Fill::Start(Of::Name),
-        Fill::Start(Of::Scaled(&["TimeSinceInputRemoveMs"], NANOSECONDS_PER_MILLISECOND)),
-        Fill::Start(Of::Scaled(&["TimeSinceOldestInputMs"], NANOSECONDS_PER_MILLISECOND)),
-        Fill::Start(Of::Property(&["ClassName"])),
-        Fill::Start(Of::Property(&["TopLevelClassName"])),
-        Fill::Start(Of::Property(&["ImagePath", "PackageMoniker"])),
-        Fill::Start(Of::Property(&["AppUserModelId"])),
-        Fill::Start(Of::Property(&["MessageId"])),
-        Fill::Start(Of::Property(&["WParam"])),
-        Fill::Start(Of::Property(&["Flags"])),
-        Fill::Start(Of::Stack),
-    ],
-};
+    ];
+    stops &[];
+    /// When it began, if the event says how long it took.
+    start_time: Time = ValueSource::Start(EventValue::TimeBefore(&["DelayTimeMs"], MILLISECOND)),
+    /// When it ended.
+    end_time: End = ValueSource::Start(EventValue::Time),
+    /// Time between the two.
+    duration: Span = ValueSource::Start(EventValue::Scaled(&["DelayTimeMs"], NANOSECONDS_PER_MILLISECOND)),
+    /// Process that did it.
+    process: Process = ValueSource::Start(EventValue::Process),
+    /// Thread that did it.
+    thread: Thread = ValueSource::Start(EventValue::Thread),
+    /// `InputDelay`, `MessageCheckDelay`, or the same of a modern program.
+    delay_type: Text = ValueSource::Start(EventValue::Name),
+    /// Time since a message of input was taken.
+    since_input_remove: Span = ValueSource::Start(EventValue::Scaled(&["TimeSinceInputRemoveMs"], NANOSECONDS_PER_MILLISECOND)),
+    /// Time since the oldest message of input that waits.
+    since_oldest_input: Span = ValueSource::Start(EventValue::Scaled(&["TimeSinceOldestInputMs"], NANOSECONDS_PER_MILLISECOND)),
+    /// Class of the window.
+    class_name: Text = ValueSource::Start(EventValue::Property(&["ClassName"])),
+    /// Class of the window at its top.
+    top_level_class_name: Text = ValueSource::Start(EventValue::Property(&["TopLevelClassName"])),
+    /// Path or package of the program.
+    image_path: Text = ValueSource::Start(EventValue::Property(&["ImagePath", "PackageMoniker"])),
+    /// Id of a modern program.
+    program_id: Text = ValueSource::Start(EventValue::Property(&["AppUserModelId"])),
+    /// The message.
+    message_id: Hex = ValueSource::Start(EventValue::Property(&["MessageId"])),
+    /// Its parameter.
+    wparam: Hex = ValueSource::Start(EventValue::Property(&["WParam"])),
+    /// Flags of the thread.
+    thread_flags: Hex = ValueSource::Start(EventValue::Property(&["Flags"])),
+    /// Stack, whose frames are rows of `frames`, if the trace has it.
+    stack: Stack = ValueSource::Start(EventValue::Stack),
+}

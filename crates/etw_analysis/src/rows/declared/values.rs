@@ -1,14 +1,13 @@
 //! Where the values of columns come from, and values that wait to be written.
 
-use etw_columns::{Column, ColumnType, ColumnsError, Row};
+use etw_columns::{Column, ColumnType, Row};
 use etw_event::{FileTime, Guid};
 use etw_schema::{FromValue, PropertyValue};
 
-use super::Pen;
-use crate::addresses::{KERNEL_32, KERNEL_64};
-use crate::names::Space;
-use crate::processes::ProcessIndex;
-use crate::rows::seen::Seen;
+use crate::processes::{ProcessIndex, ThreadIndex};
+use crate::rows::source::{EventContext, RowContext};
+use crate::rows::spans::between;
+use crate::rows::table::RowWriter;
 
 /// Major functions of requests by their numbers (wdm.h), without `IRP_MJ_`.
 const MAJOR_FUNCTIONS: [&str; 28] = [
@@ -44,18 +43,18 @@ const MAJOR_FUNCTIONS: [&str; 28] = [
 
 /// Where the value of a column comes from.
 #[derive(Debug)]
-pub(in crate::rows) enum Fill {
+pub(in crate::rows) enum ValueSource {
     /// The event, or the one that starts the row.
-    Start(Of),
+    Start(EventValue),
     /// The event that ends the row.
-    Stop(Of),
+    Stop(EventValue),
     /// The time between the two.
     Lasted,
 }
 
 /// What of an event is a value. Of several properties the first one counts that the event has.
 #[derive(Debug)]
-pub(in crate::rows) enum Of {
+pub(in crate::rows) enum EventValue {
     Time,
     /// The time of the event less so many units of 100 ns as a property says.
     TimeBefore(&'static [&'static str], i64),
@@ -99,7 +98,7 @@ pub(in crate::rows) enum Of {
 
 /// A value that waits to be written.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::rows) enum Held {
+pub(in crate::rows) enum PendingValue {
     None,
     Number(u64),
     Signed(i64),
@@ -110,171 +109,161 @@ pub(in crate::rows) enum Held {
     Code(u32),
 }
 
-impl Held {
-    /// Returns a span of time in units of 100 ns.
-    pub(super) fn nanos(units: i64) -> Held {
-        Held::Nanos(units.saturating_mul(100))
-    }
-
-    fn code(code: Option<u32>) -> Held {
-        code.map_or(Held::None, Held::Code)
+impl PendingValue {
+    fn code(code: Option<u32>) -> PendingValue {
+        code.map_or(PendingValue::None, PendingValue::Code)
     }
 
     pub(in crate::rows) fn put(self, row: &mut Row<'_>, column: usize) {
         match self {
-            Held::None => return,
-            Held::Number(value) => row.u64(column, value),
-            Held::Signed(value) => row.i64(column, value),
-            Held::Float(value) => row.f64(column, value),
-            Held::Truth(value) => row.bool(column, value),
-            Held::Time(value) => row.time(column, value),
-            Held::Nanos(value) => row.duration(column, value),
-            Held::Code(value) => row.code(column, value),
+            PendingValue::None => return,
+            PendingValue::Number(value) => row.u64(column, value),
+            PendingValue::Signed(value) => row.i64(column, value),
+            PendingValue::Float(value) => row.f64(column, value),
+            PendingValue::Truth(value) => row.bool(column, value),
+            PendingValue::Time(value) => row.time(column, value),
+            PendingValue::Nanos(value) => row.duration(column, value),
+            PendingValue::Code(value) => row.code(column, value),
         };
     }
 }
 
-impl Of {
+impl EventValue {
     /// Returns the value for an event.
     pub(super) fn value(
         &self,
         name: &'static str,
         column: &Column,
-        seen: &Seen<'_, '_>,
-        pen: &mut Pen<'_>,
-    ) -> Result<Held, ColumnsError> {
-        let time = seen.record().time();
-        let number = |names: &[&str]| seen.get::<u64>(names);
-        Ok(match self {
-            Of::Time => Held::Time(time),
-            Of::TimeBefore(names, units) => match seen.get::<i64>(names) {
-                Some(count) => Held::Time(FileTime(time.0.saturating_sub(count.saturating_mul(*units)))),
-                None => Held::None,
+        event: &EventContext<'_, '_>,
+        context: &mut RowContext<'_>,
+    ) -> PendingValue {
+        let time = event.record().time();
+        let number = |names: &[&str]| event.get::<u64>(names);
+        match self {
+            EventValue::Time => PendingValue::Time(time),
+            EventValue::TimeBefore(names, units) => match event.get::<i64>(names) {
+                Some(count) => {
+                    PendingValue::Time(FileTime(time.0.saturating_sub(count.saturating_mul(*units))))
+                }
+                None => PendingValue::None,
             },
-            Of::Processor => Held::Number(seen.processor.into()),
-            Of::Process => Held::code(seen.process),
-            Of::ProcessIn(names) => {
-                Held::code(seen.get(names).and_then(|id| pen.process(id)).or(seen.process))
+            EventValue::Processor => PendingValue::Number(event.processor.into()),
+            EventValue::Process => process(event.process),
+            EventValue::ProcessIn(names) => {
+                process(event.get(names).and_then(|id| context.process(id)).or(event.process))
             }
-            Of::OnlyProcessIn(names) => Held::code(seen.get(names).and_then(|id| pen.process(id))),
-            Of::RunningProcessIn(name) => {
-                let id = seen.get(&[name]).filter(|id| *id != 0);
-                Held::code(id.and_then(|id| pen.process(id)))
+            EventValue::OnlyProcessIn(names) => process(event.get(names).and_then(|id| context.process(id))),
+            EventValue::RunningProcessIn(name) => {
+                let id = event.get(&[name]).filter(|id| *id != 0);
+                process(id.and_then(|id| context.process(id)))
             }
-            Of::Thread => Held::code(seen.thread),
-            Of::ThreadIn(names) => {
-                let id = seen.get::<u32>(names).filter(|id| *id != u32::MAX);
-                Held::code(id.map(|id| pen.processes.thread_at(id).0))
+            EventValue::Thread => PendingValue::code(event.thread.map(|ThreadIndex(row)| row)),
+            EventValue::ThreadIn(names) => {
+                let id = event.get::<u32>(names).filter(|id| *id != u32::MAX);
+                PendingValue::code(id.map(|id| context.model.processes.thread_at(id).0))
             }
-            Of::Stack => Held::code(seen.stack),
-            Of::Name => Held::Code(pen.writer.text(name)?),
-            Of::Property(names) => property(column.column_type, names, seen, pen)?,
-            Of::Scaled(names, scale) => match number(names).map(|value| value.saturating_mul(*scale)) {
+            EventValue::Stack => PendingValue::code(event.stack),
+            EventValue::Name => PendingValue::Code(context.writer.text(name)),
+            EventValue::Property(names) => property(column.column_type, names, event, context),
+            EventValue::Scaled(names, scale) => match number(names).map(|value| value.saturating_mul(*scale))
+            {
                 Some(value) => measure(column.column_type, value),
-                None => Held::None,
+                None => PendingValue::None,
             },
-            Of::Since(name) => match seen.get::<FileTime>(&[name]) {
-                Some(from) => Held::nanos(time.0.saturating_sub(from.0)),
-                None => Held::None,
+            EventValue::Since(name) => match event.get::<FileTime>(&[name]) {
+                Some(from) => PendingValue::Nanos(between(from, time)),
+                None => PendingValue::None,
             },
-            Of::FileAt(name) => Held::code(number(&[name]).map(|object| pen.files.of(0, object).number())),
-            Of::MajorFunction(name) => match number(&[name]) {
+            EventValue::FileAt(name) => {
+                PendingValue::code(number(&[name]).map(|object| context.model.files.of(0, object).number()))
+            }
+            EventValue::MajorFunction(name) => match number(&[name]) {
                 Some(function) => {
                     let known = usize::try_from(function).ok().and_then(|place| MAJOR_FUNCTIONS.get(place));
-                    Held::Code(match known {
-                        Some(known) => pen.writer.text(known)?,
-                        None => pen.writer.text(&function.to_string())?,
+                    PendingValue::Code(match known {
+                        Some(known) => context.writer.text(known),
+                        None => context.writer.text(&function.to_string()),
                     })
                 }
-                None => Held::None,
+                None => PendingValue::None,
             },
-            Of::SumScaled(names, scale) => match seen.get::<Vec<u64>>(names) {
+            EventValue::SumScaled(names, scale) => match event.get::<Vec<u64>>(names) {
                 Some(values) => {
                     let sum = values.iter().fold(0_u64, |sum, value| sum.saturating_add(*value));
                     measure(column.column_type, sum.saturating_mul(*scale))
                 }
-                None => Held::None,
+                None => PendingValue::None,
             },
-            Of::Frame(names) => match number(names) {
-                Some(address) => Held::Code(frame(address, seen, pen)),
-                None => Held::None,
+            EventValue::Frame(names) => match number(names) {
+                Some(address) => PendingValue::Code(context.frame(event.machine, event.process, address)),
+                None => PendingValue::None,
             },
-            Of::Tag(name) => match seen.get::<u32>(&[name]) {
+            EventValue::Tag(name) => match event.get::<u32>(&[name]) {
                 Some(tag) => {
                     let shown = |byte: u8| if byte.is_ascii_graphic() { char::from(byte) } else { ' ' };
                     let text: String = tag.to_le_bytes().map(shown).iter().collect();
-                    Held::Code(pen.writer.text(text.trim_end())?)
+                    PendingValue::Code(context.writer.text(text.trim_end()))
                 }
-                None => Held::None,
+                None => PendingValue::None,
             },
-            Of::ObjectType(name) => {
-                Held::code(seen.get::<u32>(&[name]).map(|id| pen.objects.object_type(id)))
+            EventValue::ObjectType(name) => {
+                PendingValue::code(event.get::<u32>(&[name]).map(|id| context.objects.object_type(id)))
             }
-            Of::GpuContext(name) => Held::code(number(&[name]).map(|at| pen.objects.gpu_context(at))),
-        })
-    }
-}
-
-fn measure(column_type: ColumnType, value: u64) -> Held {
-    match column_type {
-        ColumnType::Duration => i64::try_from(value).map_or(Held::None, Held::Nanos),
-        ColumnType::F64 => Held::Float(value as f64),
-        _ => Held::Number(value),
-    }
-}
-
-/// Returns the frame of an instruction of the event's process or the kernel.
-fn frame(address: u64, seen: &Seen<'_, '_>, pen: &mut Pen<'_>) -> u32 {
-    let limit = if pen.is_32_bit { KERNEL_32 } else { KERNEL_64 };
-    let space = match seen.process {
-        _ if address >= limit => Space::Kernel(pen.processes.machine()),
-        Some(process) => {
-            let process = ProcessIndex(process);
-            let now = pen.versions.now(Some(process));
-            Space::Process(process, pen.versions.at(Some(process), address, now))
+            EventValue::GpuContext(name) => {
+                PendingValue::code(number(&[name]).map(|at| context.objects.gpu_context(at)))
+            }
         }
-        None => Space::Unknown,
-    };
-    pen.frames.of(space, address)
+    }
+}
+
+fn measure(column_type: ColumnType, value: u64) -> PendingValue {
+    match column_type {
+        ColumnType::Duration => i64::try_from(value).map_or(PendingValue::None, PendingValue::Nanos),
+        ColumnType::F64 => PendingValue::Float(value as f64),
+        _ => PendingValue::Number(value),
+    }
+}
+
+fn process(process: Option<ProcessIndex>) -> PendingValue {
+    PendingValue::code(process.map(|ProcessIndex(row)| row))
 }
 
 fn property(
     column_type: ColumnType,
     names: &[&str],
-    seen: &Seen<'_, '_>,
-    pen: &mut Pen<'_>,
-) -> Result<Held, ColumnsError> {
-    let Ok(properties) = seen.event.properties.as_ref() else { return Ok(Held::None) };
-    let Some(property) = names.iter().find_map(|name| properties.find(name)) else { return Ok(Held::None) };
-    held(column_type, &property, pen)
+    event: &EventContext<'_, '_>,
+    context: &mut RowContext<'_>,
+) -> PendingValue {
+    let Ok(properties) = event.event.properties.as_ref() else { return PendingValue::None };
+    let Some(property) = names.iter().find_map(|name| properties.find(name)) else {
+        return PendingValue::None;
+    };
+    pending(column_type, &property, context.writer)
 }
 
 /// Returns a property as the type of a column says.
-pub(in crate::rows) fn held(
+pub(in crate::rows) fn pending(
     column_type: ColumnType,
     property: &PropertyValue<'_>,
-    pen: &mut Pen<'_>,
-) -> Result<Held, ColumnsError> {
+    writer: &mut RowWriter,
+) -> PendingValue {
     let value = property.value();
-    let held = match column_type {
-        ColumnType::U64 => u64::from_value(value).map(Held::Number),
-        ColumnType::U32 => u32::from_value(value).map(|value| Held::Number(value.into())),
-        ColumnType::I64 => i64::from_value(value).map(Held::Signed),
-        ColumnType::F64 => f64::from_value(value).map(Held::Float),
+    let pending = match column_type {
+        ColumnType::U64 => u64::from_value(value).map(PendingValue::Number),
+        ColumnType::U32 => u32::from_value(value).map(|value| PendingValue::Number(value.into())),
+        ColumnType::I64 => i64::from_value(value).map(PendingValue::Signed),
+        ColumnType::F64 => f64::from_value(value).map(PendingValue::Float),
         ColumnType::Bool => {
             let number = || u64::from_value(value).map(|number| number != 0);
-            bool::from_value(value).or_else(number).map(Held::Truth)
+            bool::from_value(value).or_else(number).map(PendingValue::Truth)
         }
-        ColumnType::Time => FileTime::from_value(value).map(Held::Time),
-        ColumnType::Guid => match Guid::from_value(value) {
-            Some(guid) => Some(Held::Code(pen.writer.guid(guid)?)),
-            None => None,
-        },
+        ColumnType::Time => FileTime::from_value(value).map(PendingValue::Time),
+        ColumnType::Guid => Guid::from_value(value).map(|guid| PendingValue::Code(writer.guid(guid))),
         ColumnType::Text => {
             let text = property.text().to_string();
-            if text.is_empty() { None } else { Some(Held::Code(pen.writer.text(&text)?)) }
+            (!text.is_empty()).then(|| PendingValue::Code(writer.text(&text)))
         }
         _ => None,
     };
-    Ok(held.unwrap_or(Held::None))
+    pending.unwrap_or(PendingValue::None)
 }

@@ -1,11 +1,12 @@
 //! Which events start and stop regions.
 
-use etw_columns::{ColumnsError, IndexWriter};
 use etw_event::{FileTime, Guid};
 
 use super::definition::{Criteria, Definition, End, Part, Pattern, Point, Trigger};
 use crate::maps::HashMap;
-use crate::rows::seen::Seen;
+use crate::processes::{ProcessIndex, ThreadIndex};
+use crate::rows::source::EventContext;
+use crate::rows::table::RowWriter;
 
 /// Maximum number of regions, and of starts without a stop; further ones are left out.
 const MAX_REGIONS: usize = 1 << 20;
@@ -17,8 +18,8 @@ const MAX_FIELDS: usize = 64;
 pub(super) struct Moment {
     pub(super) time: FileTime,
     pub(super) kind: u32,
-    pub(super) process: Option<u32>,
-    pub(super) thread: Option<u32>,
+    pub(super) process: Option<ProcessIndex>,
+    pub(super) thread: Option<ThreadIndex>,
     pub(super) activity: Option<Guid>,
     /// Names and values of the properties.
     pub(super) fields: Box<[(u32, u32)]>,
@@ -49,7 +50,7 @@ enum Role {
 }
 
 /// What an event and its counterpart have in common.
-type Key = (Option<u32>, Option<u32>, Option<Guid>, Box<[u32]>);
+type Key = (Option<ProcessIndex>, Option<ThreadIndex>, Option<Guid>, Box<[u32]>);
 
 /// What is known of one definition.
 #[derive(Debug, Default)]
@@ -85,57 +86,51 @@ impl Matching {
     }
 
     /// Adds an event.
-    pub(super) fn event(
-        &mut self,
-        all: &[Definition],
-        seen: &Seen<'_, '_>,
-        writer: &mut IndexWriter,
-    ) -> Result<(), ColumnsError> {
-        let kind = seen.kind as usize;
+    pub(super) fn event(&mut self, all: &[Definition], event: &EventContext<'_, '_>, writer: &mut RowWriter) {
+        let kind = event.kind as usize;
         if self.roles.len() <= kind {
             self.roles.resize(kind + 1, None);
         }
         let roles = match self.roles[kind].take() {
             Some(roles) => roles,
-            None => roles(all, seen),
+            None => roles(all, event),
         };
         let mut moment = None;
-        let result = roles.iter().try_for_each(|role| self.play(all, *role, seen, &mut moment, writer));
+        for role in &roles {
+            self.play(all, *role, event, &mut moment, writer);
+        }
         self.roles[kind] = Some(roles);
-        result
     }
 
     fn play(
         &mut self,
         all: &[Definition],
         role: Role,
-        seen: &Seen<'_, '_>,
+        event: &EventContext<'_, '_>,
         moment: &mut Option<Moment>,
-        writer: &mut IndexWriter,
-    ) -> Result<(), ColumnsError> {
-        let time = seen.record().time();
+        writer: &mut RowWriter,
+    ) {
+        let time = event.record().time();
         match role {
             Role::Duration(number) => {
                 let definition = &all[number];
                 for point in [&definition.start, &definition.stop].into_iter().flatten() {
-                    if let Point::Duration { event, field, nanos } = point
-                        && fits(event, seen)
+                    if let Point::Duration { event: pattern, field, nanos } = point
+                        && fits(pattern, event)
                     {
-                        let units = seen
+                        let units = event
                             .get::<f64>(&[field])
-                            .or_else(|| seen.get::<u64>(&[field.as_str()]).map(|it| it as f64));
+                            .or_else(|| event.get::<u64>(&[field.as_str()]).map(|it| it as f64));
                         self.states[number].duration = units.map(|count| (count * nanos / 100.0) as i64);
                     }
                 }
-                Ok(())
             }
             Role::Trigger(number, filter) => {
                 if let Trigger::Event(pattern) = &all[number].filters[filter].trigger
-                    && fits(pattern, seen)
+                    && fits(pattern, event)
                 {
                     self.states[number].triggered[filter].get_or_insert(time);
                 }
-                Ok(())
             }
             Role::Start(number) | Role::Stop(number) => {
                 let end = if matches!(role, Role::Start(_)) { End::Start } else { End::Stop };
@@ -144,20 +139,19 @@ impl Matching {
                     End::Start => (&definition.start, &definition.stop),
                     End::Stop => (&definition.stop, &definition.start),
                 };
-                let (Some(Point::Event(pattern)), Some(other)) = (own, other) else { return Ok(()) };
-                if !fits(pattern, seen) {
-                    return Ok(());
+                let (Some(Point::Event(pattern)), Some(other)) = (own, other) else { return };
+                if !fits(pattern, event) {
+                    return;
                 }
                 let moment = match moment {
                     Some(moment) => moment.clone(),
-                    None => moment.insert(Moment::of(seen, writer)?).clone(),
+                    None => moment.insert(Moment::new(event, writer)).clone(),
                 };
                 match other {
-                    Point::Event(_) => self.pair(number, definition, end, pattern, moment, seen, writer)?,
+                    Point::Event(_) => self.pair(number, definition, end, pattern, moment, event, writer),
                     Point::Region(..) => self.keep(number, end, moment),
                     Point::Duration { .. } => self.last(number, end, moment),
                 }
-                Ok(())
             }
         }
     }
@@ -171,10 +165,10 @@ impl Matching {
         end: End,
         pattern: &Pattern,
         moment: Moment,
-        seen: &Seen<'_, '_>,
-        writer: &mut IndexWriter,
-    ) -> Result<(), ColumnsError> {
-        let Some(key) = key(&definition.common, end, &moment, seen, writer)? else { return Ok(()) };
+        event: &EventContext<'_, '_>,
+        writer: &mut RowWriter,
+    ) {
+        let Some(key) = key(&definition.common, end, &moment, event, writer) else { return };
         let state = &mut self.states[number];
         match end {
             End::Start => {
@@ -186,7 +180,7 @@ impl Matching {
                 }
             }
             End::Stop => {
-                let Some(open) = state.open.get_mut(&key) else { return Ok(()) };
+                let Some(open) = state.open.get_mut(&key) else { return };
                 let start = open.pop();
                 if open.is_empty() {
                     state.open.remove(&key);
@@ -197,7 +191,6 @@ impl Matching {
                 }
             }
         }
-        Ok(())
     }
 
     fn keep(&mut self, number: usize, end: End, moment: Moment) {
@@ -237,26 +230,26 @@ impl Matching {
 }
 
 impl Moment {
-    fn of(seen: &Seen<'_, '_>, writer: &mut IndexWriter) -> Result<Moment, ColumnsError> {
+    fn new(event: &EventContext<'_, '_>, writer: &mut RowWriter) -> Moment {
         let (mut fields, mut payload) = (Vec::new(), String::new());
-        if let Ok(properties) = seen.event.properties.as_ref() {
+        if let Ok(properties) = event.event.properties.as_ref() {
             for property in properties.iter().take(MAX_FIELDS) {
                 let text = property.text().to_string();
                 let separator = if payload.is_empty() { "" } else { "; " };
                 payload.push_str(&format!("{separator}{}={text}", property.name()));
-                fields.push((writer.text(property.name())?, writer.text(&text)?));
+                fields.push((writer.text(property.name()), writer.text(&text)));
             }
         }
-        let record = seen.record();
-        Ok(Moment {
+        let record = event.record();
+        Moment {
             time: record.time(),
-            kind: seen.kind,
-            process: seen.process,
-            thread: seen.thread,
+            kind: event.kind,
+            process: event.process,
+            thread: event.thread,
             activity: record.activity_id().filter(|id| *id != Guid::ZERO),
             fields: fields.into(),
-            payload: writer.text(&payload)?,
-        })
+            payload: writer.text(&payload),
+        }
     }
 
     /// Returns the value of a property by the code of its name.
@@ -266,23 +259,23 @@ impl Moment {
 }
 
 /// Returns what events of a kind may be to regions; their properties are compared for each event.
-fn roles(all: &[Definition], seen: &Seen<'_, '_>) -> Box<[Role]> {
+fn roles(all: &[Definition], event: &EventContext<'_, '_>) -> Box<[Role]> {
     let mut roles = Vec::new();
     for (number, definition) in all.iter().enumerate() {
         for (end, point) in [(End::Start, &definition.start), (End::Stop, &definition.stop)] {
             match point {
-                Some(Point::Event(pattern)) if is_kind(pattern, seen) => roles.push(match end {
+                Some(Point::Event(pattern)) if is_kind(pattern, event) => roles.push(match end {
                     End::Start => Role::Start(number),
                     End::Stop => Role::Stop(number),
                 }),
-                Some(Point::Duration { event, .. }) if is_kind(event, seen) => {
+                Some(Point::Duration { event: pattern, .. }) if is_kind(pattern, event) => {
                     roles.push(Role::Duration(number));
                 }
                 _ => {}
             }
         }
         for (filter, described) in definition.filters.iter().enumerate() {
-            if matches!(&described.trigger, Trigger::Event(pattern) if is_kind(pattern, seen)) {
+            if matches!(&described.trigger, Trigger::Event(pattern) if is_kind(pattern, event)) {
                 roles.push(Role::Trigger(number, filter));
             }
         }
@@ -291,19 +284,19 @@ fn roles(all: &[Definition], seen: &Seen<'_, '_>) -> Box<[Role]> {
     roles.into()
 }
 
-fn is_kind(pattern: &Pattern, seen: &Seen<'_, '_>) -> bool {
-    let (record, descriptor) = (seen.record(), seen.record().descriptor());
+fn is_kind(pattern: &Pattern, event: &EventContext<'_, '_>) -> bool {
+    let (record, descriptor) = (event.record(), event.record().descriptor());
     let is = |wanted: Option<u16>, found: u16| wanted.is_none_or(|wanted| wanted == found);
     record.provider_id() == pattern.provider
         && is(pattern.id, descriptor.id)
         && is(pattern.version.map(u16::from), descriptor.version.into())
         && is(pattern.opcode.map(u16::from), descriptor.opcode.0.into())
-        && pattern.name.as_deref().is_none_or(|name| is_named(name, seen))
+        && pattern.name.as_deref().is_none_or(|name| is_named(name, event))
 }
 
 /// Returns whether an event has a name: its own, that of its task, or of task and opcode with or without a slash.
-fn is_named(name: &str, seen: &Seen<'_, '_>) -> bool {
-    let names = seen.event.names();
+fn is_named(name: &str, event: &EventContext<'_, '_>) -> bool {
+    let names = event.event.names();
     let event_type = names.event_type();
     names.own_name() == Some(name)
         || names.task() == Some(name)
@@ -313,13 +306,13 @@ fn is_named(name: &str, seen: &Seen<'_, '_>) -> bool {
             .any(|found| found == name || found.replace('/', "") == name)
 }
 
-fn fits(pattern: &Pattern, seen: &Seen<'_, '_>) -> bool {
-    is_kind(pattern, seen)
-        && pattern.fields.iter().all(|(field, test)| text(field, seen).is_some_and(|text| test.holds(&text)))
+fn fits(pattern: &Pattern, event: &EventContext<'_, '_>) -> bool {
+    is_kind(pattern, event)
+        && pattern.fields.iter().all(|(field, test)| text(field, event).is_some_and(|text| test.holds(&text)))
 }
 
-fn text(field: &str, seen: &Seen<'_, '_>) -> Option<String> {
-    let properties = seen.event.properties.as_ref().ok()?;
+fn text(field: &str, event: &EventContext<'_, '_>) -> Option<String> {
+    let properties = event.event.properties.as_ref().ok()?;
     properties.find(field).map(|property| property.text().to_string())
 }
 
@@ -328,22 +321,19 @@ fn key(
     criteria: &Criteria,
     end: End,
     moment: &Moment,
-    seen: &Seen<'_, '_>,
-    writer: &mut IndexWriter,
-) -> Result<Option<Key>, ColumnsError> {
+    event: &EventContext<'_, '_>,
+    writer: &mut RowWriter,
+) -> Option<Key> {
     let mut fields = Vec::new();
     for pair in &criteria.fields {
         let part: &Part = &pair[end as usize];
-        let text = text(&part.field, seen);
-        match text.as_deref().and_then(|text| part.of(text)) {
-            Some(part) => fields.push(writer.text(part)?),
-            None => return Ok(None),
-        }
+        let text = text(&part.field, event);
+        fields.push(writer.text(part.of(text.as_deref()?)?));
     }
-    Ok(Some((
+    Some((
         moment.process.filter(|_| criteria.process),
         moment.thread.filter(|_| criteria.thread),
         moment.activity.filter(|_| criteria.activity),
         fields.into(),
-    )))
+    ))
 }

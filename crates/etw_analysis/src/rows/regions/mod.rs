@@ -5,11 +5,15 @@ mod matching;
 
 use std::cmp::Reverse;
 
-use etw_columns::{Column, ColumnType, ColumnsError, IndexWriter, Role, TableId, TableSchema};
 use etw_event::{FileTime, Guid};
 
-use super::columns::{duration, end_of, id, process, start_of, text, thread};
-use super::seen::Seen;
+use super::columns::{
+    self, EventKind, GuidValue, Level, Process, Region, Span, Start, Text, TextCode, Thread,
+};
+use super::labels::RowLabel;
+use super::source::{EventContext, RowContext, RowSource};
+use super::spans::between;
+use super::table::{RowWriter, table};
 use crate::maps::HashMap;
 use definition::{Criteria, Definition, End, Naming, Point, Trigger, When};
 use matching::{Instance, Matching, Moment};
@@ -18,62 +22,81 @@ pub use definition::{Regions, RegionsError};
 
 /// Number of columns with properties of the start.
 const FIELDS: usize = 12;
-/// Column of the first of them.
-const FIRST_FIELD: usize = 20;
 /// Maximum number of candidates that are compared to find the parent of a region.
 const MAX_CANDIDATES: usize = 1 << 12;
 
-const fn field(name: &'static str) -> Column {
-    text(name, "Property of the start event by its place, or of the stop event if there is no start event.")
+table! {
+    /// One row for each interval that a file of regions (`--regions`) defines.
+    RegionRow: "regions_of_interest", "Regions of Interest",
+        // A region may be inside of one of the same name.
+        label RowLabel { is_group: false, ..RowLabel::single(&["path"]) };
+    /// When it started.
+    start_time: Start,
+    /// When it stopped.
+    stop_time: columns::End,
+    /// Time between the two.
+    duration: Span,
+    /// Name of the region.
+    region: Text,
+    /// Name for display.
+    friendly_name: Option<Text>,
+    /// Name of this one, such as a property of its events, if the file says so.
+    instance_name: Option<TextCode>,
+    /// Names for display of the regions that it is defined in, and its own, separated by `/`.
+    path: Text,
+    /// GUID of the region.
+    region_guid: Option<GuidValue>,
+    /// `Events`, `Duration` in an event, `Regions` for the time between others, or `Container` of others.
+    r#type: Text,
+    /// Region that it is part of.
+    parent: Option<Region>,
+    /// Number of regions that it is part of.
+    depth: Level,
+    /// Process of the start.
+    start_process: Option<Process>,
+    /// Thread of the start.
+    start_thread: Option<Thread>,
+    /// Process of the stop.
+    stop_process: Option<Process>,
+    /// Thread of the stop.
+    stop_thread: Option<Thread>,
+    /// Provider and name of the event that started it.
+    start_event: Option<EventKind>,
+    /// Provider and name of the event that stopped it.
+    stop_event: Option<EventKind>,
+    /// Properties of the start event, or of the stop event if there is no start event.
+    payload: Option<TextCode>,
+    /// What the file says besides of the region.
+    metadata: Option<Text>,
+    /// The file that defines it.
+    file: Text,
+    /// Property of the start event by its place, or of the stop event if there is no start event.
+    field_1: Option<TextCode>,
+    /// Property of the start event by its place, or of the stop event if there is no start event.
+    field_2: Option<TextCode>,
+    /// Property of the start event by its place, or of the stop event if there is no start event.
+    field_3: Option<TextCode>,
+    /// Property of the start event by its place, or of the stop event if there is no start event.
+    field_4: Option<TextCode>,
+    /// Property of the start event by its place, or of the stop event if there is no start event.
+    field_5: Option<TextCode>,
+    /// Property of the start event by its place, or of the stop event if there is no start event.
+    field_6: Option<TextCode>,
+    /// Property of the start event by its place, or of the stop event if there is no start event.
+    field_7: Option<TextCode>,
+    /// Property of the start event by its place, or of the stop event if there is no start event.
+    field_8: Option<TextCode>,
+    /// Property of the start event by its place, or of the stop event if there is no start event.
+    field_9: Option<TextCode>,
+    /// Property of the start event by its place, or of the stop event if there is no start event.
+    field_10: Option<TextCode>,
+    /// Property of the start event by its place, or of the stop event if there is no start event.
+    field_11: Option<TextCode>,
+    /// Property of the start event by its place, or of the stop event if there is no start event.
+    field_12: Option<TextCode>,
 }
 
-pub(super) static REGIONS_OF_INTEREST: TableSchema = TableSchema::new(
-    "regions_of_interest",
-    "Regions of Interest",
-    "One row for each interval that a file of regions (`--regions`) defines.",
-    columns![
-        start_of("start_time", "When it started."),
-        end_of("stop_time", "When it stopped."),
-        duration("duration", "Time between the two."),
-        text("region", "Name of the region."),
-        text("friendly_name", "Name for display."),
-        text("instance_name", "Name of this one, such as a property of its events, if the file says so."),
-        text(
-            "path",
-            "Names for display of the regions that it is defined in, and its own, separated by `/`."
-        ),
-        Column::new("region_guid", ColumnType::Guid, "GUID of the region."),
-        text(
-            "type",
-            "`Events`, `Duration` in an event, `Regions` for the time between others, or `Container` of others."
-        ),
-        Column::row_of("regions_of_interest", "parent", "Region that it is part of."),
-        id("depth", "Number of regions that it is part of.").role(Role::Key),
-        process("start_process", "Process of the start."),
-        thread("start_thread", "Thread of the start."),
-        process("stop_process", "Process of the stop."),
-        thread("stop_thread", "Thread of the stop."),
-        Column::row_of("event_kinds", "start_event", "Provider and name of the event that started it."),
-        Column::row_of("event_kinds", "stop_event", "Provider and name of the event that stopped it."),
-        text("payload", "Properties of the start event, or of the stop event if there is no start event."),
-        text("metadata", "What the file says besides of the region."),
-        text("file", "The file that defines it."),
-        field("field_1"),
-        field("field_2"),
-        field("field_3"),
-        field("field_4"),
-        field("field_5"),
-        field("field_6"),
-        field("field_7"),
-        field("field_8"),
-        field("field_9"),
-        field("field_10"),
-        field("field_11"),
-        field("field_12"),
-    ],
-);
-
-/// The regions of a trace.
+/// Makes rows of the regions of a trace.
 #[derive(Debug, Default)]
 pub(super) struct RegionRows {
     all: Vec<Definition>,
@@ -84,30 +107,26 @@ impl RegionRows {
     pub(super) fn new(regions: Regions) -> RegionRows {
         RegionRows { matching: Matching::new(&regions.all), all: regions.all }
     }
+}
 
-    /// Adds an event.
-    pub(super) fn event(
-        &mut self,
-        seen: &Seen<'_, '_>,
-        writer: &mut IndexWriter,
-    ) -> Result<(), ColumnsError> {
-        match self.all.is_empty() {
-            true => Ok(()),
-            false => self.matching.event(&self.all, seen, writer),
-        }
+impl RowSource for RegionRows {
+    fn wants(&self, _event: &EventContext<'_, '_>) -> bool {
+        !self.all.is_empty()
     }
 
-    /// Writes the regions in the order of their starts, after all events.
-    pub(super) fn write(&mut self, table: TableId, writer: &mut IndexWriter) -> Result<(), ColumnsError> {
+    fn event(&mut self, event: &EventContext<'_, '_>, context: &mut RowContext<'_>) {
+        self.matching.event(&self.all, event, context.writer);
+    }
+
+    /// Adds the regions in the order of their starts.
+    fn finish(&mut self, context: &mut RowContext<'_>) {
+        let writer = &mut *context.writer;
         let presence = self.resolve();
         let mut instances = std::mem::take(&mut self.matching.found);
         // A parent comes before what is in it.
         instances
             .sort_by_key(|it| (it.start, self.all[it.definition].depth, Reverse(it.stop), it.definition));
-        let mut names = Vec::new();
-        for definition in &self.all {
-            names.push(Codes::of(definition, writer)?);
-        }
+        let names: Vec<Codes> = self.all.iter().map(|definition| Codes::new(definition, writer)).collect();
         let parents = self.parents(&instances, &names);
         let mut depths: Vec<u32> = Vec::with_capacity(instances.len());
         for (instance, parent) in instances.iter().zip(&parents) {
@@ -119,14 +138,15 @@ impl RegionRows {
                 Some(Naming::Field(_, end)) => names[instance.definition].name(instance, *end),
                 Some(Naming::Presence { region, present, absent }) => {
                     let is_present = presence.contains_key(region);
-                    Some(writer.text(if is_present { present } else { absent })?)
+                    Some(writer.text(if is_present { present } else { absent }))
                 }
             };
-            put(instance, definition, name, (*parent, depth), table, writer)?;
+            write(instance, definition, name, (*parent, depth), writer);
         }
-        Ok(())
     }
+}
 
+impl RegionRows {
     /// Finds the regions between others and the containers, and leaves out what filters exclude. Returns the first start
     /// of each region that is in the trace.
     fn resolve(&mut self) -> HashMap<Guid, FileTime> {
@@ -312,20 +332,18 @@ struct Codes {
 }
 
 impl Codes {
-    fn of(definition: &Definition, writer: &mut IndexWriter) -> Result<Codes, ColumnsError> {
-        let mut pairs = |criteria: Option<&Criteria>| -> Result<Vec<[u32; 2]>, ColumnsError> {
+    fn new(definition: &Definition, writer: &mut RowWriter) -> Codes {
+        let mut pairs = |criteria: Option<&Criteria>| -> Vec<[u32; 2]> {
             let fields = criteria.into_iter().flat_map(|criteria| &criteria.fields);
-            fields
-                .map(|[inner, outer]| Ok([writer.text(&inner.field)?, writer.text(&outer.field)?]))
-                .collect()
+            fields.map(|pair| pair.each_ref().map(|part| writer.text(&part.field))).collect()
         };
-        let with_parent = pairs(Some(&definition.with_parent))?;
-        let with_self = pairs(definition.with_self.as_ref())?;
+        let with_parent = pairs(Some(&definition.with_parent));
+        let with_self = pairs(definition.with_self.as_ref());
         let name = match &definition.naming {
-            Some(Naming::Field(field, _)) => Some(writer.text(field)?),
+            Some(Naming::Field(field, _)) => Some(writer.text(field)),
             _ => None,
         };
-        Ok(Codes { name, with_parent, with_self })
+        Codes { name, with_parent, with_self }
     }
 
     /// Returns the name of a region by a property of one of its events.
@@ -378,14 +396,13 @@ fn container(number: usize, inner: &[usize], of: &[Vec<Instance>]) -> Option<Ins
     Some(Instance { definition: number, start, stop, moments: [None, None] })
 }
 
-fn put(
+fn write(
     instance: &Instance,
     definition: &Definition,
     name: Option<u32>,
     (parent, depth): (Option<u32>, u32),
-    table: TableId,
-    writer: &mut IndexWriter,
-) -> Result<(), ColumnsError> {
+    writer: &mut RowWriter,
+) {
     let is = |point: &Option<Point>, kind: fn(&Point) -> bool| point.as_ref().is_some_and(kind);
     let either = |kind: fn(&Point) -> bool| is(&definition.start, kind) || is(&definition.stop, kind);
     let kind = match () {
@@ -394,39 +411,46 @@ fn put(
         () if either(|point| matches!(point, Point::Region(..))) => "Regions",
         () => "Events",
     };
-    let mut row = writer.row(table)?;
-    row.time(0, instance.start).time(1, instance.stop);
-    row.duration(2, instance.stop.0.saturating_sub(instance.start.0).saturating_mul(100));
-    row.text(3, &definition.name).text(6, &definition.path).text(8, kind).u32(10, depth);
-    row.text(19, &definition.file);
-    if let Some(friendly) = &definition.friendly_name {
-        row.text(4, friendly);
+    let [start, stop] = instance.moments.each_ref().map(Option::as_ref);
+    let shown = start.or(stop);
+    let mut fields = [None; FIELDS];
+    for (field, (_, value)) in fields.iter_mut().zip(shown.map_or(&[][..], |it| &it.fields[..])) {
+        *field = Some(*value);
     }
-    if let Some(guid) = definition.guid {
-        row.guid(7, guid);
-    }
-    if !definition.metadata.is_empty() {
-        row.text(18, &definition.metadata);
-    }
-    let [start, stop] = &instance.moments;
-    let shown = start.as_ref().or(stop.as_ref());
-    let codes = [
-        (5, name),
-        (9, parent),
-        (11, start.as_ref().and_then(|it| it.process)),
-        (12, start.as_ref().and_then(|it| it.thread)),
-        (13, stop.as_ref().and_then(|it| it.process)),
-        (14, stop.as_ref().and_then(|it| it.thread)),
-        (15, start.as_ref().map(|it| it.kind)),
-        (16, stop.as_ref().map(|it| it.kind)),
-        (17, shown.map(|it| it.payload)),
-    ];
-    let fields = shown.map_or(&[][..], |it| &it.fields[..]).iter().take(FIELDS).enumerate();
-    let fields = fields.map(|(place, (_, value))| (FIRST_FIELD + place, Some(*value)));
-    for (column, code) in codes.into_iter().chain(fields) {
-        if let Some(code) = code {
-            row.code(column, code);
-        }
-    }
-    row.end()
+    let [field_1, field_2, field_3, field_4, field_5, field_6, field_7, field_8, ..] = fields;
+    let [.., field_9, field_10, field_11, field_12] = fields;
+    writer.add(RegionRow {
+        start_time: instance.start,
+        stop_time: instance.stop,
+        duration: between(instance.start, instance.stop),
+        region: &definition.name,
+        friendly_name: definition.friendly_name.as_deref(),
+        instance_name: name,
+        path: &definition.path,
+        region_guid: definition.guid,
+        r#type: kind,
+        parent,
+        depth,
+        start_process: start.and_then(|it| it.process),
+        start_thread: start.and_then(|it| it.thread),
+        stop_process: stop.and_then(|it| it.process),
+        stop_thread: stop.and_then(|it| it.thread),
+        start_event: start.map(|it| it.kind),
+        stop_event: stop.map(|it| it.kind),
+        payload: shown.map(|it| it.payload),
+        metadata: Some(&*definition.metadata).filter(|text| !text.is_empty()),
+        file: &definition.file,
+        field_1,
+        field_2,
+        field_3,
+        field_4,
+        field_5,
+        field_6,
+        field_7,
+        field_8,
+        field_9,
+        field_10,
+        field_11,
+        field_12,
+    });
 }

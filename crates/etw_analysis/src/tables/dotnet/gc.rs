@@ -3,16 +3,16 @@
 use std::cmp::Reverse;
 
 use super::allocations::Allocations;
-use super::collections::{Collection, Collections};
-use super::heap::{GENERATIONS, Generation, Heap, is_collected};
 use crate::maps::HashMap;
+use crate::model::collections::heap::{GENERATIONS, Generation, Heap, is_collected};
+use crate::model::collections::{Collection, Collections};
 use crate::processes::ProcessIndex;
 use crate::tables::context::Context;
 use crate::tables::table::{Cell, Column, Table, TableKind, hidden, shown};
 use crate::{Duration, Window};
 
 /// Returns the table of garbage collections.
-pub(super) fn table(collections: &Collections, context: &Context<'_>) -> Table {
+pub(crate) fn table(collections: &Collections, context: &Context<'_>) -> Table {
     let wanted = collections.all().filter(|collection| context.wants(Some(collection.process)));
     let mut rows: Vec<&Collection> = wanted.collect();
     rows.sort_by_key(|collection| (Reverse(collection.pause), collection.process, collection.number));

@@ -1,17 +1,14 @@
 //! Tables of .NET: garbage collections, compiled methods, allocations, exceptions, contention and thread pools.
 
 mod allocations;
-mod collections;
 mod contention;
 mod event_stacks;
 mod exceptions;
-mod gc;
-mod heap;
+pub(crate) mod gc;
 mod jit;
 mod thread_pool;
 
 use allocations::Allocations;
-use collections::Collections;
 use contention::Contention;
 use event_stacks::{EventStacks, stack_walk};
 use exceptions::Exceptions;
@@ -21,9 +18,9 @@ use thread_pool::ThreadPools;
 use super::context::Context;
 use super::table::{Table, TableKind};
 use crate::Window;
-use crate::facts::Collected;
 use crate::managed::{ClrEvent, ClrProvider, CodeVersions, MethodIndex, Methods};
 use crate::maps::HashMap;
+use crate::model::collections::Collections;
 use crate::names::Space;
 use crate::processes::{Processes, ThreadIndex};
 use crate::stacks::NodeIndex;
@@ -34,7 +31,6 @@ const STACK_WALK: u16 = 82;
 /// The counts behind the tables of .NET.
 #[derive(Debug, Default)]
 pub(crate) struct DotNet {
-    collections: Collections,
     jit: Jit,
     allocations: Allocations,
     exceptions: Exceptions,
@@ -82,7 +78,6 @@ impl DotNet {
                 None => drop(self.waiting.insert(event.thread, occurrence)),
             }
         }
-        self.collections.event(event, window);
         self.jit.event(event, method, window);
         self.contention.event(event);
         self.thread_pools.event(event, window);
@@ -109,19 +104,8 @@ impl DotNet {
         self.stacks.addresses(processes)
     }
 
-    /// Returns the garbage collections in the order of their starts.
-    pub(crate) fn collected(&self) -> Vec<Collected<'_>> {
-        let mut all: Vec<_> = self.collections.all().map(collections::Collection::fact).collect();
-        all.sort_by_key(|collected| (collected.start, collected.process, collected.number));
-        all
-    }
-
-    pub(crate) fn gc(&self, context: &Context<'_>) -> Table {
-        gc::table(&self.collections, context)
-    }
-
-    pub(crate) fn gc_processes(&self, context: &Context<'_>) -> Table {
-        gc::by_process(&self.collections, &self.allocations, context)
+    pub(crate) fn gc_processes(&self, collections: &Collections, context: &Context<'_>) -> Table {
+        gc::by_process(collections, &self.allocations, context)
     }
 
     pub(crate) fn jit(&self, methods: &Methods, context: &Context<'_>) -> Table {

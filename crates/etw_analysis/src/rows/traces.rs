@@ -1,92 +1,98 @@
 //! The traces themselves, their buffers, and the names of processes in them.
 
-use etw_columns::{
-    Column, ColumnType, ColumnsError, Index, IndexWriter, Table, TableSchema, Unit, Value, Values,
-};
+use etw_columns::{ColumnsError, Index, Table, Value, Values};
 use etw_consumer::{BufferSummary, Overview, ProcessName, ProcessNames, Trace};
 use etw_etl::{BufferFlags, BufferType, EtlFile};
 use etw_event::{FileTime, Ticks};
 
-use super::columns::{PROCESSOR, bytes, code, count, end_of, id, start_of, text};
-use super::losses::{LOSSES, PROCESS_RECORDS};
-use super::schemas::Tables;
+use super::columns::{Bool, Bytes, Count, End, Hex, Id, LongHex, Processor, Signed, Start, Text, TraceFile};
+use super::labels::RowLabel;
+use super::losses::{LossRow, PROCESS_RECORDS};
+use super::table::{RowWriter, TableRow, table};
 
-pub(super) static TRACES: TableSchema = TableSchema::new(
-    "traces",
-    "Traces",
-    "One row for each trace file.",
-    columns![
-        text("trace", "File, as it was named when the tables were made."),
-        start_of("start_time", "When the session started."),
-        end_of("end_time", "When it stopped; missing if the file was not closed."),
-        bytes("size", "Size of the trace."),
-        id("processors", "Number of processors of the machine."),
-        count("events_lost", "Number of events that the session lost."),
-        count("buffers_lost", "Number of buffers that it lost."),
-    ],
-);
-
-pub(super) static BUFFERS: TableSchema = TableSchema::new(
-    "buffers",
-    "Buffers",
-    "One row for each buffer of the traces whose buffers are intact, in the order of the file.",
-    columns![
-        Column::row_of("traces", "trace", "Trace that it is in."),
-        Column::new("offset", ColumnType::U64, "Place in the file.").unit(Unit::Hex),
-        start_of("start_time", "Time of its first event."),
-        end_of("end_time", "Time of its last event."),
-        PROCESSOR,
-        bytes("size", "Number of bytes in the file."),
-        count("events", "Number of events, with those that have stacks or describe others."),
-        bytes("event_bytes", "Number of bytes of these events."),
-        id("type", "Type of the contents; 0 for events, 1 for rundown."),
-        code("flags", "Flags of the header; 2 and 4 for events and buffers that were lost before."),
-        ticks("first_tick", "Time of the record that comes first, as the session's clock read."),
-        ticks("least_tick", "Least time of its records, as the session's clock read."),
-        ticks("greatest_tick", "Greatest time of its records, as the session's clock read."),
-        Column::new("has_schemas", ColumnType::Bool, "Whether an event says what other events are."),
-        Column::new("has_processes", ColumnType::Bool, "Whether an event names a process."),
-        Column::new("has_damage", ColumnType::Bool, "Whether some events cannot be read."),
-        Column::new(
-            "is_in_order",
-            ColumnType::Bool,
-            "Whether no event has an earlier time than one before it."
-        ),
-    ],
-);
-
-pub(super) static PROCESS_NAMES: TableSchema = TableSchema::new(
-    "process_names",
-    "Process Names",
-    "One row for each name that a process id has from some time on, by which events show their processes.",
-    columns![
-        id("machine", "Number of the machine; those of the traces are numbered from 0."),
-        id("pid", "Process id."),
-        start_of("start_time", "Start of the process; missing if it is older than the trace."),
-        text("name", "File name of the image."),
-    ],
-);
-
-const fn ticks(name: &'static str, summary: &'static str) -> Column {
-    Column::new(name, ColumnType::I64, summary)
+table! {
+    /// One row for each trace file.
+    TraceRow: "traces", "Traces", label RowLabel { in_all_traces: None, ..RowLabel::single(&["trace"]) };
+    /// File, as it was named when the tables were made.
+    trace: Text,
+    /// When the session started.
+    start_time: Start,
+    /// When it stopped; missing if the file was not closed.
+    end_time: Option<End>,
+    /// Size of the trace.
+    size: Bytes,
+    /// Number of processors of the machine.
+    processors: Id,
+    /// Number of events that the session lost.
+    events_lost: Count,
+    /// Number of buffers that it lost.
+    buffers_lost: Count,
 }
 
-/// Writes the rows of these tables.
-pub(super) fn write(
-    trace: &Trace,
-    overview: &Overview,
-    tables: &Tables,
-    writer: &mut IndexWriter,
-) -> Result<(), ColumnsError> {
+table! {
+    /// One row for each buffer of the traces whose buffers are intact, in the order of the file.
+    BufferRow: "buffers", "Buffers";
+    /// Trace that it is in.
+    trace: TraceFile,
+    /// Place in the file.
+    offset: LongHex,
+    /// Time of its first event.
+    start_time: Option<Start>,
+    /// Time of its last event.
+    end_time: Option<End>,
+    /// Processor that logged the event.
+    processor: Processor,
+    /// Number of bytes in the file.
+    size: Bytes,
+    /// Number of events, with those that have stacks or describe others.
+    events: Count,
+    /// Number of bytes of these events.
+    event_bytes: Bytes,
+    /// Type of the contents; 0 for events, 1 for rundown.
+    r#type: Id,
+    /// Flags of the header; 2 and 4 for events and buffers that were lost before.
+    flags: Hex,
+    /// Time of the record that comes first, as the session's clock read.
+    first_tick: Option<Signed>,
+    /// Least time of its records, as the session's clock read.
+    least_tick: Option<Signed>,
+    /// Greatest time of its records, as the session's clock read.
+    greatest_tick: Option<Signed>,
+    /// Whether an event says what other events are.
+    has_schemas: Bool,
+    /// Whether an event names a process.
+    has_processes: Bool,
+    /// Whether some events cannot be read.
+    has_damage: Bool,
+    /// Whether no event has an earlier time than one before it.
+    is_in_order: Bool,
+}
+
+table! {
+    /// One row for each name that a process id has from some time on, by which events show their processes.
+    ProcessNameRow: "process_names", "Process Names";
+    /// Number of the machine; those of the traces are numbered from 0.
+    machine: Id,
+    /// Process id.
+    pid: Id,
+    /// Start of the process; missing if it is older than the trace.
+    start_time: Option<Start>,
+    /// File name of the image.
+    name: Text,
+}
+
+/// Adds the rows of these tables.
+pub(super) fn write(trace: &Trace, overview: &Overview, writer: &mut RowWriter) {
     for ((input, header), file) in trace.inputs().iter().zip(trace.headers()).zip(0..) {
-        let mut row = writer.row(tables.traces)?;
-        row.text(0, input.name()).time(1, header.start_time);
-        if header.end_time.0 != 0 {
-            row.time(2, header.end_time);
-        }
-        row.u64(3, input.bytes().len() as u64).u32(4, header.number_of_processors);
-        row.u64(5, header.events_lost.into()).u64(6, header.buffers_lost.into());
-        row.end()?;
+        writer.add(TraceRow {
+            trace: input.name(),
+            start_time: header.start_time,
+            end_time: Some(header.end_time).filter(|time| time.0 != 0),
+            size: input.bytes().len() as u64,
+            processors: header.number_of_processors,
+            events_lost: header.events_lost.into(),
+            buffers_lost: header.buffers_lost.into(),
+        });
         let (Ok(opened), Some(Some(known))) =
             (EtlFile::open(input.bytes()), overview.files.get(file as usize))
         else {
@@ -94,39 +100,43 @@ pub(super) fn write(
         };
         let clock = opened.clock();
         for buffer in known {
-            let mut row = writer.row(tables.buffers)?;
-            row.code(0, file).u64(1, buffer.offset);
-            if buffer.records > 0 {
-                row.time(2, clock.to_filetime(buffer.min)).time(3, clock.to_filetime(buffer.max));
-                row.i64(11, buffer.min.0).i64(12, buffer.max.0);
-            }
-            row.u32(4, buffer.processor.into()).u64(5, buffer.len_bytes.into());
-            row.u64(6, buffer.records.into()).u64(7, buffer.record_bytes);
-            row.u32(8, buffer.buffer_type.0.into()).u32(9, buffer.flags.0.into());
-            if let Some(first) = buffer.first {
-                row.i64(10, first.0);
-            }
-            row.bool(13, buffer.has_schemas).bool(14, buffer.has_processes).bool(15, buffer.has_damage);
-            row.bool(16, buffer.is_in_order);
-            row.end()?;
+            let has_events = buffer.records > 0;
+            writer.add(BufferRow {
+                trace: file,
+                offset: buffer.offset,
+                start_time: has_events.then(|| clock.to_filetime(buffer.min)),
+                end_time: has_events.then(|| clock.to_filetime(buffer.max)),
+                processor: buffer.processor.into(),
+                size: buffer.len_bytes.into(),
+                events: buffer.records.into(),
+                event_bytes: buffer.record_bytes,
+                r#type: buffer.buffer_type.0.into(),
+                flags: buffer.flags.0.into(),
+                first_tick: buffer.first.map(|first| first.0),
+                least_tick: has_events.then_some(buffer.min.0),
+                greatest_tick: has_events.then_some(buffer.max.0),
+                has_schemas: buffer.has_schemas,
+                has_processes: buffer.has_processes,
+                has_damage: buffer.has_damage,
+                is_in_order: buffer.is_in_order,
+            });
         }
     }
     for process in overview.process_names.iter().flat_map(ProcessNames::iter) {
-        let mut row = writer.row(tables.process_names)?;
-        row.u32(0, process.machine).u32(1, process.id).text(3, process.name);
-        if process.from != FileTime(i64::MIN) {
-            row.time(2, process.from);
-        }
-        row.end()?;
+        writer.add(ProcessNameRow {
+            machine: process.machine,
+            pid: process.id,
+            start_time: Some(process.from).filter(|from| *from != FileTime(i64::MIN)),
+            name: process.name,
+        });
     }
-    Ok(())
 }
 
 /// Reads what [`write`] wrote: the names of the traces, their start, their buffers and processes.
 pub(crate) fn read(index: &Index) -> Result<(Vec<String>, Option<FileTime>, Overview), ColumnsError> {
     let missing = |code| ColumnsError::NoEntry { what: "table of traces", code };
-    let traces = index.table(&TRACES.name).ok_or_else(|| missing(0))?;
-    let buffers = index.table(&BUFFERS.name).ok_or_else(|| missing(1))?;
+    let traces = index.table(&TraceRow::SCHEMA.name).ok_or_else(|| missing(0))?;
+    let buffers = index.table(&BufferRow::SCHEMA.name).ok_or_else(|| missing(1))?;
     let (mut names, mut start) = (Vec::new(), None);
     for row in 0..traces.rows() {
         let name = match traces.value(row, 0)? {
@@ -158,8 +168,8 @@ pub(crate) fn read(index: &Index) -> Result<(Vec<String>, Option<FileTime>, Over
 /// Reads the names of processes; there are not more machines than traces.
 fn process_names(index: &Index, traces: usize) -> Result<ProcessNames, ColumnsError> {
     let missing = |code| ColumnsError::NoEntry { what: "table of traces", code };
-    let table = index.table(&PROCESS_NAMES.name).ok_or_else(|| missing(2))?;
-    let losses = index.table(&LOSSES.name).ok_or_else(|| missing(3))?;
+    let table = index.table(&ProcessNameRow::SCHEMA.name).ok_or_else(|| missing(2))?;
+    let losses = index.table(&LossRow::SCHEMA.name).ok_or_else(|| missing(3))?;
     let texts = index.texts()?;
     let mut processes = Vec::new();
     let (mut machines, mut ids, mut codes): (Values<u32>, Values<u32>, Values<u32>) = Default::default();

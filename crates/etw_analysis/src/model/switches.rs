@@ -3,8 +3,7 @@
 use etw_event::{FileTime, Record};
 use etw_kernel_events::read;
 
-use crate::activity::SpanSums;
-use crate::facts::Switched;
+use super::facts::Switched;
 use crate::maps::HashMap;
 use crate::processes::{Processes, ThreadIndex};
 use crate::{Duration, Window};
@@ -54,22 +53,12 @@ pub(crate) struct Readied {
     pub(crate) by: ReadiedBy,
 }
 
-/// The waits of one kind of a thread.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Waits {
-    pub(crate) count: u64,
-    pub(crate) wait: Duration,
-    pub(crate) max_wait: Duration,
-    pub(crate) ready: Duration,
-    pub(crate) max_ready: Duration,
-}
-
-/// The running time of a thread.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Run {
-    pub(crate) time: Duration,
-    /// Number of switches to it.
-    pub(crate) switches: u64,
+/// Time that a thread ran.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ran {
+    pub(crate) thread: ThreadIndex,
+    pub(crate) since: FileTime,
+    pub(crate) until: FileTime,
 }
 
 /// How a thread was off a processor before a switch to it.
@@ -93,15 +82,6 @@ pub(crate) struct Switches {
     off: HashMap<ThreadIndex, Off>,
     /// Time of the very first switch of each machine.
     first: Vec<Option<FileTime>>,
-    pub(crate) run: HashMap<ThreadIndex, Run>,
-    /// The same over time.
-    pub(crate) timeline: SpanSums<ThreadIndex>,
-    /// By thread, reason of the wait, and source that ended it.
-    pub(crate) waits: HashMap<(ThreadIndex, u8, ReadiedBy), Waits>,
-    /// Switches away from a thread that was not known to run.
-    pub(crate) gaps: u64,
-    /// Missing switches, inferred from samples.
-    pub(crate) found: u64,
     pub(crate) has_ready_events: bool,
 }
 
@@ -147,13 +127,7 @@ impl Switches {
             Some(_) => None,
         };
         *processor = Processor { running: Some((new, time)), found: None };
-        let ran = match since {
-            Some(since) => self.ran(old, since, time, window),
-            None => {
-                self.gaps += 1;
-                Duration::default()
-            }
-        };
+        let ran = since.map(|since| window.part(since, time)).unwrap_or_default();
         // The idle threads of all processors have the number 0, and neither wait nor are ready.
         if processes.thread(old).id != 0 {
             self.switch_out(old, time, state, reason);
@@ -161,6 +135,7 @@ impl Switches {
         let Away { reason: to_reason, readied_by, waited, ready } = self.switch_in(new, time, window);
         Some(Switched {
             from: old,
+            since,
             ran,
             from_state: state,
             from_reason: reason,
@@ -174,25 +149,27 @@ impl Switches {
     }
 
     /// Adds a sample. If a switch is missing, as virtual machines may hide some, samples show the running thread. This
-    /// takes two samples, since a single one may be of a thread that a switch is just about to leave.
-    pub(crate) fn sampled(&mut self, record: &Record<'_>, processes: &mut Processes, window: &Window) {
+    /// takes two samples, since a single one may be of a thread that a switch is just about to leave. Returns how long the
+    /// other thread had run then.
+    pub(crate) fn sampled(&mut self, record: &Record<'_>, processes: &mut Processes) -> Option<Ran> {
         let number = processes.machines.processor(record);
-        let Some(processor) = self.processors.get_mut(number) else { return };
-        let Some((running, since)) = processor.running else { return };
-        let Some(thread) = read::SampledProfile::new(record).thread_id() else { return };
-        let thread = processes.thread_at(thread);
+        let processor = self.processors.get_mut(number)?;
+        let (running, since) = processor.running?;
+        let thread = processes.thread_at(read::SampledProfile::new(record).thread_id()?);
         if thread == running {
             processor.found = None;
-            return;
+            return None;
         }
         match processor.found {
             Some((found, first)) if found == thread => {
                 *processor = Processor { running: Some((thread, first)), found: None };
-                self.found += 1;
                 self.off.remove(&thread);
-                self.ran(running, since, first, window);
+                Some(Ran { thread: running, since, until: first })
             }
-            _ => processor.found = Some((thread, record.time())),
+            _ => {
+                processor.found = Some((thread, record.time()));
+                None
+            }
         }
     }
 
@@ -207,32 +184,23 @@ impl Switches {
         };
     }
 
-    /// Counts how the thread was off a processor.
+    /// Returns how the thread was off a processor.
     fn switch_in(&mut self, thread: ThreadIndex, time: FileTime, window: &Window) -> Away {
-        if window.has(time) {
-            self.run.entry(thread).or_default().switches += 1;
+        match self.off.remove(&thread) {
+            None => Away::UNKNOWN,
+            Some(Off::Waiting { since, reason }) => Away {
+                reason: Some(reason),
+                readied_by: ReadiedBy::Unknown,
+                waited: window.part(since, time),
+                ready: Duration::default(),
+            },
+            Some(Off::Ready { since, waited, reason, readied_by }) => Away {
+                reason: Some(reason),
+                readied_by,
+                waited: waited.map(|waited| window.part(waited, since)).unwrap_or_default(),
+                ready: window.part(since, time),
+            },
         }
-        let Some(off) = self.off.remove(&thread) else { return Away::UNKNOWN };
-        let (reason, readied_by, wait, ready) = match off {
-            Off::Waiting { since, reason } => {
-                (reason, ReadiedBy::Unknown, window.part(since, time), Duration::default())
-            }
-            Off::Ready { since, waited, reason, readied_by } => {
-                let wait = waited.map(|waited| window.part(waited, since)).unwrap_or_default();
-                (reason, readied_by, wait, window.part(since, time))
-            }
-        };
-        let away = Away { reason: Some(reason), readied_by, waited: wait, ready };
-        if !window.has(time) && wait == Duration::default() && ready == Duration::default() {
-            return away;
-        }
-        let waits = self.waits.entry((thread, reason, readied_by)).or_default();
-        waits.count += 1;
-        waits.wait += wait;
-        waits.ready += ready;
-        waits.max_wait = waits.max_wait.max(wait);
-        waits.max_ready = waits.max_ready.max(ready);
-        away
     }
 
     /// Records that a thread was made ready; returns what ended its wait, if it waited.
@@ -254,22 +222,11 @@ impl Switches {
         Some(Readied { thread, since, by: readied_by })
     }
 
-    /// Counts the threads that run when the trace ends.
-    pub(crate) fn finish(&mut self, end: FileTime, processes: &Processes, window: &Window) {
-        let running: Vec<_> =
-            self.processors.iter_mut().filter_map(|processor| processor.running.take()).collect();
-        for (thread, since) in running {
-            self.ran(thread, since, processes.end_for(thread, end).max(since), window);
-        }
-    }
-
-    /// Counts time that a thread ran; returns how much of it is in the window.
-    #[inline]
-    fn ran(&mut self, thread: ThreadIndex, since: FileTime, until: FileTime, window: &Window) -> Duration {
-        let time = window.part(since, until);
-        self.run.entry(thread).or_default().time += time;
-        self.timeline.add_time(thread, since.max(window.from), until.min(window.to));
-        time
+    /// Returns the threads that run when the trace ends, and how long they have run.
+    pub(crate) fn finish(&mut self, end: FileTime, processes: &Processes) -> Vec<Ran> {
+        let running = self.processors.iter_mut().filter_map(|processor| processor.running.take());
+        let ran = |(thread, since)| Ran { thread, since, until: processes.end_for(thread, end).max(since) };
+        running.map(ran).collect()
     }
 }
 

@@ -3,14 +3,16 @@
 //! A pause is the time from GCSuspendEEBegin, for a collection or its preparation, to GCRestartEEEnd of the same thread.
 //! It belongs to the collection that starts in it. If none starts, it is a further pause of the background collection.
 
+pub(crate) mod heap;
+
 use etw_event::FileTime;
 
-use super::heap::Heap;
-use crate::facts::Collected;
 use crate::managed::{ClrEvent, ClrProvider};
 use crate::maps::HashMap;
+use crate::model::facts::Collected;
 use crate::processes::{ProcessIndex, ThreadIndex};
 use crate::{Duration, Window};
+use heap::Heap;
 
 /// Maximum number of collections; further ones are only counted.
 const MAX_COLLECTIONS: usize = 1 << 18;
@@ -23,22 +25,22 @@ const BACKGROUND: u32 = 1;
 
 /// A garbage collection.
 #[derive(Debug)]
-pub(super) struct Collection {
-    pub(super) process: ProcessIndex,
-    pub(super) number: u32,
-    pub(super) generation: Option<u32>,
-    pub(super) is_background: bool,
-    pub(super) kind: Option<String>,
-    pub(super) reason: Option<String>,
-    pub(super) start: FileTime,
-    pub(super) end: Option<FileTime>,
+pub(crate) struct Collection {
+    pub(crate) process: ProcessIndex,
+    pub(crate) number: u32,
+    pub(crate) generation: Option<u32>,
+    pub(crate) is_background: bool,
+    pub(crate) kind: Option<String>,
+    pub(crate) reason: Option<String>,
+    pub(crate) start: FileTime,
+    pub(crate) end: Option<FileTime>,
     end_thread: Option<ThreadIndex>,
     /// Time for which all threads were suspended; unknown if the trace does not contain its begin and end.
-    pub(super) pause: Option<Duration>,
+    pub(crate) pause: Option<Duration>,
     /// The part of it that the suspension took.
-    pub(super) suspension: Option<Duration>,
-    pub(super) heap: Heap,
-    pub(super) is_in_window: bool,
+    pub(crate) suspension: Option<Duration>,
+    pub(crate) heap: Heap,
+    pub(crate) is_in_window: bool,
 }
 
 /// The suspension of all threads.
@@ -61,16 +63,16 @@ struct Runtime {
 
 /// The garbage collections of all processes.
 #[derive(Debug, Default)]
-pub(super) struct Collections {
+pub(crate) struct Collections {
     runtimes: HashMap<(ProcessIndex, u16), Runtime>,
     count: usize,
     /// Collections beyond the maximum.
-    pub(super) skipped: u64,
+    pub(crate) skipped: u64,
 }
 
 impl Collections {
     /// Adds an event.
-    pub(super) fn event(&mut self, event: &ClrEvent<'_>, window: &Window) {
+    pub(crate) fn event(&mut self, event: &ClrEvent<'_>, window: &Window) {
         let is_of_heap = (event.provider, event.id) == (ClrProvider::Private, 4);
         if !is_of_heap && (event.provider != ClrProvider::Runtime || !matches!(event.id, 1..=4 | 8 | 9 | 204))
         {
@@ -90,8 +92,15 @@ impl Collections {
         }
     }
 
+    /// Returns what is known of the collections, in the order of their starts.
+    pub(crate) fn collected(&self) -> Vec<Collected<'_>> {
+        let mut all: Vec<_> = self.all().map(Collection::fact).collect();
+        all.sort_by_key(|collected| (collected.start, collected.process, collected.number));
+        all
+    }
+
     /// Returns the collections that started in the window.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Collection> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Collection> {
         let all = self.runtimes.values().flat_map(|runtime| &runtime.collections);
         all.filter(|collection| collection.is_in_window)
     }
@@ -99,7 +108,7 @@ impl Collections {
 
 impl Collection {
     /// Returns the cells of the collection's row.
-    pub(super) fn fact(&self) -> Collected<'_> {
+    pub(crate) fn fact(&self) -> Collected<'_> {
         let details = self.heap.details.iter();
         Collected {
             process: self.process,

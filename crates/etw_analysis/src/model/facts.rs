@@ -1,23 +1,25 @@
-//! What single events say, as the counters found it: the rows of tables with a row for each.
+//! Facts: what single events say, from which rows and sums are made.
 
 use std::net::IpAddr;
 
 use etw_event::FileTime;
 
+use super::switches::{Readied, ReadiedBy};
 use crate::Duration;
 use crate::file_names::FileIndex;
 use crate::processes::{ProcessIndex, ThreadIndex};
-use crate::switches::ReadiedBy;
 
 /// What an event says.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Fact {
     Switch(Switched),
+    Ready(Readied),
     Sample(Sampled),
     Disk(DiskDone),
     File(FileDone),
     Fault(HardFault),
     Interrupt(Interrupted),
+    CallBegin(CallBegun),
     Call(Called),
     Network(Transferred),
 }
@@ -26,7 +28,9 @@ pub(crate) enum Fact {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Switched {
     pub(crate) from: ThreadIndex,
-    /// The time for which that thread has run.
+    /// Since when that thread has run; `None` if it was not known to run.
+    pub(crate) since: Option<FileTime>,
+    /// The time for which it has run.
     pub(crate) ran: Duration,
     /// Its state (`KTHREAD_STATE`), and why it waits (`KWAIT_REASON`).
     pub(crate) from_state: u8,
@@ -45,16 +49,35 @@ pub(crate) struct Switched {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sampled {
     pub(crate) thread: ThreadIndex,
+    pub(crate) thread_id: u32,
     pub(crate) instruction: u64,
     pub(crate) count: u64,
     pub(crate) weight: Duration,
+}
+
+/// The kind of a disk request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum DiskOperation {
+    Read,
+    Write,
+    Flush,
+}
+
+impl DiskOperation {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            DiskOperation::Read => "Read",
+            DiskOperation::Write => "Write",
+            DiskOperation::Flush => "Flush",
+        }
+    }
 }
 
 /// A completed disk request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DiskDone {
     pub(crate) disk: u32,
-    pub(crate) operation: &'static str,
+    pub(crate) operation: DiskOperation,
     pub(crate) bytes: u32,
     pub(crate) offset: Option<u64>,
     pub(crate) took: Duration,
@@ -63,10 +86,54 @@ pub(crate) struct DiskDone {
     pub(crate) file: Option<FileIndex>,
 }
 
-/// An operation on a file.
+/// An operation on a file. The values are places in arrays with an element for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileOperation {
+    Create,
+    Read,
+    Write,
+    Flush,
+    Close,
+    Delete,
+    Rename,
+    SetInfo,
+    QueryInfo,
+    Directory,
+    Control,
+}
+
+impl FileOperation {
+    pub(crate) const COUNT: usize = FileOperation::Control as usize + 1;
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            FileOperation::Create => "Create",
+            FileOperation::Read => "Read",
+            FileOperation::Write => "Write",
+            FileOperation::Flush => "Flush",
+            FileOperation::Close => "Close",
+            FileOperation::Delete => "Delete",
+            FileOperation::Rename => "Rename",
+            FileOperation::SetInfo => "SetInfo",
+            FileOperation::QueryInfo => "QueryInfo",
+            FileOperation::Directory => "Directory",
+            FileOperation::Control => "Control",
+        }
+    }
+}
+
+/// How a file was opened.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct CreateParameters {
+    pub(crate) options: u32,
+    pub(crate) attributes: u32,
+    pub(crate) share_access: u32,
+}
+
+/// An operation on a file that has ended, or whose end is not in the trace.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct FileDone {
-    pub(crate) operation: &'static str,
+    pub(crate) operation: FileOperation,
     pub(crate) file: FileIndex,
     pub(crate) thread: ThreadIndex,
     pub(crate) begin: FileTime,
@@ -74,6 +141,9 @@ pub(crate) struct FileDone {
     pub(crate) took: Option<Duration>,
     pub(crate) bytes: u64,
     pub(crate) status: Option<u32>,
+    pub(crate) is_failed: bool,
+    /// The parameters of [`FileOperation::Create`], if the event has them.
+    pub(crate) create: Option<CreateParameters>,
 }
 
 /// A page that had to be read from a disk.
@@ -94,6 +164,14 @@ pub(crate) struct Interrupted {
     pub(crate) routine: u64,
     pub(crate) vector: Option<u16>,
     pub(crate) took: Duration,
+}
+
+/// A system call that begins.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct CallBegun {
+    /// The calling thread, if it is known.
+    pub(crate) thread: Option<ThreadIndex>,
+    pub(crate) address: u64,
 }
 
 /// A system call that has ended.
@@ -123,13 +201,54 @@ pub(crate) struct Collected<'c> {
     pub(crate) promoted: Option<u64>,
 }
 
+/// What is done on the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NetworkOperation {
+    Send,
+    Receive,
+    Connect,
+    Disconnect,
+    Retransmit,
+    Accept,
+    Reconnect,
+}
+
+impl NetworkOperation {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            NetworkOperation::Send => "Send",
+            NetworkOperation::Receive => "Receive",
+            NetworkOperation::Connect => "Connect",
+            NetworkOperation::Disconnect => "Disconnect",
+            NetworkOperation::Retransmit => "Retransmit",
+            NetworkOperation::Accept => "Accept",
+            NetworkOperation::Reconnect => "Reconnect",
+        }
+    }
+}
+
+/// The side of a connection that a process is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Client,
+    Server,
+}
+
 /// A step of a connection, or a transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Transferred {
     pub(crate) process: ProcessIndex,
-    pub(crate) protocol: &'static str,
-    pub(crate) operation: &'static str,
+    pub(crate) is_udp: bool,
+    pub(crate) operation: NetworkOperation,
     pub(crate) bytes: u64,
     pub(crate) local: (IpAddr, u16),
     pub(crate) remote: (IpAddr, u16),
+    /// Side of the process.
+    pub(crate) side: Side,
+}
+
+impl Transferred {
+    pub(crate) fn protocol(&self) -> &'static str {
+        if self.is_udp { "UDP" } else { "TCP" }
+    }
 }

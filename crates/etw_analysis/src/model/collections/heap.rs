@@ -5,39 +5,39 @@ use etw_schema::Struct;
 use crate::managed::ClrEvent;
 
 /// Generations 0 to 2, the large object heap and the pinned object heap.
-pub(super) const GENERATIONS: usize = 5;
+pub(crate) const GENERATIONS: usize = 5;
 /// Those of a runtime without a pinned object heap.
 const OLD_GENERATIONS: usize = 4;
 
 /// The sizes around a garbage collection, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Heap {
+pub(crate) struct Heap {
     /// Sizes after it; unknown without a GCHeapStats event.
-    pub(super) after: [Option<u64>; GENERATIONS],
+    pub(crate) after: [Option<u64>; GENERATIONS],
     /// Bytes that survived in each generation.
-    pub(super) promoted: [Option<u64>; GENERATIONS],
+    pub(crate) promoted: [Option<u64>; GENERATIONS],
     /// Details; unknown without a GCPerHeapHistory event.
-    pub(super) details: [Option<Generation>; GENERATIONS],
+    pub(crate) details: [Option<Generation>; GENERATIONS],
 }
 
 /// A generation around a garbage collection, summed over all heaps of a server.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Generation {
-    pub(super) before: u64,
+pub(crate) struct Generation {
+    pub(crate) before: u64,
     free_before: u64,
-    pub(super) after: u64,
-    pub(super) free_after: u64,
+    pub(crate) after: u64,
+    pub(crate) free_after: u64,
     survived: u64,
 }
 
 impl Heap {
     /// Whether there was a GCHeapStats event.
-    pub(super) fn has_stats(&self) -> bool {
+    pub(crate) fn has_stats(&self) -> bool {
         self.after.iter().any(Option::is_some)
     }
 
     /// Sets the sizes of a GCHeapStats event.
-    pub(super) fn set_stats(&mut self, event: &ClrEvent<'_>) {
+    pub(crate) fn set_stats(&mut self, event: &ClrEvent<'_>) {
         for ((after, promoted), number) in self.after.iter_mut().zip(&mut self.promoted).zip(0..) {
             *after = event.get(&format!("GenerationSize{number}"));
             *promoted = event.get(&format!("TotalPromotedSize{number}"));
@@ -45,7 +45,7 @@ impl Heap {
     }
 
     /// Adds the sizes of a heap (GCPerHeapHistory).
-    pub(super) fn add_details(&mut self, event: &ClrEvent<'_>) {
+    pub(crate) fn add_details(&mut self, event: &ClrEvent<'_>) {
         // In the earlier layout of .NET Framework the fifth member is another view of generation 0.
         let (generations, count) = match event.get::<Vec<Struct<'_>>>("Values") {
             Some(generations) => (generations, GENERATIONS),
@@ -69,12 +69,12 @@ impl Heap {
     }
 
     /// Returns the sum of all known generations, or `None` if none is known.
-    pub(super) fn sum(values: impl IntoIterator<Item = Option<u64>>) -> Option<u64> {
+    pub(crate) fn sum(values: impl IntoIterator<Item = Option<u64>>) -> Option<u64> {
         values.into_iter().flatten().reduce(u64::saturating_add)
     }
 
     /// Returns the survived and the used bytes of the generations up to the collected one.
-    pub(super) fn survival(&self, generation: u32) -> (u64, u64) {
+    pub(crate) fn survival(&self, generation: u32) -> (u64, u64) {
         let collected =
             self.details.iter().enumerate().filter(|(number, _)| is_collected(*number, generation));
         let parts = collected.filter_map(|(_, details)| details.as_ref().map(Generation::survival));
@@ -86,12 +86,12 @@ impl Heap {
 
 impl Generation {
     /// Returns the survived bytes, and those of objects before.
-    pub(super) fn survival(&self) -> (u64, u64) {
+    pub(crate) fn survival(&self) -> (u64, u64) {
         (self.survived, self.before.saturating_sub(self.free_before))
     }
 }
 
 /// Whether a collection of a generation includes another one; that of generation 2 is of everything.
-pub(super) fn is_collected(number: usize, generation: u32) -> bool {
+pub(crate) fn is_collected(number: usize, generation: u32) -> bool {
     generation >= 2 || number as u64 <= u64::from(generation)
 }

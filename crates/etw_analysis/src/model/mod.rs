@@ -1,0 +1,210 @@
+//! What events tell of machines: processes, images, files and code, and what has begun and not ended.
+
+pub(crate) mod addresses;
+pub(crate) mod calls;
+pub(crate) mod collections;
+pub(crate) mod disks;
+pub(crate) mod facts;
+mod faults;
+pub(crate) mod file_operations;
+mod interrupts;
+pub(crate) mod network;
+pub(crate) mod samples;
+pub(crate) mod switches;
+
+use etw_consumer::Event;
+use etw_event::{PointerSize, Record};
+use etw_kernel_events::ids::{self, Class, EventId};
+use etw_kernel_events::read;
+
+use crate::Window;
+use crate::addresses::has_pointers_of_system;
+use crate::file_names::FileNames;
+use crate::images::Images;
+use crate::kernel_functions::KernelFunctions;
+use crate::managed::{ClrEvent, ClrProvider, JitEvent, MethodIndex, Methods};
+use crate::processes::Processes;
+use addresses::Addresses;
+use calls::SystemCalls;
+use collections::Collections;
+use disks::DiskRequests;
+use facts::Fact;
+use file_operations::FileOperations;
+use network::Network;
+use samples::Intervals;
+use switches::{Ran, Switches};
+
+// `Model::classes` has a bit for each.
+const _: () = assert!(Class::ALL.len() <= u64::BITS as usize);
+
+/// The state of machines, from the events of a trace in time order.
+///
+/// Memory grows with the number of distinct processes, images, files and methods, not with the number of events.
+#[derive(Debug)]
+pub(crate) struct Model {
+    /// Facts are those of this time.
+    pub(crate) window: Window,
+    /// A bit for each class of which the trace has events.
+    classes: u64,
+    pub(crate) processes: Processes,
+    pub(crate) images: Images,
+    pub(crate) kernel_functions: KernelFunctions,
+    pub(crate) files: FileNames,
+    pub(crate) methods: Methods,
+    pub(crate) addresses: Addresses,
+    pub(crate) intervals: Intervals,
+    pub(crate) switches: Switches,
+    pub(crate) disks: DiskRequests,
+    pub(crate) file_operations: FileOperations,
+    pub(crate) network: Network,
+    pub(crate) calls: SystemCalls,
+    pub(crate) collections: Collections,
+}
+
+/// What an event of the kernel tells.
+#[derive(Debug, Default)]
+pub(crate) struct Observation {
+    /// The kernel's event that it is, or that a provider of a manifest repeats.
+    pub(crate) id: Option<EventId>,
+    pub(crate) fact: Option<Fact>,
+    /// Time that a thread ran, up to a switch which the trace lacks.
+    pub(crate) ran: Option<Ran>,
+}
+
+/// An event of a .NET runtime.
+pub(crate) struct ClrObservation<'e> {
+    /// The event, if its fields are known.
+    pub(crate) event: Option<ClrEvent<'e>>,
+    /// The method that it describes, if that is in place.
+    pub(crate) method: Option<MethodIndex>,
+}
+
+impl Model {
+    /// Returns the state before the first event.
+    pub(crate) fn new(window: Window) -> Model {
+        Model {
+            window,
+            classes: 0,
+            processes: Processes::default(),
+            images: Images::default(),
+            kernel_functions: KernelFunctions::default(),
+            files: FileNames::default(),
+            methods: Methods::default(),
+            addresses: Addresses::default(),
+            intervals: Intervals::default(),
+            switches: Switches::default(),
+            disks: DiskRequests::default(),
+            file_operations: FileOperations::default(),
+            network: Network::default(),
+            calls: SystemCalls::default(),
+            collections: Collections::default(),
+        }
+    }
+
+    /// Adds an event. Those that are not of the kernel must be added with [`Model::program_event`] too.
+    #[inline]
+    pub(crate) fn add(&mut self, event: &Event<'_>) -> Observation {
+        let record = event.record;
+        let machine = self.processes.enter(record);
+        self.files.enter(machine);
+        let own = EventId::from_record(record).inspect(|id| self.classes |= 1 << id.class() as u32);
+        // Where both tell the same, the classes tell more.
+        let repeated =
+            || EventId::from_provider_record(record).filter(|id| self.classes >> id.class() as u32 & 1 == 0);
+        let Some(id) = own.or_else(repeated) else {
+            return Observation::default();
+        };
+        if has_pointers_of_system(id) {
+            self.addresses.is_32_bit = record.pointer_size() == PointerSize::Four;
+        }
+        let ran = match id {
+            ids::PerfInfo::SAMPLE_PROFILE => self.switches.sampled(record, &mut self.processes),
+            _ => None,
+        };
+        Observation { id: Some(id), fact: self.kernel_event(id, event, machine), ran }
+    }
+
+    /// Adds an event of the kernel. Payloads that are too short are ignored: such events are damaged, or of an unknown
+    /// version.
+    fn kernel_event(&mut self, id: EventId, event: &Event<'_>, machine: u32) -> Option<Fact> {
+        let record = event.record;
+        let Model { window, processes, images, switches, files, calls, .. } = self;
+        match id {
+            ids::Thread::C_SWITCH => return switches.switch(record, processes, window).map(Fact::Switch),
+            ids::Thread::READY_THREAD => return switches.ready(record, processes).map(Fact::Ready),
+            ids::Thread::SET_NAME => processes.thread_name(event),
+            ids::PerfInfo::SAMPLE_PROFILE => {
+                return self.intervals.sample(record, processes, window).map(Fact::Sample);
+            }
+            ids::PerfInfo::SYS_CL_ENTER => {
+                return calls.enter(record, processes, switches, window).map(Fact::CallBegin);
+            }
+            ids::PerfInfo::SYS_CL_EXIT => {
+                return calls.exit(record, processes, switches, window).map(Fact::Call);
+            }
+            id if read::Interrupt::reads(id) => {
+                return interrupts::interrupt(id, record, window).map(Fact::Interrupt);
+            }
+            id if read::ProfileInterval::reads(id) => self.intervals.set(record, machine),
+            id if read::StackEvent::reads(id) => stack(record, processes),
+            id if read::FileName::reads(id) => files.name_event(id, event),
+            ids::PageFault::HARD_FAULT => {
+                return faults::hard_fault(record, processes, files, window).map(Fact::Fault);
+            }
+            ids::SystemConfig::PHY_DISK => self.disks.name(event, machine),
+            ids::SysConfigEx::VOLUME_MAPPING => files.volumes.event(event, machine),
+            _ => match id.class() {
+                Class::Thread => processes.thread_event(id, event),
+                Class::FileIo => {
+                    return self.file_operations.event(id, event, processes, files, window).map(Fact::File);
+                }
+                Class::DiskIo => {
+                    return self.disks.event(id, record, processes, files, window).map(Fact::Disk);
+                }
+                Class::TcpIp | Class::UdpIp => {
+                    return self.network.event(id, record, processes, window).map(Fact::Network);
+                }
+                Class::Process => processes.process_event(id, event),
+                Class::Image => images.event(id, event, processes),
+                Class::ImageID => images.id_event(id, event, processes),
+                _ => {}
+            },
+        }
+        None
+    }
+
+    /// Adds a function of a JIT compiler or names of code in an image, if the event is about such.
+    #[inline]
+    fn code(&mut self, event: &Event<'_>) {
+        if !self.kernel_functions.is_about(event.record) {
+            return;
+        }
+        self.images.names.event(event);
+        if let Some(event) = JitEvent::of(event, &mut self.processes) {
+            self.methods.jit(event, &mut self.addresses.versions);
+        }
+    }
+
+    /// Adds an event of a program after [`Model::add`]; returns what it tells if it is of a .NET runtime.
+    pub(crate) fn program_event<'e>(&mut self, event: &Event<'e>) -> Option<ClrObservation<'e>> {
+        self.kernel_functions.event(event, self.processes.machine());
+        self.code(event);
+        let provider = ClrProvider::of(event.record)?;
+        let Some(event) = ClrEvent::new(provider, event, &mut self.processes) else {
+            return Some(ClrObservation { event: None, method: None });
+        };
+        let method = self.methods.event(&event, &mut self.addresses.versions);
+        self.collections.event(&event, &self.window);
+        Some(ClrObservation { event: Some(event), method })
+    }
+}
+
+/// Adds the process of the thread that a stack is of.
+fn stack(record: &Record<'_>, processes: &mut Processes) {
+    let stack = read::StackEvent::new(record);
+    if let (Some(process), Some(thread)) = (stack.stack_process(), stack.stack_thread())
+        && ![process, thread].contains(&u32::MAX)
+    {
+        processes.thread_of(thread, process);
+    }
+}

@@ -1,0 +1,171 @@
+//! Tables whose rows are structs, and the writer of their rows.
+
+use etw_columns::{ColumnsError, Index, IndexWriter, Row, TableId, TableSchema};
+
+use super::labels::RowLabel;
+
+/// A row of a table that [`table!`] declares.
+pub(in crate::rows) trait TableRow {
+    const SCHEMA: &'static TableSchema;
+    /// What rows are called where others refer to them.
+    const LABEL: Option<RowLabel>;
+
+    fn put(&self, row: &mut Row<'_>);
+}
+
+/// A row of a table in the list of all.
+pub(in crate::rows) trait ListedRow: TableRow {
+    /// Place in the list.
+    const NUMBER: usize;
+}
+
+/// Declares a table, and the struct of its rows with a field for each column.
+///
+/// Comments are the sentences that describe the table and its columns; the types of fields are kinds of columns
+/// ([`ColumnKind`](super::columns::ColumnKind)), which say type, unit and role. An optional label says what rows are called.
+macro_rules! table {
+    (
+        $(#[doc = $summary:literal])+
+        $row:ident: $name:literal, $title:literal $(, label $label:expr)?;
+        $($(#[doc = $about:literal])+ $field:ident: $kind:ty,)+
+    ) => {
+        $(#[doc = $summary])+
+        #[derive(Debug, Clone, Copy)]
+        pub(in crate::rows) struct $row<'r> {
+            $(
+                $(#[doc = $about])+
+                pub(in crate::rows) $field: <$kind as $crate::rows::columns::ColumnKind>::Value<'r>,
+            )+
+        }
+
+        impl $crate::rows::table::TableRow for $row<'_> {
+            const SCHEMA: &'static etw_columns::TableSchema = &etw_columns::TableSchema::new(
+                $name,
+                $title,
+                $crate::rows::columns::sentence(concat!($($summary),+)),
+                {
+                    const COLUMNS: &[etw_columns::Column] = &[$(
+                        $crate::rows::columns::column::<$kind>(stringify!($field), concat!($($about),+))
+                    ),+];
+                    COLUMNS
+                },
+            );
+            const LABEL: Option<$crate::rows::labels::RowLabel> = [$(Some($label),)? None][0];
+
+            #[inline]
+            fn put(&self, row: &mut etw_columns::Row<'_>) {
+                let mut column = 0;
+                $(
+                    <$kind as $crate::rows::columns::ColumnKind>::put(self.$field, column, row);
+                    column += 1;
+                )+
+                let _ = column;
+            }
+        }
+    };
+}
+pub(in crate::rows) use table;
+
+/// Writes rows. After an error it does nothing more, and [`RowWriter::finish`] returns the error.
+#[derive(Debug)]
+pub(in crate::rows) struct RowWriter {
+    index: IndexWriter,
+    /// The tables of [`ListedRow`], by their places.
+    tables: Vec<TableId>,
+    error: Option<ColumnsError>,
+}
+
+impl RowWriter {
+    /// Adds tables to an index.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ColumnsError::Schema`] if the index has one of them already.
+    pub(in crate::rows) fn new(
+        mut index: IndexWriter,
+        tables: &[&'static TableSchema],
+    ) -> Result<RowWriter, ColumnsError> {
+        let tables = tables.iter().map(|schema| index.table(schema)).collect::<Result<_, _>>()?;
+        Ok(RowWriter { index, tables, error: None })
+    }
+
+    /// Adds a table of another kind.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ColumnsError::Schema`] if the index has it already.
+    pub(in crate::rows) fn table(&mut self, schema: &TableSchema) -> Result<TableId, ColumnsError> {
+        self.index.table(schema)
+    }
+
+    /// Adds a row.
+    #[inline]
+    pub(in crate::rows) fn add<R: ListedRow>(&mut self, row: R) {
+        self.add_to(self.tables[R::NUMBER], |to| row.put(to));
+    }
+
+    /// Adds a row to a table.
+    #[inline]
+    pub(in crate::rows) fn add_to(&mut self, table: TableId, put: impl FnOnce(&mut Row<'_>)) {
+        if self.error.is_some() {
+            return;
+        }
+        let result = self.index.row(table).and_then(|mut row| {
+            put(&mut row);
+            row.end()
+        });
+        self.note(result);
+    }
+
+    /// Returns the number of the next row of a table.
+    pub(in crate::rows) fn next<R: ListedRow>(&self) -> u32 {
+        self.index.rows(self.tables[R::NUMBER]) as u32
+    }
+
+    /// Returns the code of a text; 0 after an error.
+    pub(in crate::rows) fn text(&mut self, text: &str) -> u32 {
+        let code = self.index.text(text);
+        self.note(code)
+    }
+
+    /// Returns the code of a GUID; 0 after an error.
+    pub(in crate::rows) fn guid(&mut self, guid: etw_event::Guid) -> u32 {
+        let code = self.index.guid(guid);
+        self.note(code)
+    }
+
+    /// Returns the code of a stack that continues another one; 0 after an error.
+    pub(in crate::rows) fn stack(&mut self, outer: Option<u32>, frame: u32) -> u32 {
+        if self.error.is_some() {
+            return 0;
+        }
+        let code = self.index.stack(outer, frame.into());
+        self.note(code)
+    }
+
+    /// Whether a row could not be written.
+    pub(in crate::rows) fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// Completes the index.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first error.
+    pub(in crate::rows) fn finish(self) -> Result<Index, ColumnsError> {
+        match self.error {
+            Some(error) => Err(error),
+            None => self.index.finish(),
+        }
+    }
+
+    /// Keeps the first error.
+    #[inline]
+    fn note<T: Default>(&mut self, result: Result<T, ColumnsError>) -> T {
+        result.unwrap_or_else(|error| {
+            self.error.get_or_insert(error);
+            T::default()
+        })
+    }
+}
