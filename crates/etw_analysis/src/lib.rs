@@ -70,8 +70,8 @@ pub use process_filter::ProcessFilter;
 pub use processes::{ProcessIndex, ThreadIndex};
 pub use report::{Report, ReportOptions};
 pub use rows::{
-    EventKinds, EventTable, KindKey, Regions, RegionsError, RowFilterError, RowLabel, RowTables, column_path,
-    in_window, row_filter, row_label, row_tables,
+    EventKinds, EventTable, KindKey, Regions, RegionsError, RowFilterError, RowLabel, RowSummary, RowTables,
+    column_path, in_window, row_filter, row_label, row_summary, row_tables,
 };
 pub use stack_names::StackNames;
 pub use tables::table::{Cell, Column, Table, TableKind};

@@ -14,8 +14,8 @@ use etw_app::{UsageError, output};
 use openetw::analysis::{Cell, Duration, Machines, Window};
 use openetw::tables::{
     Aggregate, ColumnType, ColumnsError, EventKinds, EventTable, Filter, Index, IndexWriter, Order, OrderBy,
-    Pivot, PivotResult, Regions, RowFilterError, RowTables, Table, Unit, Value, column_path, in_window,
-    row_filter, row_label,
+    Pivot, PivotResult, Regions, RowFilterError, RowSummary, RowTables, Table, Unit, Value, column_path,
+    in_window, row_filter, row_label,
 };
 use openetw::{FileTime, TimePoint, Trace};
 use serde_json::json;
@@ -76,6 +76,19 @@ pub enum RowsFormat {
 }
 
 impl RowsRequest {
+    /// Asks for the groups that a table has at first. Shares are left out.
+    #[must_use]
+    pub fn with_summary(mut self, summary: &RowSummary) -> RowsRequest {
+        let values = summary.values.iter().filter(|value| !value.starts_with("percent("));
+        let values: Vec<String> = values.map(|value| (*value).to_owned()).collect();
+        self.columns = summary.by.iter().map(|column| (*column).to_owned()).collect();
+        self.is_grouped = true;
+        self.sort = values.first().cloned();
+        // All groups have their number of rows.
+        self.values = values.into_iter().filter(|value| value != "rows").collect();
+        self
+    }
+
     /// Returns true for groups of rows, and false for single rows.
     pub(super) fn is_pivot(&self) -> bool {
         self.is_grouped || !self.values.is_empty()

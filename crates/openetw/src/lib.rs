@@ -419,8 +419,8 @@ pub mod tables {
 
     pub use etw_analysis::{
         EventKinds, EventTable, IndexHome, IndexNote, IndexPlace, IndexProblem, KindKey, Regions,
-        RegionsError, RowFilterError, RowLabel, RowTables, TraceIndex, TraceIndexError, column_path,
-        in_window, row_filter, row_label, row_tables,
+        RegionsError, RowFilterError, RowLabel, RowSummary, RowTables, TraceIndex, TraceIndexError,
+        column_path, in_window, row_filter, row_label, row_summary, row_tables,
     };
     pub use etw_columns::{
         Aggregate, AggregateError, ChunkStatistics, Column, ColumnReader, ColumnType, ColumnsError,

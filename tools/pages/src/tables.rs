@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anyhow::Result;
-use openetw::tables::{Column, ColumnType, Unit, row_label, row_tables};
+use openetw::tables::{Column, ColumnType, Unit, row_label, row_summary, row_tables};
 
 use crate::Files;
 
@@ -16,6 +16,7 @@ const HEAD: &str = "# Tables with rows
 
 ```sh
 etw tables disk                                                          # the columns of a table
+etw report t.etl --table connections                                     # grouped as the table says below
 etw report t.etl --table disk --columns time,process,path,size,duration  # row by row
 etw report t.etl --table disk --group-by process,path --sum size --values 'p95(duration)'
 etw report t.etl --table cpu_sampled --group-by module,function --sum weight --top 50
@@ -28,6 +29,7 @@ etw report t.etl --table DiskIo/Read --group-by DiskNumber --sum TransferSize
 
 - A column may be named by a path through the tables that rows refer to (`thread.process.command_line`). A name that is not a column of the table is looked for in those tables, the nearest first, so `process` and `function` are enough.
 - A reference is shown by the name of its row: a process with its id, a thread with its process, a file by its path, a frame by its function, a registry key by its name. Tables whose rows have names say so, and whether rows of one name are one group where others are grouped by them.
+- Without columns, a table is shown by the groups that this page names, or else row by row; tables of which reports have a summary of their own (`disk`, `processes`, …) show that. The viewer opens a table with the same groups; shares (`percent(…)`) are only there.
 - `--group-by` without a value counts rows. `--sum COLUMN` adds up a column; `--values` also has `min`, `max`, `mean`, `count` (of rows that have a value), `unique`, and percentiles (`p50`, `p95`, `p99.9`).
 - `--where` selects the rows that count, in the [language of filters](filters.md#rows-of-tables) with columns as names.
 - Groups are sorted by the first value, the greatest first; `--sort` names another one, or a column to group by.
@@ -71,6 +73,13 @@ pub(crate) fn made() -> Result<Files> {
                 write!(page, ", or `{otherwise}` if that is missing")?;
             }
             writeln!(page, "{}\n", if label.is_group { "; rows of one name are one group." } else { "." })?;
+        }
+        if let Some(summary) = row_summary(&table.name) {
+            let list = |names: &[&str]| {
+                let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+                names.join(", ")
+            };
+            writeln!(page, "Shown at first by {}, with {}.\n", list(summary.by), list(summary.values))?;
         }
         writeln!(page, "| column | type | meaning |\n|---|---|---|")?;
         for column in table.columns.iter() {

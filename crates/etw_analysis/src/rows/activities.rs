@@ -14,6 +14,8 @@ use crate::processes::{ProcessIndex, ThreadIndex};
 table! {
     /// One row for each event with the opcode Start, up to the event with the opcode Stop that belongs to it.
     ActivityRow: "activities", "Activities";
+    summary by ["kind.provider", "kind.event", "process"]
+        values ["rows", "sum(duration)", "mean(duration)", "max(duration)"];
     /// When it started.
     start_time: Start,
     /// When it stopped, if that was during the trace.

@@ -8,6 +8,8 @@ use super::table::table;
 table! {
     /// One row for each garbage collection of .NET.
     CollectionRow: "gc", ".NET GC";
+    summary by ["process", "generation", "reason"]
+        values ["rows", "sum(pause)", "max(pause)", "mean(pause)", "max(size_before)", "sum(promoted)"];
     /// When the collection started.
     start_time: Start,
     /// When it ended, if that was during the trace.

@@ -15,6 +15,7 @@ use crate::processes::{ProcessIndex, ThreadIndex};
 table! {
     /// One row for each range of addresses that a process committed; a range that is freed in parts has a row for each.
     CommitRow: "virtual_alloc", "VirtualAlloc Commit LifeTimes";
+    summary by ["process", "type", "committing_thread"] values ["sum(size)", "rows", "max(size)"];
     /// When it was committed; missing if that was before the trace.
     commit_time: Option<Start>,
     /// When it was freed or the process ended, if that was during the trace.

@@ -14,6 +14,8 @@ use crate::model::facts::Fact;
 table! {
     /// One row for each request that a disk completed; optical drives are left out.
     DiskRow: "disk", "Disk Usage";
+    summary by ["disk", "operation", "thread.process", "file"]
+        values ["rows", "sum(size)", "sum(duration)", "mean(duration)", "max(duration)"];
     /// When the request was completed.
     time: Time,
     /// Thread that sent it.
@@ -45,6 +47,8 @@ table! {
 table! {
     /// One row for each time in which a disk had the same number of requests; none for times without requests.
     DiskQueueRow: "disk_queue", "Disk Queue Depth";
+    summary by ["disk", "depth"]
+        values ["sum(duration)", "percent(sum(duration))", "sum(request_time)", "rows"];
     /// When the number changed to this one.
     start_time: Start,
     /// When it changed again.

@@ -6,6 +6,7 @@ use super::table::table;
 table! {
     /// One row for each event, except stacks, which are in the column of the event that they belong to.
     EventRow: "events", "Generic Events";
+    summary by ["kind.provider", "kind.event", "process"] values ["rows", "percent(rows)", "sum(size)"];
     /// When the event was logged.
     time: Time,
     /// Provider, name and descriptor of the event.

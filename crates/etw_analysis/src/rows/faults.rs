@@ -11,6 +11,7 @@ use crate::model::facts::Fact;
 table! {
     /// One row for each page fault that read from a disk.
     HardFaultRow: "hard_faults", "Hard Faults";
+    summary by ["thread.process", "file"] values ["rows", "sum(size)", "sum(duration)", "max(duration)"];
     /// When the page was there.
     time: Time,
     /// Thread that did it.

@@ -22,6 +22,8 @@ table! {
 table! {
     /// One row for each operation on a file.
     FileOperationRow: "file_io", "File I/O";
+    summary by ["thread.process", "operation", "file"]
+        values ["rows", "sum(size)", "sum(duration)", "max(duration)"];
     /// When the operation started.
     time: Time,
     /// Thread that did it.

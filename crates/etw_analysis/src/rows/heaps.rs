@@ -16,6 +16,7 @@ use crate::processes::{ProcessIndex, ThreadIndex};
 table! {
     /// One row for each block of memory from a heap of a process.
     HeapRow: "heap", "Heap Allocations";
+    summary by ["process", "type", "thread"] values ["sum(size)", "rows", "mean(lifetime)"];
     /// When it was allocated.
     alloc_time: Start,
     /// When it was freed or moved, if that was during the trace.

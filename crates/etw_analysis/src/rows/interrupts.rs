@@ -11,6 +11,8 @@ use crate::model::facts::Fact;
 table! {
     /// One row for each interrupt or deferred procedure call.
     InterruptRow: "dpc_isr", "DPC/ISR Duration";
+    summary by ["type", "routine.function", "processor"]
+        values ["rows", "sum(duration)", "max(duration)", "p99(duration)"];
     /// When it ended.
     time: Time,
     /// Processor that logged the event.

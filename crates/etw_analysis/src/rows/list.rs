@@ -6,12 +6,20 @@ use etw_columns::TableSchema;
 
 use super::labels::RowLabel;
 use super::source::RowSource;
+use super::summary::RowSummary;
 use super::table::{ListedRow, TableRow};
 use super::{
     activities, collections, commits, declared, disks, events, faults, files, frames, heaps, images,
     interrupts, kinds, losses, network, objects, processes, regions, registry, samples, snapshots, switches,
     syscalls, traces,
 };
+
+/// What is said of a table besides its columns.
+struct About {
+    schema: &'static TableSchema,
+    label: Option<RowLabel>,
+    summary: Option<RowSummary>,
+}
 
 macro_rules! tables {
     ($($module:ident::$row:ident,)+) => {
@@ -30,8 +38,12 @@ macro_rules! tables {
         /// The tables whose rows are structs.
         pub(super) static TYPED: &[&TableSchema] = &[$($module::$row::SCHEMA,)+];
 
-        /// The names of tables, with what their rows are called.
-        static LABELS: &[(&TableSchema, Option<RowLabel>)] = &[$(($module::$row::SCHEMA, $module::$row::LABEL),)+];
+        /// What is said of these tables besides their columns.
+        static ABOUT: &[About] = &[$(About {
+            schema: $module::$row::SCHEMA,
+            label: $module::$row::LABEL,
+            summary: $module::$row::SUMMARY,
+        },)+];
     };
 }
 
@@ -110,5 +122,67 @@ pub fn row_tables() -> impl ExactSizeIterator<Item = &'static TableSchema> {
 /// assert_eq!(row_label("disk"), None);
 /// ```
 pub fn row_label(table: &str) -> Option<&'static RowLabel> {
-    LABELS.iter().find(|(schema, _)| schema.name == table)?.1.as_ref()
+    ABOUT.iter().find(|about| about.schema.name == table)?.label.as_ref()
+}
+
+/// Returns how the rows of a table are grouped at first; `None` if they are shown row by row.
+///
+/// ```
+/// use etw_analysis::row_summary;
+///
+/// assert_eq!(row_summary("hard_faults").map(|summary| summary.by), Some(&["thread.process", "file"][..]));
+/// assert_eq!(row_summary("traces"), None);
+/// ```
+pub fn row_summary(table: &str) -> Option<&'static RowSummary> {
+    let of_declared = || declared::ALL.iter().find(|one| one.schema.name == table)?.summary.as_ref();
+    match ABOUT.iter().find(|about| about.schema.name == table) {
+        Some(about) => about.summary.as_ref(),
+        None => of_declared(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use etw_columns::Aggregate;
+
+    use super::*;
+
+    fn is_column(schema: &TableSchema, path: &str) -> bool {
+        let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
+        let column = schema.column(first).and_then(|number| schema.columns.get(number));
+        match (column, rest) {
+            (Some(column), Some(rest)) => row_tables()
+                .find(|schema| schema.name == column.table)
+                .is_some_and(|schema| is_column(schema, rest)),
+            (column, _) => column.is_some(),
+        }
+    }
+
+    #[test]
+    fn summaries_have_columns_that_are_there() {
+        let mut count = 0;
+        for schema in row_tables() {
+            let Some(summary) = row_summary(&schema.name) else { continue };
+            count += 1;
+            for key in summary.by {
+                assert!(is_column(schema, key), "{}: {key}", schema.name);
+            }
+            for value in summary.values {
+                let inner = value.strip_prefix("percent(").and_then(|text| text.strip_suffix(')'));
+                let (aggregate, column) = Aggregate::parse(inner.unwrap_or(value)).unwrap();
+                let is_there = aggregate == Aggregate::Rows || is_column(schema, column);
+                assert!(is_there, "{}: {value}", schema.name);
+            }
+        }
+        assert!(count > 30, "{count}");
+    }
+
+    #[test]
+    fn references_lead_to_tables() {
+        for schema in row_tables() {
+            for column in schema.columns.iter().filter(|column| !column.table.is_empty()) {
+                assert!(row_tables().any(|other| other.name == column.table), "{}", column.name);
+            }
+        }
+    }
 }

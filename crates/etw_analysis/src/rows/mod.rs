@@ -33,6 +33,7 @@ mod samples;
 mod snapshots;
 mod source;
 mod spans;
+mod summary;
 mod switches;
 mod syscalls;
 mod table;
@@ -57,12 +58,13 @@ use events::EventRow;
 use frames::Frames;
 use kinds::Kinds;
 pub use labels::RowLabel;
-pub use list::{row_label, row_tables};
+pub use list::{row_label, row_summary, row_tables};
 use objects::Objects;
 pub use period::in_window;
 use regions::RegionRows;
 pub use regions::{Regions, RegionsError};
 use source::{EventContext, RowContext, RowSource};
+pub use summary::RowSummary;
 use table::RowWriter;
 
 /// Fills the tables of a trace, from its events in time order.

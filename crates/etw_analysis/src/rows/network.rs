@@ -16,6 +16,8 @@ use crate::processes::ProcessIndex;
 table! {
     /// One row for each transfer, and for each step of a connection.
     TransferRow: "network", "TCP/IP and UDP/IP";
+    summary by ["process", "protocol", "operation", "remote_address"]
+        values ["rows", "sum(size)", "percent(sum(size))"];
     /// When it happened.
     time: Time,
     /// Process that owns the socket.
@@ -41,6 +43,8 @@ table! {
 table! {
     /// One row for each connection of TCP, and for each two endpoints that use UDP.
     ConnectionRow: "connections", "Network Connections";
+    summary by ["process", "protocol", "remote_address"]
+        values ["rows", "sum(bytes_sent)", "sum(bytes_received)", "sum(retransmits)"];
     /// When it was made, or first used in the trace.
     connection_start_time: Start,
     /// When it ended, if that was during the trace.

@@ -13,6 +13,8 @@ use crate::maps::HashMap;
 table! {
     /// One row for each operation on the registry.
     RegistryRow: "registry", "Registry";
+    summary by ["thread.process", "operation", "key"]
+        values ["rows", "sum(elapsed_time)", "max(elapsed_time)"];
     /// When it ended.
     time: Time,
     /// Thread that did it.

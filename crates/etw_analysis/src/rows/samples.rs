@@ -10,6 +10,8 @@ use etw_kernel_events::ids;
 table! {
     /// One row for each sample of a processor.
     SampleRow: "cpu_sampled", "CPU Usage (Sampled)";
+    summary by ["thread.process", "thread", "frame.module", "frame.function"]
+        values ["sum(count)", "sum(weight)", "percent(sum(weight))"];
     /// When the sample was taken.
     time: Time,
     /// Thread that was running.

@@ -10,6 +10,7 @@ use super::table::table;
 table! {
     /// One row for each process, each time that the memory manager counted its pages.
     SnapshotRow: "virtual_memory_snapshots", "Virtual Memory Snapshots";
+    summary by ["process"] values ["max(commit)", "max(working_set)", "max(private_working_set)", "rows"];
     /// When the counters were read.
     time: Time,
     /// Process.

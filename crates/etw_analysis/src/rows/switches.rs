@@ -16,6 +16,8 @@ use crate::processes::ThreadIndex;
 table! {
     /// One row for each context switch.
     SwitchRow: "cpu_precise", "CPU Usage (Precise)";
+    summary by ["new_thread.process", "new_thread", "new_wait_reason"]
+        values ["rows", "sum(waits)", "max(waits)", "sum(ready)", "max(ready)"];
     /// When the processor switched to the new thread.
     time: Time,
     /// Thread that was switched to.

@@ -11,6 +11,8 @@ use crate::model::facts::Fact;
 table! {
     /// One row for each system call that ended in the trace.
     SystemCallRow: "syscalls", "System Calls";
+    summary by ["thread.process", "routine.function"]
+        values ["rows", "sum(duration)", "mean(duration)", "max(duration)"];
     /// When the call returned.
     time: Time,
     /// Thread that did it.

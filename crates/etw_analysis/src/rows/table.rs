@@ -3,12 +3,15 @@
 use etw_columns::{ColumnsError, Index, IndexWriter, Row, TableId, TableSchema};
 
 use super::labels::RowLabel;
+use super::summary::RowSummary;
 
 /// A row of a table that [`table!`] declares.
 pub(in crate::rows) trait TableRow {
     const SCHEMA: &'static TableSchema;
     /// What rows are called where others refer to them.
     const LABEL: Option<RowLabel>;
+    /// How rows are grouped at first.
+    const SUMMARY: Option<RowSummary>;
 
     fn put(&self, row: &mut Row<'_>);
 }
@@ -22,11 +25,13 @@ pub(in crate::rows) trait ListedRow: TableRow {
 /// Declares a table, and the struct of its rows with a field for each column.
 ///
 /// Comments are the sentences that describe the table and its columns; the types of fields are kinds of columns
-/// ([`ColumnKind`](super::columns::ColumnKind)), which say type, unit and role. An optional label says what rows are called.
+/// ([`ColumnKind`](super::columns::ColumnKind)), which say type, unit and role. An optional label says what rows are called,
+/// and an optional summary how they are grouped at first.
 macro_rules! table {
     (
         $(#[doc = $summary:literal])+
         $row:ident: $name:literal, $title:literal $(, label $label:expr)?;
+        $(summary by [$($key:literal),+] values [$($value:literal),+];)?
         $($(#[doc = $about:literal])+ $field:ident: $kind:ty,)+
     ) => {
         $(#[doc = $summary])+
@@ -51,6 +56,10 @@ macro_rules! table {
                 },
             );
             const LABEL: Option<$crate::rows::labels::RowLabel> = [$(Some($label),)? None][0];
+            const SUMMARY: Option<$crate::rows::summary::RowSummary> = [
+                $(Some($crate::rows::summary::RowSummary { by: &[$($key),+], values: &[$($value),+] }),)?
+                None,
+            ][0];
 
             #[inline]
             fn put(&self, row: &mut etw_columns::Row<'_>) {

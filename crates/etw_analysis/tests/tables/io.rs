@@ -12,7 +12,7 @@ use etw_kernel_events::classes::{
 
 use etw_testkit::mutate::Numbers;
 
-use crate::machine::{Machine, check, micros, row, rows, table, text};
+use crate::machine::{Machine, at, check, micros, row, rows, table, text};
 
 pub(crate) fn name(machine: &mut Machine, micros: i64, event: NameEvent, file_object: u64, name: &str) {
     machine.put(micros, 0, &FileIoName { event, file_object, file_name: name.as_bytes() });
@@ -361,6 +361,18 @@ fn system_calls_by_process() {
     check(find(10, READ), &expected);
     check(find(10, WAIT), &[("count", Cell::Count(1)), ("time_ns", micros(110))]);
     check(find(20, READ), &[("count", Cell::Count(1)), ("time_ns", micros(10))]);
+    // Calls after the window do not count, neither their beginnings nor their ends.
+    let mut machine = Machine::default();
+    machine.there_is(10, "reader");
+    machine.put(0, 0, &switch(20, 10));
+    for time in [100, 200, 300] {
+        machine.put(time, 0, &SysCallEnter { address: READ });
+        machine.put(time + 10, 0, &SysCallExit { status: 0xC000_0034 });
+    }
+    let window = Window { from: at(0), to: at(150) };
+    let report = machine.report_of(1000, window, |_| {});
+    let expected = [("count", Cell::Count(1)), ("failed", Cell::Count(1)), ("median_ns", micros(10))];
+    check(&rows(&report, TableKind::Syscalls)[0], &expected);
     // Without switches, calls cannot be assigned to threads.
     let mut machine = Machine::default();
     machine.put(100, 0, &SysCallEnter { address: READ });

@@ -11,7 +11,7 @@ use etw_report::rows::{RowsFormat, RowsRequest};
 use etw_report::{Format, Request, TreeKind, TreeRequest};
 use openetw::TimePoint;
 use openetw::analysis::{FramePattern, ProcessFilter, StackWeight, TableKind, TreeShape, TreeView};
-use openetw::tables::row_tables;
+use openetw::tables::{row_summary, row_tables};
 
 use super::index::IndexArgs;
 use super::number;
@@ -52,7 +52,7 @@ pub(crate) struct ReportArgs {
     /// Traces of one machine: .etl or .nettrace files, also inside .zst, .gz and .zip.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Show only these tables; with --columns, --group-by, --sum or --values, one that `etw tables` lists.
+    /// Show only these tables, or one of those that `etw tables` lists.
     #[arg(long, value_name = "TABLE", value_delimiter = ',', value_parser = table_names())]
     pub(crate) table: Vec<String>,
     #[command(flatten)]
@@ -279,7 +279,9 @@ pub(crate) fn stacks() -> impl TypedValueParser<Value = TableKind> {
 impl ReportArgs {
     /// Converts the arguments to a request for rows of a table, if they are one.
     pub(crate) fn rows_request(&self) -> Result<Option<RowsRequest>> {
-        if !self.rows.are_given() {
+        let has_rows_only =
+            matches!(&self.table[..], [table] if tables_named(table).is_empty()) && !self.rows.are_given();
+        if !self.rows.are_given() && !has_rows_only {
             return Ok(None);
         }
         let usage = |text: &str| Err(UsageError(text.to_owned()).into());
@@ -310,7 +312,7 @@ impl ReportArgs {
         let is_grouped = !has_columns && (!self.rows.group_by.is_empty() || self.rows.sort.is_some());
         let columns = if has_columns { &self.rows.columns } else { &self.rows.group_by };
         let sums = self.rows.sum.iter().map(|column| format!("sum({column})"));
-        Ok(Some(RowsRequest {
+        let request = RowsRequest {
             files: self.files.clone(),
             table: table.clone(),
             columns: columns.clone(),
@@ -326,6 +328,10 @@ impl ReportArgs {
             index: self.index.options(),
             format,
             output: self.output.clone(),
+        };
+        Ok(Some(match row_summary(table).filter(|_| has_rows_only) {
+            Some(summary) => request.with_summary(summary),
+            None => request,
         }))
     }
 
@@ -335,17 +341,20 @@ impl ReportArgs {
         for name in &self.table {
             let named = tables_named(name);
             if named.is_empty() {
-                let text = format!("the table {name} has rows only: use --columns or --group-by");
+                let text = format!("the table {name} has rows only, and is shown alone");
                 return Err(UsageError(text).into());
             }
             kinds.extend(named);
         }
         if !self.regions.is_empty() {
-            let text = "--regions needs --table regions_of_interest with --columns, --group-by or --sum";
+            let text = "--regions needs --table regions_of_interest";
             return Err(UsageError(text.to_owned()).into());
         }
         if self.format == ReportFormat::Csv {
-            return Err(UsageError("--format csv needs --columns or --group-by".to_owned()).into());
+            return Err(UsageError(
+                "--format csv needs --columns, --group-by, or a table that has rows only".to_owned(),
+            )
+            .into());
         }
         Ok(Request {
             files: self.files,

@@ -86,6 +86,23 @@ fn groups_add_up_to_the_tables_of_reports() {
 }
 
 #[test]
+fn a_table_without_a_report_of_its_own_is_shown_as_its_declaration_groups_it() {
+    let Some(trace) = trace() else { return };
+    let etw = Etw::new();
+    let json = |args: &[&str]| etw.ok(&[&["report", &trace, "--format", "json"], args].concat());
+    let declared = json(&["--table", "cpu_sampled"]);
+    let by = "thread.process,thread,frame.module,frame.function";
+    let args = ["--table", "cpu_sampled", "--group-by", by, "--values", "sum(count),sum(weight)"];
+    assert_eq!(declared, json(&args));
+    assert!(json_lines(&declared)[0]["rows"].as_array().unwrap().len() > 10, "{declared}");
+    // Without groups, rows are shown.
+    assert_eq!(json(&["--table", "traces"]), json(&["--table", "traces", "--columns", TRACES]));
+}
+
+/// The columns of the table of traces.
+const TRACES: &str = "trace,start_time,end_time,size,processors,events_lost,buffers_lost";
+
+#[test]
 fn rows_are_shown_with_what_they_refer_to() {
     let Some(trace) = trace() else { return };
     let etw = Etw::new();
@@ -277,7 +294,7 @@ fn what_a_table_cannot_do_is_told() {
     check(&["--table", "disk", "--sum", "size", "--sort", "time"], "neither a column");
     check(&["--table", "disk", "--columns", "size", "--sort", "size"], "--group-by");
     check(&["--table", "waits", "--group-by", "thread"], "no table 'waits'");
-    check(&["--table", "cpu_precise"], "--columns or --group-by");
+    check(&["--table", "cpu_precise,disk"], "the table cpu_precise has rows only, and is shown alone");
     check(&["--group-by", "process"], "one --table");
     check(&["--table", "disk", "--group-by", "process", "--pid", "4"], "cannot be combined");
     check(&["--table", "disk", "--sum", "size", "--format", "folded"], "text, json, csv or html");
@@ -291,7 +308,7 @@ fn what_a_table_cannot_do_is_told() {
     check_where("time > noon", "time is compared with times");
     check_where("size ==", "column 8: expected a value");
     check(&["--where", "size == 1"], "one --table");
-    check(&["--format", "csv"], "--columns or --group-by");
+    check(&["--format", "csv"], "--columns, --group-by");
     let events =
         json_lines(&etw.ok(&["report", "a.etl", "--table", "events", "--sum", "size", "--format", "json"]));
     assert!(number(&events[0]["rows"][0]["rows"]) >= 10, "{events:?}");

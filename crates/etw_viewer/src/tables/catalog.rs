@@ -1,10 +1,9 @@
 //! The list of tables with their columns, for the page.
 
-use openetw::tables::{ColumnType, Role, TableSchema};
+use openetw::tables::{ColumnType, Role, TableSchema, row_summary};
 use serde_json::{Value, json};
 
 use super::field::{Field, Fields, plain, title};
-use super::presets::PRESETS;
 use super::traced::traced_of;
 use crate::model::Model;
 
@@ -13,21 +12,21 @@ const MAX_STEPS: usize = 2;
 /// Number of columns of single rows at first.
 const MAX_COLUMNS: usize = 12;
 
-/// Returns the tables that have rows, with their columns and presets.
+/// Returns the tables that have rows, with their columns and how they are grouped at first.
 pub(crate) fn catalog(model: &Model) -> Value {
     let tables = model.index().tables().map(|table| {
         let schema = table.schema();
         let fields = Fields::new(model, table);
         let columns = columns(&fields);
-        let preset = PRESETS.iter().find(|preset| preset.table == schema.name);
+        let summary = row_summary(&schema.name);
         let own = schema.columns.iter().map(|column| column.name.to_string());
         json!({
             "name": schema.name,
             "title": schema.title,
             "summary": plain(&schema.summary),
             "rows": table.rows(),
-            "keys": preset.map_or(&[][..], |preset| preset.keys),
-            "values": preset.map_or(&["rows"][..], |preset| preset.values),
+            "keys": summary.map_or(&[][..], |summary| summary.by),
+            "values": summary.map_or(&["rows"][..], |summary| summary.values),
             "columns": own.take(MAX_COLUMNS).collect::<Vec<_>>(),
             "weights": weights(&fields),
             "all": columns.iter().map(describe).collect::<Vec<_>>(),

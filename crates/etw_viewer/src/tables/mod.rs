@@ -8,7 +8,6 @@ mod field;
 mod groups;
 mod ipc;
 mod list;
-mod presets;
 mod sql;
 mod traced;
 

@@ -13,6 +13,8 @@ const RUNDOWN: Guid = Guid::from_u128(0xa669021c_c450_4609_a035_5af59af4df18);
 property_table! {
     /// One row for each method that began to be compiled during the trace.
     JIT: "jit", ".NET JIT", Scope::Thread;
+    summary by ["process", "type", "method"]
+        values ["rows", "sum(duration)", "max(duration)", "sum(native_size)"];
     starts &[Kinds { provider: RUNTIME, events: &[(145, "Start")], key: &["MethodID"] }];
     stops &[Kinds { provider: RUNTIME, events: &[(143, "Stop")], key: &["MethodID"] }];
     /// When the compilation began.
@@ -44,6 +46,7 @@ property_table! {
 property_table! {
     /// One row for about each 100 KB that a program of .NET allocates; it names the last object.
     ALLOCATIONS: "allocations", ".NET Allocations", Scope::Machine;
+    summary by ["process", "type", "heap"] values ["sum(size)", "percent(sum(size))", "rows"];
     starts &[Kinds { provider: RUNTIME, events: &[(10, "Allocation")], key: &[] }];
     stops &[];
     /// When the object was allocated.
@@ -70,6 +73,7 @@ property_table! {
 property_table! {
     /// One row for each exception that a program of .NET throws.
     EXCEPTIONS: "exceptions", ".NET Exceptions", Scope::Machine;
+    summary by ["process", "type", "message"] values ["rows", "percent(rows)", "min(time)", "max(time)"];
     starts &[Kinds { provider: RUNTIME, events: &[(80, "Thrown")], key: &[] }];
     stops &[];
     /// When it was thrown.
@@ -95,6 +99,7 @@ property_table! {
 property_table! {
     /// One row for each wait for a lock of .NET.
     CONTENTION: "contention", ".NET Contention", Scope::Thread;
+    summary by ["process", "thread", "lock"] values ["rows", "sum(duration)", "max(duration)"];
     starts &[Kinds { provider: RUNTIME, events: &[(81, "Start")], key: &[] }];
     stops &[Kinds { provider: RUNTIME, events: &[(91, "Stop")], key: &[] }];
     /// When the thread began to wait.

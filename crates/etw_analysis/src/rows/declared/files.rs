@@ -12,6 +12,8 @@ const WININET: Guid = Guid::from_u128(0x43d1a55c_76d6_4f7e_995c_64c711e5cafe);
 property_table! {
     /// One row for each call of a filter of file systems that ended in the trace.
     MINI_FILTERS: "mini_filters", "Mini-Filter Delays", Scope::Machine;
+    summary by ["routine.module", "major_function", "process"]
+        values ["rows", "sum(duration)", "max(duration)"];
     starts &[Kinds {
         provider: Class::FileIo.guid(),
         events: &[
@@ -92,6 +94,7 @@ const STEPS: &[(u16, &str)] = &[
 property_table! {
     /// One row for each step of the loader of images in a process.
     LOADER: "loader", "Loader", Scope::Machine;
+    summary by ["process", "step"] values ["rows"];
     starts &[Kinds { provider: Class::Image.guid(), events: STEPS, key: &[] }];
     stops &[];
     /// When it happened.

@@ -9,6 +9,8 @@ use crate::rows::objects::DXG_KRNL;
 property_table! {
     /// One row for each packet that the hardware of a graphics adapter got.
     DMA_PACKETS: "gpu_dma_packets", "GPU Hardware Queue", Scope::Machine;
+    summary by ["context.process", "context.node", "packet_type"]
+        values ["sum(duration)", "rows", "max(duration)"];
     starts &[Kinds {
         provider: DXG_KRNL,
         events: &[(175, "DmaPacketStart")],
@@ -40,6 +42,8 @@ property_table! {
 property_table! {
     /// One row for each packet that a program put into the queue of a context.
     QUEUE_PACKETS: "gpu_queue_packets", "GPU Software Queue", Scope::Machine;
+    summary by ["context.process", "operation", "packet_type"]
+        values ["sum(duration)", "rows", "max(duration)"];
     starts &[Kinds {
         provider: DXG_KRNL,
         events: &[(178, "Packet"), (244, "Wait"), (245, "Signal")],

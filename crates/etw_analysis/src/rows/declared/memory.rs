@@ -16,6 +16,7 @@ const PAGE: u64 = 4096;
 property_table! {
     /// One row for each page fault, resolved from memory or not.
     PAGE_FAULTS: "page_faults", "Page Faults", Scope::Machine;
+    summary by ["thread.process", "type", "instruction.function"] values ["rows", "percent(rows)"];
     starts &[Kinds {
         provider: Class::PageFault.guid(),
         events: &[
@@ -48,6 +49,7 @@ property_table! {
 property_table! {
     /// One row for each allocation from the kernel's pools.
     POOL: "pool", "Pool", Scope::Machine;
+    summary by ["tag", "type"] values ["sum(size)", "rows", "mean(lifetime)"];
     starts &[Kinds {
         provider: Class::Pool.guid(),
         events: &[

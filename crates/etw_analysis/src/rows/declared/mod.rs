@@ -10,6 +10,7 @@ macro_rules! property_table {
     (
         $(#[doc = $summary:literal])+
         $table:ident: $name:literal, $title:literal, $scope:expr;
+        $(summary by [$($key:literal),+] values [$($value:literal),+];)?
         starts $starts:expr;
         stops $stops:expr;
         $($(#[doc = $about:literal])+ $field:ident: $kind:ty = $from:expr,)+
@@ -27,6 +28,10 @@ macro_rules! property_table {
                     COLUMNS
                 },
             ),
+            summary: [
+                $(Some($crate::rows::summary::RowSummary { by: &[$($key),+], values: &[$($value),+] }),)?
+                None,
+            ][0],
             starts: $starts,
             stops: $stops,
             scope: $scope,
@@ -48,6 +53,7 @@ use etw_kernel_events::ids::EventId;
 
 use super::source::{EventContext, RowContext, RowSource};
 use super::spans::between;
+use super::summary::RowSummary;
 use super::table::RowWriter;
 use crate::maps::HashMap;
 use crate::processes::{ProcessIndex, ThreadIndex};
@@ -60,6 +66,8 @@ const MAX_OPEN: usize = 1 << 22;
 /// A table and how its rows come about.
 pub(super) struct Declared {
     pub(super) schema: &'static TableSchema,
+    /// How rows are grouped at first.
+    pub(super) summary: Option<RowSummary>,
     /// The events that a row is made of, or that start it.
     starts: &'static [Kinds],
     /// The events that end a row; empty if a row is one event.

@@ -23,6 +23,7 @@ const NANOSECONDS_PER_MILLISECOND: u64 = 1_000_000;
 property_table! {
     /// One row for each handle that was created during the trace, or that was there at its start.
     HANDLES: "handles", "Handles", Scope::ProcessIn(&["TargetProcessId", "ProcessId"]);
+    summary by ["owning_process", "object_type", "origin"] values ["rows", "mean(lifetime)"];
     starts &[
         Kinds {
             provider: Class::Object.guid(),
@@ -126,6 +127,8 @@ property_table! {
 property_table! {
     /// One row for each time that a processor spent in an idle state.
     IDLE_STATES: "cpu_idle_states", "CPU Idle States", Scope::Processor;
+    summary by ["processor", "state"]
+        values ["sum(duration)", "percent(sum(duration))", "rows", "max(duration)"];
     starts &[Kinds {
         provider: Class::Power.guid(),
         events: &[(opcode(ids::Power::PPM_IDLE_STATE_ENTER), "Enter")],
@@ -213,6 +216,7 @@ const FOCUS: [Kinds; 2] = [
 property_table! {
     /// One row for each time that a thread's window had the focus.
     WINDOW_FOCUS: "window_in_focus", "Window in Focus", Scope::Machine;
+    summary by ["thread.process"] values ["sum(duration)", "percent(sum(duration))", "rows"];
     starts &FOCUS;
     stops &FOCUS;
     /// When it got the focus.
@@ -237,6 +241,7 @@ const DELAYS: &[(u16, &str)] = &[
 property_table! {
     /// One row for each time that a thread with windows did not look at its messages.
     UI_DELAYS: "ui_delays", "UI Delays", Scope::Machine;
+    summary by ["process", "delay_type"] values ["rows", "sum(duration)", "max(duration)"];
     starts &[
         Kinds { provider: WIN32K[0], events: DELAYS, key: &[] },
         Kinds { provider: WIN32K[1], events: DELAYS, key: &[] },

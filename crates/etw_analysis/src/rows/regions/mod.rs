@@ -30,6 +30,7 @@ table! {
     RegionRow: "regions_of_interest", "Regions of Interest",
         // A region may be inside of one of the same name.
         label RowLabel { is_group: false, ..RowLabel::single(&["path"]) };
+    summary by ["path", "instance_name"] values ["rows", "sum(duration)", "mean(duration)", "max(duration)"];
     /// When it started.
     start_time: Start,
     /// When it stopped.
