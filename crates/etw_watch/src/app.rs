@@ -1,90 +1,10 @@
 //! The state of the user interface: views, selections, prompts. It depends neither on keys nor on terminals.
 
-use super::model::filter::Wanted;
-use super::model::rows::{Cell, Column, Row};
-use super::model::{
-    Connection, Counts, Disk, File, Found, Image, Line, Model, Process, Processor, Seen, Thread,
-};
 use etw_app::text::grouped;
+use etw_live::{Counts, Cursor, Found, Line, Model, Table, View, Wanted};
 
 /// Number of lines searched at a time, so that a search does not block arriving events for long.
 const SEARCH_LINES: usize = 4000;
-
-/// Views of the user interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum View {
-    /// Events as they arrive.
-    Events,
-    /// Processes, as in top.
-    Processes,
-    /// File reads and writes.
-    Files,
-    /// Connections and datagrams.
-    Network,
-    /// Disks and processors.
-    Machine,
-    /// Threads, with their processor time.
-    Threads,
-    /// Programs and libraries of processes.
-    Images,
-}
-
-impl View {
-    pub(crate) const ALL: [View; 7] = [
-        View::Events,
-        View::Processes,
-        View::Files,
-        View::Network,
-        View::Machine,
-        View::Threads,
-        View::Images,
-    ];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            View::Events => "Events",
-            View::Processes => "Processes",
-            View::Files => "Files",
-            View::Network => "Network",
-            View::Machine => "Disks, CPUs",
-            View::Threads => "Threads",
-            View::Images => "Images",
-        }
-    }
-
-    /// Returns a hint if the view lacks events; `None` otherwise.
-    pub(crate) fn needs(self, seen: Seen) -> Option<&'static str> {
-        match self {
-            View::Files if !seen.files => Some("no file events yet; -k FILE_IO+FILE_IO_INIT records them"),
-            View::Network if !seen.network => Some("no network events yet; -k NETWORKTRACE records them"),
-            View::Machine if !seen.disks && !seen.switches && !seen.samples && !seen.interrupts => {
-                Some("-k DISK_IO records disks, CSWITCH or PROFILE processor time, DPC+INTERRUPT the rest")
-            }
-            View::Images if !seen.images => Some("no images yet; -k LOADER records them"),
-            View::Processes | View::Threads if !seen.switches && !seen.samples => {
-                Some("CPU % needs -k CSWITCH or PROFILE")
-            }
-            _ => None,
-        }
-    }
-}
-
-/// Visible part of a table, ready to be drawn.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Table {
-    pub(crate) columns: &'static [Column],
-    pub(crate) rows: Vec<Vec<String>>,
-    /// Whether the cells of each column are numbers.
-    pub(crate) is_number: Vec<bool>,
-    /// Index of the selected row.
-    pub(crate) selected: Option<usize>,
-    /// Sort column, and whether the largest values come first.
-    pub(crate) sorted: (usize, bool),
-    /// Number of all rows, including those not visible.
-    pub(crate) len: usize,
-    /// Number of rows dropped to make room for others.
-    pub(crate) forgotten: u64,
-}
 
 /// Contents of the body of the screen.
 #[derive(Debug, Clone, PartialEq)]
@@ -141,16 +61,6 @@ struct Search {
     is_forward: bool,
 }
 
-/// Sort order, selection and position of a table.
-#[derive(Debug, Clone)]
-struct Cursor {
-    column: usize,
-    is_descending: bool,
-    /// Key and index of the selected row.
-    selected: Option<(u64, usize)>,
-    top: usize,
-}
-
 /// State of the user interface.
 #[derive(Debug)]
 pub(crate) struct App {
@@ -181,18 +91,9 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(view: View) -> App {
-        let cursor = |column, is_descending| Cursor { column, is_descending, selected: None, top: 0 };
         App {
             view,
-            cursors: [
-                cursor(0, false),
-                cursor(Process::SORTED_BY, true),
-                cursor(File::SORTED_BY, true),
-                cursor(Connection::SORTED_BY, true),
-                cursor(Disk::SORTED_BY, false),
-                cursor(Thread::SORTED_BY, true),
-                cursor(Image::SORTED_BY, true),
-            ],
+            cursors: View::ALL.map(Cursor::new),
             selected: None,
             top: 0,
             paused: None,
@@ -210,78 +111,19 @@ impl App {
         }
     }
 
-    /// Returns the tables of a view for one look: sorted by a column, the largest first if so wanted, with the rows that
-    /// contain a text, at most `rows` of each.
-    pub(crate) fn once(
-        view: View,
-        sort: Option<(usize, bool)>,
-        text: &str,
-        rows: usize,
-        model: &mut Model,
-    ) -> Vec<Table> {
-        let mut app = App::new(view);
-        if let Some((column, is_descending)) = sort {
-            (app.cursor().column, app.cursor().is_descending) = (column, is_descending);
-        }
-        if !text.trim().is_empty() {
-            app.filter = format!("~{}", text.trim());
-        }
-        match app.body(model, rows) {
-            Body::Tables(tables) => tables,
-            Body::Events { .. } => Vec::new(),
-        }
-    }
-
     /// Returns the contents of a body of `rows` rows.
     pub(crate) fn body(&mut self, model: &mut Model, height: usize) -> Body {
         self.height = height.max(1);
-        match self.view {
-            View::Events => self.events(model),
-            View::Machine => {
-                let disks =
-                    self.table::<Disk>(model.state.disks.values().collect(), model.state.disks.forgotten());
-                let is_used = |processor: &&Processor| {
-                    processor.running.is_some()
-                        || processor.busy.total > 0
-                        || processor.interrupts.total > 0
-                        || processor.dpcs.total > 0
-                };
-                let processors = model.state.processors.iter().filter(is_used).collect();
-                Body::Tables(vec![disks, self.table::<Processor>(processors, 0)])
-            }
-            View::Processes => {
-                let rows = model.state.processes.values();
-                let rows = rows.filter(|process| model.has_process(process.id, &process.name)).collect();
-                Body::Tables(vec![self.table::<Process>(rows, model.state.processes.forgotten())])
-            }
-            View::Threads => {
-                let rows = model.state.thread_rows.values();
-                let rows = rows.filter(|thread| model.has_process(thread.process_id, &thread.process));
-                let rows = rows.collect();
-                Body::Tables(vec![self.table::<Thread>(rows, model.state.thread_rows.forgotten())])
-            }
-            View::Images => {
-                let rows = model.state.images.values();
-                let rows = rows.filter(|image| model.has_process(image.process_id, &image.process)).collect();
-                Body::Tables(vec![self.table::<Image>(rows, model.state.images.forgotten())])
-            }
-            View::Files => {
-                let rows = model.state.files.values().collect();
-                Body::Tables(vec![self.table::<File>(rows, model.state.files.forgotten())])
-            }
-            View::Network => {
-                let rows = model.state.connections.values();
-                let name =
-                    |connection: &Connection| connection.process.as_deref().unwrap_or_default().to_owned();
-                let rows = rows.filter(|row| model.has_process(row.ends.process_id, &name(row))).collect();
-                Body::Tables(vec![self.table::<Connection>(rows, model.state.connections.forgotten())])
-            }
+        if self.view == View::Events {
+            return self.events(model);
         }
+        let (text, height) = (self.text_filter(), self.height);
+        Body::Tables(self.view.tables(model, self.cursor(), text.as_deref(), height))
     }
 
     /// Returns the number of events in the view, without those that arrived during a pause.
     fn len(&self, model: &Model) -> usize {
-        self.paused.map_or(model.len(), |next| model.index_of(next))
+        self.paused.map_or(model.count(), |next| model.index_of(next))
     }
 
     fn events(&mut self, model: &mut Model) -> Body {
@@ -307,44 +149,6 @@ impl App {
     fn cursor(&mut self) -> &mut Cursor {
         let number = View::ALL.iter().position(|view| *view == self.view).unwrap_or(0);
         &mut self.cursors[number]
-    }
-
-    fn table<R: Row>(&mut self, mut rows: Vec<&R>, forgotten: u64) -> Table {
-        let filter = self.text_filter();
-        rows.retain(|row| filter.as_ref().is_none_or(|text| has_text(*row, text)));
-        let height = self.height;
-        let cursor = self.cursor();
-        let column = cursor.column.min(R::COLUMNS.len() - 1);
-        rows.sort_by(|one, other| {
-            let order = one.cell(column).compare(&other.cell(column));
-            let order = if cursor.is_descending { order.reverse() } else { order };
-            order.then_with(|| one.key().cmp(&other.key()))
-        });
-        let selected = cursor.selected.map(|(key, place)| {
-            let found = rows.iter().position(|row| row.key() == key);
-            found.unwrap_or(place).min(rows.len().saturating_sub(1))
-        });
-        let selected = selected.filter(|_| !rows.is_empty());
-        if let Some((place, row)) = selected.and_then(|place| Some((place, rows.get(place)?))) {
-            cursor.selected = Some((row.key(), place));
-            cursor.top = cursor.top.clamp((place + 1).saturating_sub(height), place);
-        }
-        cursor.top = cursor.top.min(rows.len().saturating_sub(height));
-        let top = cursor.top;
-        let in_view = rows.iter().skip(top).take(height);
-        let texts = in_view.map(|row| (0..R::COLUMNS.len()).map(|column| row.cell(column).text()).collect());
-        let is_number = rows.first().map_or_else(Vec::new, |row| {
-            (0..R::COLUMNS.len()).map(|column| row.cell(column).is_number()).collect()
-        });
-        Table {
-            columns: R::COLUMNS,
-            rows: texts.collect(),
-            is_number,
-            selected: selected.map(|place| place - top),
-            sorted: (column, cursor.is_descending),
-            len: rows.len(),
-            forgotten,
-        }
     }
 
     /// Returns the text that table rows must contain; expressions apply only to events.
@@ -384,7 +188,7 @@ impl App {
                 (self.details, self.is_help, self.search) = (None, false, None);
             }
             Command::SortBy(step) => {
-                let columns = self.columns() as i64;
+                let columns = self.view.columns() as i64;
                 let cursor = self.cursor();
                 cursor.column = (cursor.column as i64 + step).rem_euclid(columns.max(1)) as usize;
             }
@@ -401,18 +205,6 @@ impl App {
     fn show(&mut self, view: View) {
         if self.view != view {
             (self.view, self.details, self.search) = (view, None, None);
-        }
-    }
-
-    fn columns(&self) -> usize {
-        match self.view {
-            View::Events => 1,
-            View::Processes => Process::COLUMNS.len(),
-            View::Files => File::COLUMNS.len(),
-            View::Network => Connection::COLUMNS.len(),
-            View::Machine => Disk::COLUMNS.len(),
-            View::Threads => Thread::COLUMNS.len(),
-            View::Images => Image::COLUMNS.len(),
         }
     }
 
@@ -465,16 +257,7 @@ impl App {
             return self.show_details(model);
         }
         let Some((key, _)) = self.cursor().selected else { return };
-        let state = &model.state;
-        let filter = match self.view {
-            View::Processes => filter_of(state.processes.values(), key),
-            View::Threads => filter_of(state.thread_rows.values(), key),
-            View::Images => filter_of(state.images.values(), key),
-            View::Files => filter_of(state.files.values(), key),
-            View::Network => filter_of(state.connections.values(), key),
-            View::Machine | View::Events => None,
-        };
-        let Some(filter) = filter else { return };
+        let Some(filter) = self.view.filter_of(model, key) else { return };
         let wanted = Wanted::parse(&filter).unwrap_or_default();
         self.set_filter(filter, wanted, model);
         self.show(View::Events);
@@ -609,15 +392,4 @@ impl App {
         }
         parts
     }
-}
-
-fn has_text<R: Row>(row: &R, text: &str) -> bool {
-    (0..R::COLUMNS.len()).any(|column| match row.cell(column) {
-        cell @ (Cell::Text(_) | Cell::Owned(_) | Cell::Id(_)) => cell.text().to_lowercase().contains(text),
-        _ => false,
-    })
-}
-
-fn filter_of<'r, R: Row + 'r>(mut rows: impl Iterator<Item = &'r R>, key: u64) -> Option<String> {
-    rows.find(|row| row.key() == key)?.filter()
 }

@@ -6,13 +6,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use etw_app::output;
+use etw_live::{Feed, FeedState, Model, PERIOD, Saving, Table, View};
 
-use super::app::{App, Body, Table, View};
-use super::feed::{Feed, Inner};
-use super::model::Model;
-use super::save::Saving;
+use super::app::{App, Body};
+use super::saving_text;
 use super::signals::Signals;
-use super::{PERIOD, saving_text};
 use crate::Options;
 
 /// Prints the tables `times` times, or until Ctrl-C for 0.
@@ -26,12 +24,12 @@ pub(super) fn run(feed: &Feed, times: u64, options: &Options, signals: &Signals)
         if signals.wait(left.max(Duration::from_millis(1))) {
             return Ok(());
         }
-        let mut inner = feed.shared.lock();
-        inner.model.roll(begun.elapsed().as_secs_f64());
+        let mut state = feed.lock();
+        state.model.roll(begun.elapsed().as_secs_f64());
         begun = Instant::now();
-        let Inner { model, saving, ended } = &mut *inner;
+        let FeedState { model, saving, ended } = &mut *state;
         let (text, has_ended) = (printer.text(model, saving.as_ref()), ended.is_some());
-        drop(inner);
+        drop(state);
         printer.write(&text)?;
         if has_ended {
             return Ok(());
@@ -66,9 +64,8 @@ impl Printer {
         let status: Vec<String> = status.map(|(text, _)| text).collect();
         let _ = writeln!(text, "{}", status.join("  "));
         for app in &mut self.apps {
-            let seen = model.state.seen;
             if let Body::Tables(tables) = app.body(model, self.rows) {
-                put(&mut text, app.view, app.view.needs(seen), &tables);
+                put(&mut text, app.view, app.view.needs(model), &tables);
             }
         }
         text.push('\n');

@@ -1,13 +1,13 @@
 //! Draws the screen.
 
+use etw_live::{Line, Table, View};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line as Text, Span};
 use ratatui::widgets::{Block, Borders, Cell, Clear, Paragraph, Row, Table as Widget};
 
-use super::app::{App, Body, PromptKind, Table, View};
-use super::model::Line;
+use super::app::{App, Body, PromptKind};
 
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
@@ -229,12 +229,12 @@ fn draw_help(frame: &mut Frame<'_>, area: Rect) {
 #[cfg(test)]
 mod tests {
     use etw_kernel_events::classes::{CSwitch, DiskIo, DiskTransfer, ReadWriteEvent, TcpEvent, TcpIp};
+    use etw_live::testing::{Filled, MS, endpoints};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
     use super::super::input::press;
-    use super::super::model::testing::{Filled, MS, endpoints};
     use super::*;
 
     /// A terminal of 120 columns and 12 lines with its contents.
@@ -263,7 +263,7 @@ mod tests {
         fn lines(&mut self) -> Vec<String> {
             let (app, model) = (&mut self.app, &mut self.filled.model);
             let body = app.body(model, body_rows(12, app));
-            let (status, note) = (app.status(&model.counts), app.view.needs(model.state.seen));
+            let (status, note) = (app.status(&model.counts), app.view.needs(model));
             let screen = Screen { body, status, note, title: "TITLE".to_owned(), is_replay: false };
             self.terminal.draw(|frame| draw(frame, app, &screen)).unwrap();
             let buffer = self.terminal.backend().buffer();
@@ -288,7 +288,7 @@ mod tests {
 
     /// Ten processes; the first one reads ten files, the others run.
     fn filled() -> Filled {
-        let mut filled = Filled::new();
+        let mut filled = Filled::empty();
         for id in 1..=10 {
             filled.process(id, &format!("app{id}"));
         }
@@ -493,7 +493,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_said() {
-        let mut seen = Seen::new(Filled::new(), View::Files);
+        let mut seen = Seen::new(Filled::empty(), View::Files);
         assert!(seen.lines()[1].contains("-k FILE_IO+FILE_IO_INIT"));
         seen.press(&[KeyCode::Char('4')]);
         assert!(seen.lines()[1].contains("-k NETWORKTRACE"));

@@ -1,9 +1,9 @@
 //! Key bindings.
 
+use etw_live::{Model, View};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::app::{App, Command, PromptKind, View};
-use super::model::Model;
+use super::app::{App, Command, PromptKind};
 
 /// Performs the action of a key.
 pub(crate) fn press(key: KeyEvent, app: &mut App, model: &mut Model) {

@@ -11,14 +11,8 @@
 mod app;
 mod batch;
 mod draw;
-mod feed;
 mod input;
-pub mod live;
-mod model;
-mod pace;
 mod replay;
-mod save;
-mod session;
 mod signals;
 
 use std::fs::File;
@@ -27,51 +21,32 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use etw_app::enabling::Wants;
-use etw_app::input::Filters;
 use etw_app::pipes::is_standard_input;
-use etw_app::profiles::Combined;
 use etw_app::recording::embed;
-use etw_app::schemas::{SchemaOptions, Schemas};
+use etw_app::schemas::Schemas;
 use etw_app::text::grouped;
-use etw_app::{UsageError, input as inputs, output};
+use etw_app::{UsageError, output};
+use etw_live::{Feed, PERIOD, Saving, Session, View, make_readable};
+use openetw::EventFilter;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event;
 
 use app::App;
-pub use app::View;
 use draw::Screen;
-use feed::Feed;
-use model::filter::Base;
-use save::Saving;
-use session::Session;
 use signals::Signals;
 
 /// Time between screen updates while no key is pressed.
 const FRAME: Duration = Duration::from_millis(200);
-/// Length of a period of rates.
-const PERIOD: Duration = Duration::from_secs(1);
 
 /// Options of the live view.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// The session, and which of its events are kept.
+    pub live: etw_live::Options,
     /// Trace files to show instead of a session; `-` is standard input.
     pub files: Vec<PathBuf>,
     /// Multiple of the recorded speed at which files are replayed; `None` for as fast as possible.
     pub speed: Option<f64>,
-    /// Kernel flags, joined by `+`. Without flags and providers, all supported flags except the most frequent ones are
-    /// enabled.
-    pub kernel: Option<String>,
-    /// Provider strings to enable in the view's own session.
-    pub provider: Vec<String>,
-    /// Options for all enabled providers.
-    pub wants: Wants,
-    /// What recording profiles record, besides.
-    pub profile: Option<Combined>,
-    /// Name of a running session to watch instead of starting one.
-    pub session: Option<String>,
-    /// File to which all events are written.
-    pub output: Option<PathBuf>,
     /// First view; with `batch`, the view to print.
     pub view: View,
     /// Number of times to print the view as text, once per second (of the trace, for files), instead of using the
@@ -79,16 +54,6 @@ pub struct Options {
     pub batch: Option<u64>,
     /// Maximum number of rows per table that `batch` prints.
     pub rows: usize,
-    /// Number of newest events to keep.
-    pub keep: usize,
-    /// Buffer size of the session in bytes.
-    pub buffer_size: u64,
-    /// Maximum number of buffers of the session; `None` for the default.
-    pub buffers: Option<u32>,
-    /// Filters of the events to show.
-    pub filters: Filters,
-    /// Sources of schemas.
-    pub schemas: SchemaOptions,
 }
 
 /// Shows a session or files until the user quits, or until the view has been printed `batch` times.
@@ -104,17 +69,14 @@ pub fn run(options: &Options) -> Result<()> {
             "`etw watch` needs a terminal; `etw watch --batch N` prints tables as text, `etw dump {dump}` prints events"
         )));
     }
-    let schemas = Schemas::load(&options.schemas)?;
-    let filter = inputs::compile(&options.filters, &schemas)?;
-    inputs::refuse_stacks(&filter)?;
+    let schemas = Schemas::load(&options.live.schemas)?;
+    let filter = options.live.filter(&schemas)?;
     if !options.files.is_empty() {
         return replay::run(options, &schemas, &filter);
     }
-    let is_quiet = options.session.is_none() && options.kernel.is_none();
-    let base = Base::new(&filter, is_quiet);
     let signals = Signals::new()?;
-    let mut session = Session::begin(options, &schemas)?;
-    let watched = watch_session(options, &mut session, &schemas, base, &signals);
+    let mut session = Session::begin(&options.live, &schemas)?;
+    let watched = watch_session(options, &mut session, &schemas, &filter, &signals);
     let ended = session.end();
     let completed = session.file().map_or(Ok(()), |path| complete(path, &schemas, &session.processes()));
     session.serve_others()?;
@@ -135,12 +97,12 @@ fn watch_session(
     options: &Options,
     session: &mut Session,
     schemas: &Schemas,
-    base: Base,
+    filter: &EventFilter,
     signals: &Signals,
 ) -> Result<()> {
-    let mut feed = Feed::start(&session.name, &schemas.sources(), options.keep, base)?;
+    let mut feed = Feed::of_session(session, &options.live, schemas, filter)?;
     if session.file().is_none()
-        && let Some(path) = &options.output
+        && let Some(path) = &options.live.output
     {
         begin_saving(&feed, path)?;
     }
@@ -149,7 +111,7 @@ fn watch_session(
         None => in_terminal(&feed, session, schemas, options.view, signals),
     };
     feed.stop();
-    let saving = feed.shared.lock().saving.take();
+    let saving = feed.lock().saving.take();
     let saved = saving.map_or(Ok(()), |mut saving| {
         saving.finish()?;
         if let Some((count, why)) = &saving.failed {
@@ -194,8 +156,8 @@ impl Watching<'_> {
         let mut trouble = None;
         loop {
             if period.elapsed() >= PERIOD {
-                if self.app.paused.is_none() && self.feed.pace.is_none() {
-                    self.feed.shared.lock().model.roll(period.elapsed().as_secs_f64());
+                if self.app.paused.is_none() && self.feed.pace().is_none() {
+                    self.feed.lock().model.roll(period.elapsed().as_secs_f64());
                 }
                 trouble = self.session.trouble();
                 period = Instant::now();
@@ -213,8 +175,8 @@ impl Watching<'_> {
                 is_pressed = event::poll(Duration::ZERO)?;
             }
             if self.app.is_searching() {
-                let mut inner = self.feed.shared.lock();
-                self.app.go_on(&mut inner.model);
+                let mut state = self.feed.lock();
+                self.app.go_on(&mut state.model);
             }
             if self.app.is_over || self.signals.have_come() {
                 return Ok(());
@@ -227,13 +189,13 @@ impl Watching<'_> {
 
     fn press(&mut self, key: event::KeyEvent) {
         let is_save = self.app.prompt.is_none() && key.code == event::KeyCode::Char('s');
-        if is_save && self.feed.pace.is_some() {
+        if is_save && self.feed.pace().is_some() {
             self.app.message =
                 Some("only events of a session are saved; `etw relog` copies those of files".to_owned());
             return;
         }
-        if is_save && self.feed.shared.lock().saving.is_some() {
-            let saving = self.feed.shared.lock().saving.take();
+        if is_save && self.feed.lock().saving.is_some() {
+            let saving = self.feed.lock().saving.take();
             self.app.message = saving.map(|mut saving| {
                 let processes = self.session.processes();
                 let done =
@@ -242,9 +204,9 @@ impl Watching<'_> {
             });
             return;
         }
-        input::press(key, &mut self.app, &mut self.feed.shared.lock().model);
+        input::press(key, &mut self.app, &mut self.feed.lock().model);
         let is_faster = self.app.is_faster.take();
-        match &self.feed.pace {
+        match self.feed.pace() {
             Some(pace) => {
                 pace.pause(self.app.paused.is_some());
                 is_faster.into_iter().for_each(|is_faster| pace.step(is_faster));
@@ -260,22 +222,22 @@ impl Watching<'_> {
 
     /// Returns the current contents of the screen.
     fn screen(&mut self, rows: usize, trouble: Option<&str>) -> Screen {
-        let mut inner = self.feed.shared.lock();
-        let body = self.app.body(&mut inner.model, rows);
-        let mut status = self.app.status(&inner.model.counts);
-        status.extend(inner.saving.as_ref().map(saving_text));
+        let mut state = self.feed.lock();
+        let body = self.app.body(&mut state.model, rows);
+        let mut status = self.app.status(&state.model.counts);
+        status.extend(state.saving.as_ref().map(saving_text));
         status.extend(self.session.file().map(|path| (format!("writing {}", path.display()), false)));
         status.extend(trouble.map(|text| (text.to_owned(), true)));
-        match (&inner.ended, &self.feed.pace) {
+        match (&state.ended, self.feed.pace()) {
             (Some(Err(error)), _) => status.push((error.to_string(), true)),
             (Some(Ok(())), Some(_)) => status.push(("end of the trace".to_owned(), false)),
             (Some(Ok(())), None) => status.push(("the session has stopped".to_owned(), true)),
             (None, Some(pace)) => status.push((pace.text(), false)),
             (None, None) => {}
         }
-        let note = self.app.view.needs(inner.model.state.seen);
-        let is_replay = self.feed.pace.is_some();
-        Screen { body, status, note, title: self.session.title.clone(), is_replay }
+        let note = self.app.view.needs(&state.model);
+        let is_replay = self.feed.pace().is_some();
+        Screen { body, status, note, title: self.session.title().to_owned(), is_replay }
     }
 }
 
@@ -288,10 +250,10 @@ fn saving_text(saving: &Saving) -> (String, bool) {
 
 /// Starts saving: writes the kept events to a file, and then all new events.
 fn begin_saving(feed: &Feed, path: &Path) -> Result<()> {
-    let mut saving = Saving::begin(path, &feed.header)?;
-    let mut inner = feed.shared.lock();
-    inner.model.for_each_kept(|record| saving.write(record));
-    inner.saving = Some(saving);
+    let mut saving = Saving::begin(path, feed.header())?;
+    let mut state = feed.lock();
+    state.model.for_each_kept(|record| saving.write(record));
+    state.saving = Some(saving);
     Ok(())
 }
 
@@ -299,13 +261,4 @@ fn begin_saving(feed: &Feed, path: &Path) -> Result<()> {
 fn complete(path: &Path, schemas: &Schemas, processes: &embed::Processes) -> Result<()> {
     etw_app::say!("etw: {}", make_readable(path, schemas, processes)?);
     Ok(())
-}
-
-/// Adds schemas and processes to a file, so that it can be read on other machines; returns a summary of the file.
-fn make_readable(path: &Path, schemas: &Schemas, processes: &embed::Processes) -> Result<String> {
-    let contents = embed::look_through(path, schemas)?;
-    let added = embed::append(path, &contents, processes);
-    let missing = added.err().map(|error| format!("; without schemas and processes: {error:#}"));
-    let (events, verdict) = (grouped(contents.events), contents.verdict());
-    Ok(format!("{}: {events} events, {verdict}{}", path.display(), missing.unwrap_or_default()))
 }

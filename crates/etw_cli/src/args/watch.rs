@@ -6,7 +6,8 @@ use clap::{Args, ValueEnum};
 use etw_app::enabling::Wants;
 use etw_app::input::Filters;
 use etw_app::text::bytes;
-use etw_watch::{Options, View};
+use etw_live::View;
+use etw_watch::Options;
 
 use super::{SchemaArgs, number};
 
@@ -116,30 +117,32 @@ impl WatchArgs {
         let (to_enable, to_show) =
             if is_own { (self.provider, Vec::new()) } else { (Vec::new(), self.provider) };
         Options {
+            live: etw_live::Options {
+                kernel: self.kernel,
+                provider: to_enable,
+                wants: Wants { stacks: self.stacks, ..Wants::default() },
+                profile: None,
+                session: self.session,
+                output: self.output,
+                keep: self.keep,
+                buffer_size: self.buffer_size,
+                buffers: self.buffers,
+                filters: Filters {
+                    provider: to_show,
+                    event: self.event,
+                    pid: self.pid,
+                    tid: self.tid,
+                    process: self.process,
+                    condition: self.condition,
+                    ..Filters::default()
+                },
+                schemas: self.schemas.options(),
+            },
             files: self.files,
             speed: self.speed,
-            kernel: self.kernel,
-            provider: to_enable,
-            wants: Wants { stacks: self.stacks, ..Wants::default() },
-            profile: None,
-            session: self.session,
-            output: self.output,
             view: self.view.view(),
             batch: self.batch,
             rows: self.rows,
-            keep: self.keep,
-            buffer_size: self.buffer_size,
-            buffers: self.buffers,
-            filters: Filters {
-                provider: to_show,
-                event: self.event,
-                pid: self.pid,
-                tid: self.tid,
-                process: self.process,
-                condition: self.condition,
-                ..Filters::default()
-            },
-            schemas: self.schemas.options(),
         }
     }
 }

@@ -7,8 +7,7 @@ use etw_app::enabling::Wants;
 use etw_app::input::Filters;
 use etw_app::profiles::{self, Combined};
 use etw_app::schemas::SchemaOptions;
-use etw_watch::live::{Rule, Stopped, Watch, default_kernel_flags};
-use etw_watch::{Options, View};
+use etw_live::{Options, Rule, Stopped, View, Watch, WatchLine, default_kernel_flags};
 use openetw::profile::{ProfileFile, Recording, built_in};
 use serde_json::{Value, json};
 
@@ -95,17 +94,12 @@ impl Live {
         let left_out = Recording::new(profile).left_out.iter().map(ToString::to_string).collect();
         let combined = if profile.is_empty() { None } else { Some(Combined::of(profile)?) };
         let mut watch = Watch::start(&Options {
-            files: Vec::new(),
-            speed: None,
             kernel: (!kernel.is_empty()).then(|| kernel.to_owned()),
             provider: providers,
             wants: Wants { stacks: request.stacks, ..Wants::default() },
             profile: combined,
             session: None,
             output: None,
-            view: View::Events,
-            batch: None,
-            rows: 0,
             keep: KEEP,
             buffer_size: BUFFER_BYTES,
             buffers: None,
@@ -228,13 +222,13 @@ impl Live {
         let (count, lines) = watch.lines(from, limit, request.until);
         let lines: Vec<Value> = lines
             .into_iter()
-            .map(|line| {
+            .map(|WatchLine { line, is_lit }| {
                 json!({
                     "number": line.number,
                     "cells": [line.time, line.process, line.process_id, line.thread_id, line.operation, line.detail,
                         line.result, line.duration],
                     "level": line.level,
-                    "is_lit": line.is_lit,
+                    "is_lit": is_lit,
                 })
             })
             .collect();

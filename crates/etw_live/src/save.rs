@@ -6,26 +6,34 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use etw_app::output;
+use etw_app::recording::embed;
+use etw_app::schemas::Schemas;
+use etw_app::text::grouped;
 use openetw::etl::{EtlWriter, LogFileHeader, WriterOptions};
 use openetw::{FileTime, Record, classes};
 
 /// Buffer size in bytes; the largest possible record fits.
 const BUFFER_BYTES: u32 = 128 << 10;
 
-/// A file being written.
+/// A trace file being written.
 #[derive(Debug)]
-pub(super) struct Saving {
-    pub(super) path: PathBuf,
+pub struct Saving {
+    /// The file.
+    pub path: PathBuf,
     writer: Option<EtlWriter<BufWriter<File>>>,
     /// Number of events written.
-    pub(super) events: u64,
+    pub events: u64,
     /// Number of events that could not be written, and the reason.
-    pub(super) failed: Option<(u64, String)>,
+    pub failed: Option<(u64, String)>,
 }
 
 impl Saving {
     /// Creates a file for a session with this header.
-    pub(super) fn begin(path: &Path, header: &LogFileHeader) -> Result<Saving> {
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be created.
+    pub fn begin(path: &Path, header: &LogFileHeader) -> Result<Saving> {
         let file = output::create(path)?;
         let mut options = WriterOptions::relog(header);
         options.header.buffer_size = options.header.buffer_size.max(BUFFER_BYTES);
@@ -36,7 +44,7 @@ impl Saving {
     }
 
     /// Appends a record; a failure is counted.
-    pub(super) fn write(&mut self, record: &Record<'_>) {
+    pub fn write(&mut self, record: &Record<'_>) {
         let Some(writer) = &mut self.writer else { return };
         if record.is_log_file_header() {
             return;
@@ -59,11 +67,28 @@ impl Saving {
     }
 
     /// Completes the file.
-    pub(super) fn finish(&mut self) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be written.
+    pub fn finish(&mut self) -> Result<()> {
         let Some(writer) = self.writer.take() else { return Ok(()) };
         let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos() as i128);
         let written = writer.finish(FileTime::from_unix_nanos(now))?;
         written.out.into_inner().map_err(|error| error.into_error())?.sync_data()?;
         Ok(())
     }
+}
+
+/// Adds schemas and processes to a file, so that it can be read on other machines; returns a summary of the file.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read.
+pub fn make_readable(path: &Path, schemas: &Schemas, processes: &embed::Processes) -> Result<String> {
+    let contents = embed::look_through(path, schemas)?;
+    let added = embed::append(path, &contents, processes);
+    let missing = added.err().map(|error| format!("; without schemas and processes: {error:#}"));
+    let (events, verdict) = (grouped(contents.events), contents.verdict());
+    Ok(format!("{}: {events} events, {verdict}{}", path.display(), missing.unwrap_or_default()))
 }

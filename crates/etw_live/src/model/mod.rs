@@ -1,4 +1,4 @@
-//! The model: state derived from the received events, independent of the terminal.
+//! The model: state derived from the received events, independent of displays.
 
 mod bounded;
 mod decode;
@@ -9,31 +9,34 @@ mod lookup;
 mod meter;
 mod remembered;
 pub(crate) mod rows;
-pub(crate) mod rules;
+mod rules;
 mod state;
 mod store;
-mod tables;
-#[cfg(test)]
-pub(crate) mod testing;
+pub(crate) mod tables;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{HashSet, VecDeque};
 
+use anyhow::Result;
+use etw_app::UsageError;
 use openetw::schema::Resolver;
-use openetw::{FileTime, Record, Ticks, classes};
+use openetw::{EventFilter, FileTime, Record, Ticks, Trace, classes};
 
-pub(crate) use line::Line;
+pub use filter::Wanted;
+pub use line::Line;
 pub(crate) use lookup::Lookup;
-pub(crate) use state::{Seen, State};
-pub(crate) use tables::{Connection, Disk, File, Image, Process, Processor, Thread};
+pub use meter::Meter;
+pub use rows::Column;
+pub use rules::{Rule, Rules};
 
 use decode::Decoder;
 use facts::Fact;
-use filter::{Base, Wanted};
-use meter::Meter;
+use filter::Base;
 use remembered::Remembered;
-use state::{Meaning, Role, Stamp};
+use state::{Meaning, Role, Stamp, State};
 use store::{End, Known, Store};
 
 /// Maximum number of events per second that a live view keeps for display; the tables count all events.
@@ -43,7 +46,7 @@ const STACK_DISTANCE: u64 = 2000;
 
 /// State derived from the received events.
 #[derive(Debug)]
-pub(crate) struct Model {
+pub struct Model {
     pub(crate) state: State,
     store: Store,
     decoder: Decoder,
@@ -52,29 +55,32 @@ pub(crate) struct Model {
     remembered: Remembered,
     /// Numbers of the shown events.
     shown: VecDeque<u64>,
-    pub(crate) counts: Counts,
+    /// Counts of all events.
+    pub counts: Counts,
     /// The current second, and the number of events kept in it.
     second: (i64, u64),
-    pub(crate) max_shown_per_second: u64,
+    max_shown_per_second: u64,
 }
 
 /// Counts of events.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
-pub(crate) struct Counts {
-    pub(crate) events: Meter,
+pub struct Counts {
+    /// Events, those not kept too.
+    pub events: Meter,
     /// Events lost by the session, or because this consumer was too slow.
-    pub(crate) lost: u64,
+    pub lost: u64,
     /// Events counted in the tables but not kept.
-    pub(crate) skipped: u64,
+    pub skipped: u64,
 }
 
 /// Result of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub enum Found {
     /// Found at this index in the shown events.
     At(usize),
     /// Not finished; continue at this index.
     GoOn(usize),
+    /// No line contains the text.
     Nothing,
 }
 
@@ -94,8 +100,34 @@ impl Model {
         }
     }
 
+    /// Returns an empty model that knows the schemas and process names of files, and keeps the newest events that the filter
+    /// accepts.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file cannot be read, or if the files are of several machines ([`UsageError`]).
+    pub fn of_files(trace: &mut Trace, keep: usize, filter: &EventFilter) -> Result<Model> {
+        let processes = trace.processes()?.clone();
+        let other = (1..trace.inputs().len()).find(|source| {
+            // Ids of processes and threads, and addresses, have a meaning on one machine only.
+            processes.machine_of(*source as u32) != processes.machine_of(0)
+        });
+        if let Some(other) = other.and_then(|source| trace.source_names().nth(source)) {
+            let first = trace.source_names().next().unwrap_or_default();
+            return Err(UsageError(format!(
+                "{first} and {other} are of different machines or system starts; watch them one at a time"
+            ))
+            .into());
+        }
+        let lookup = Lookup::of_trace(processes);
+        let base = Base::new(filter, false);
+        let mut model = Model::new(trace.resolver().clone(), trace.start_time(), keep, base, lookup);
+        model.max_shown_per_second = u64::MAX;
+        Ok(model)
+    }
+
     /// Adds a record; records must be in time order.
-    pub(crate) fn take(&mut self, record: &Record<'_>) {
+    pub fn take(&mut self, record: &Record<'_>) {
         if record.provider_id() == classes::EVENT_TRACE {
             return;
         }
@@ -198,33 +230,33 @@ impl Model {
     }
 
     /// Ends a period of `seconds` seconds.
-    pub(crate) fn roll(&mut self, seconds: f64) {
+    pub fn roll(&mut self, seconds: f64) {
         self.counts.events.roll(seconds);
         self.state.roll(seconds);
     }
 
     /// Returns the number of shown events.
-    pub(crate) fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.shown.len()
     }
 
     /// Returns the number of the event at an index in the shown events.
-    pub(crate) fn number(&self, index: usize) -> Option<u64> {
+    pub fn number(&self, index: usize) -> Option<u64> {
         self.shown.get(index).copied()
     }
 
     /// Returns the index of an event, or of the next one, in the shown events.
-    pub(crate) fn index_of(&self, number: u64) -> usize {
+    pub fn index_of(&self, number: u64) -> usize {
         self.shown.partition_point(|shown| *shown < number)
     }
 
     /// Returns the number of the next event.
-    pub(crate) fn next(&self) -> u64 {
+    pub fn next(&self) -> u64 {
         self.store.next()
     }
 
     /// Returns the line of an event.
-    pub(crate) fn line(&mut self, number: u64) -> Option<Line> {
+    pub fn line(&mut self, number: u64) -> Option<Line> {
         let Model { store, decoder, state, .. } = self;
         let (record, kept) = store.get(number)?;
         line(decoder, state, number, (&record, &kept.known))
@@ -236,7 +268,7 @@ impl Model {
     }
 
     /// Returns all details of an event, with its stack.
-    pub(crate) fn details(&mut self, number: u64) -> Vec<String> {
+    pub fn details(&mut self, number: u64) -> Vec<String> {
         let Model { store, decoder, state, .. } = self;
         let lookup = &state.lookup;
         let Some((record, kept)) = store.get(number) else { return Vec::new() };
@@ -264,7 +296,7 @@ impl Model {
     }
 
     /// Sets the filter of kept and future events.
-    pub(crate) fn set_wanted(&mut self, wanted: Option<Wanted>) {
+    pub fn set_wanted(&mut self, wanted: Option<Wanted>) {
         self.wanted = wanted;
         self.shown.clear();
         for number in self.store.first()..self.store.next() {
@@ -278,7 +310,7 @@ impl Model {
     }
 
     /// Searches a limited number of lines for a text in lower case, starting at an index.
-    pub(crate) fn search(&mut self, text: &str, from: usize, is_forward: bool, lines: usize) -> Found {
+    pub fn search(&mut self, text: &str, from: usize, is_forward: bool, lines: usize) -> Found {
         let mut index = from;
         for _ in 0..lines {
             let Some(number) = self.number(index) else { return Found::Nothing };
@@ -298,7 +330,7 @@ impl Model {
 
     /// Calls `write` with the kept records, and with the records that name their processes, threads and files, in time
     /// order.
-    pub(crate) fn for_each_kept(&self, write: impl FnMut(&Record<'_>)) {
+    pub fn for_each_kept(&self, write: impl FnMut(&Record<'_>)) {
         self.for_each_of(self.store.first()..self.store.next(), write);
     }
 

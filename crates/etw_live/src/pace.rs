@@ -1,4 +1,4 @@
-//! The speed of a replay, set by the drawing thread and kept by the reading thread.
+//! The speed of a replay, set by a display and kept by the reading thread.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ const LONG: Duration = Duration::from_secs(3600);
 
 /// The speed of a replay.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub struct Pace {
     state: Mutex<State>,
     changed: Condvar,
     start: FileTime,
@@ -35,14 +35,14 @@ struct State {
 
 impl Pace {
     /// Creates the pace of a trace with these times; without a speed it is read as fast as possible.
-    pub(super) fn new(speed: Option<f64>, start: FileTime, end: FileTime) -> Pace {
+    pub(crate) fn new(speed: Option<f64>, start: FileTime, end: FileTime) -> Pace {
         let speed = speed.unwrap_or(f64::INFINITY);
         let state = State { speed, is_paused: false, is_stopped: false, due: None, latest: start };
         Pace { state: Mutex::new(state), changed: Condvar::new(), start, end }
     }
 
     /// Waits until an event is due.
-    pub(super) fn wait(&self, time: FileTime) {
+    pub(crate) fn wait(&self, time: FileTime) {
         let mut state = self.lock();
         state.due.get_or_insert_with(|| (Instant::now(), time));
         loop {
@@ -57,12 +57,12 @@ impl Pace {
     }
 
     /// Pauses or resumes.
-    pub(super) fn pause(&self, is_paused: bool) {
+    pub fn pause(&self, is_paused: bool) {
         self.change(|state| state.is_paused = is_paused);
     }
 
-    /// Doubles the speed, or halves it.
-    pub(super) fn step(&self, is_faster: bool) {
+    /// Doubles the speed, or halves it; above 1024 it is as fast as possible.
+    pub fn step(&self, is_faster: bool) {
         self.change(|state| {
             state.speed = match is_faster {
                 true if state.speed >= FASTEST => f64::INFINITY,
@@ -74,12 +74,12 @@ impl Pace {
     }
 
     /// Ends all waits.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.change(|state| state.is_stopped = true);
     }
 
     /// Describes the speed and the position for the status line.
-    pub(super) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let state = self.lock();
         let speed = match state.speed {
             speed if speed.is_infinite() => "full speed".to_owned(),

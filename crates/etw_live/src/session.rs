@@ -1,4 +1,4 @@
-//! The watched session: a running one, or the view's own.
+//! The watched session: a running one, or one of this process.
 
 use std::path::{Path, PathBuf};
 
@@ -24,21 +24,25 @@ const TOO_MUCH: EnableFlags = EnableFlags::SYSTEMCALL
     .union(EnableFlags::VIRTUAL_ALLOC)
     .union(EnableFlags::VAMAP);
 
-/// Returns the default flags: all supported flags except the frequent ones.
-pub(super) fn default_flags() -> EnableFlags {
+/// Returns the kernel flags of a session without any option: all supported ones except the most frequent, joined by `+`.
+#[must_use]
+pub fn default_kernel_flags() -> String {
+    default_flags().to_string()
+}
+
+fn default_flags() -> EnableFlags {
     let captured = EnableFlags::KNOWN.iter().filter(|flag| matches!(flag.support, Support::Captured(_)));
     EnableFlags(captured.fold(0, |flags, flag| flags | flag.bit)) - TOO_MUCH
 }
 
-/// The watched session.
-pub(super) struct Session {
-    pub(super) name: String,
-    /// Description of the session for display.
-    pub(super) title: String,
+/// The watched session: a running one, or one of this process, which stops with it.
+pub struct Session {
+    pub(crate) name: String,
+    title: String,
     own: Option<Own>,
 }
 
-/// The command's own session, which stops with it.
+/// A session of this process.
 struct Own {
     runtime: Runtime,
     /// File that the session writes.
@@ -49,13 +53,18 @@ struct Own {
 
 impl Session {
     /// Returns the stand-in for files, which have no session.
-    pub(super) fn of_files(files: &[PathBuf]) -> Session {
+    #[must_use]
+    pub fn of_files(files: &[PathBuf]) -> Session {
         let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         Session { name: String::new(), title: names.join(" "), own: None }
     }
 
     /// Starts the requested session, or connects to a running one.
-    pub(super) fn begin(options: &Options, schemas: &Schemas) -> Result<Session> {
+    ///
+    /// # Errors
+    ///
+    /// Fails if an option is wrong, or if the session cannot be started.
+    pub fn begin(options: &Options, schemas: &Schemas) -> Result<Session> {
         if let Some(name) = &options.session {
             return Ok(Session { name: name.clone(), title: format!("session {name}"), own: None });
         }
@@ -97,18 +106,26 @@ impl Session {
         Ok(Session { name, title, own: Some(own) })
     }
 
-    /// Whether the session writes a file itself.
-    pub(super) fn file(&self) -> Option<&Path> {
+    /// Returns a description of the session for display.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// Returns the file that the session writes itself.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
         self.own.as_ref()?.file.as_deref()
     }
 
-    /// Returns the processes that have written to the command's own session.
-    pub(super) fn processes(&self) -> embed::Processes {
+    /// Returns the processes that have written to a session of this process.
+    #[must_use]
+    pub fn processes(&self) -> embed::Processes {
         self.own.as_ref().map(|own| own.processes.clone()).unwrap_or_default()
     }
 
     /// Returns the error of the session, if any.
-    pub(super) fn trouble(&mut self) -> Option<String> {
+    pub fn trouble(&mut self) -> Option<String> {
         let own = self.own.as_mut()?;
         let controller = own.runtime.controller();
         if let Ok(found) = controller.processes(&self.name) {
@@ -124,8 +141,12 @@ impl Session {
         }
     }
 
-    /// Stops the command's own session after its file is complete.
-    pub(super) fn end(&mut self) -> Result<()> {
+    /// Stops a session of this process after its file is complete.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the session cannot be stopped.
+    pub fn end(&mut self) -> Result<()> {
         self.trouble();
         let Some(own) = &mut self.own else { return Ok(()) };
         match own.runtime.controller().stop(&self.name) {
@@ -135,7 +156,11 @@ impl Session {
     }
 
     /// Keeps hosting the sessions of other programs, if there are any.
-    pub(super) fn serve_others(self) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// Fails if Ctrl-C cannot be waited for.
+    pub fn serve_others(self) -> Result<()> {
         match self.own {
             Some(Own { mut runtime, .. }) if runtime.is_host() => recording::serve_others(&mut runtime),
             _ => Ok(()),

@@ -1,4 +1,4 @@
-//! Models filled with kernel events, for tests.
+//! Models filled with kernel events, for tests of displays.
 
 use etw_kernel_events::classes::{
     CSwitch, Endpoints, FileIoName, FileIoOperationEnd, FileIoReadWrite, KernelEvent, NameEvent, Process,
@@ -8,23 +8,27 @@ use openetw::schema::Resolver;
 use openetw::{Clock, FileTime, Origin, Record, Ticks};
 
 use super::filter::Base;
-use super::{Lookup, Model};
+use super::{Line, Lookup, Model};
 
 /// 2024-01-17T21:20:00Z.
-pub(crate) const START: i64 = 133_500_000_000_000_000;
+pub const START: i64 = 133_500_000_000_000_000;
 
 /// Units of 100 ns in a millisecond.
-pub(crate) const MS: i64 = 10_000;
+pub const MS: i64 = 10_000;
 
 /// A model and the clock of its events.
-pub(crate) struct Filled {
-    pub(crate) model: Model,
+#[derive(Debug)]
+pub struct Filled {
+    /// The model.
+    pub model: Model,
     /// Time of the next event since the start.
-    pub(crate) now: i64,
+    pub now: i64,
 }
 
 impl Filled {
-    pub(crate) fn new() -> Filled {
+    /// Creates an empty model.
+    #[must_use]
+    pub fn empty() -> Filled {
         Filled::with(Base::default(), 100_000)
     }
 
@@ -33,21 +37,22 @@ impl Filled {
     }
 
     /// Adds an event of a processor.
-    pub(crate) fn on(&mut self, processor: u16, event: &impl KernelEvent) {
+    pub fn on(&mut self, processor: u16, event: &impl KernelEvent) {
         self.by(processor, (0, 0), event);
     }
 
     /// Adds an event of a process and a thread.
-    pub(crate) fn by(&mut self, processor: u16, ids: (u32, u32), event: &impl KernelEvent) {
+    pub fn by(&mut self, processor: u16, ids: (u32, u32), event: &impl KernelEvent) {
         let mut buffer = RecordBuffer::new();
         assert!(buffer.put(&Stamp::new(Ticks(START + self.now), ids.0, ids.1), event));
         let bytes: Vec<u8> = buffer.words().iter().flat_map(|word| word.to_le_bytes()).collect();
         let origin = Origin { clock: Clock::system_time(), processor, ..Origin::default() };
-        self.model.take(&Record::parse(&bytes, &origin, Ticks(0)).unwrap());
+        let record = Record::parse(&bytes, &origin, Ticks(0));
+        self.model.take(&record.unwrap_or_else(|error| panic!("{error}")));
     }
 
     /// Adds a process with one thread of the same id.
-    pub(crate) fn process(&mut self, id: u32, name: &str) {
+    pub fn process(&mut self, id: u32, name: &str) {
         let process = Process {
             event: ProcessEvent::Start,
             key: 1,
@@ -64,24 +69,17 @@ impl Filled {
     }
 
     /// Adds a context switch.
-    pub(crate) fn switch(&mut self, processor: u16, old_thread_id: u32, new_thread_id: u32) {
+    pub fn switch(&mut self, processor: u16, old_thread_id: u32, new_thread_id: u32) {
         self.on(processor, &CSwitch { old_thread_id, new_thread_id, ..CSwitch::default() });
     }
 
     /// Adds the name of a file.
-    pub(crate) fn name(&mut self, file_object: u64, name: &str) {
+    pub fn name(&mut self, file_object: u64, name: &str) {
         self.on(0, &FileIoName { event: NameEvent::FileCreate, file_object, file_name: name.as_bytes() });
     }
 
     /// Adds a read or write that takes a millisecond.
-    pub(crate) fn transfer(
-        &mut self,
-        event: ReadWriteEvent,
-        key: u64,
-        thread_id: u32,
-        len_bytes: u32,
-        status: u32,
-    ) {
+    pub fn transfer(&mut self, event: ReadWriteEvent, key: u64, thread_id: u32, len_bytes: u32, status: u32) {
         let irp = 0x1000 + u64::from(thread_id);
         let begin = FileIoReadWrite {
             event,
@@ -99,10 +97,11 @@ impl Filled {
     }
 
     /// Returns the lines of the shown events: process, operation, detail, result, duration.
-    pub(crate) fn lines(&mut self) -> Vec<String> {
-        let numbers: Vec<u64> = (0..self.model.len()).filter_map(|index| self.model.number(index)).collect();
+    pub fn lines(&mut self) -> Vec<String> {
+        let numbers: Vec<u64> =
+            (0..self.model.count()).filter_map(|index| self.model.number(index)).collect();
         let lines = numbers.into_iter().filter_map(|number| self.model.line(number));
-        let text = |line: super::Line| {
+        let text = |line: Line| {
             let columns = [line.process, line.operation, line.detail, line.result, line.duration];
             columns.join("|")
         };
@@ -110,7 +109,9 @@ impl Filled {
     }
 }
 
-pub(crate) fn thread(event: ThreadEvent, process_id: u32, thread_id: u32) -> Thread<'static> {
+/// Returns an event of a thread.
+#[must_use]
+pub fn thread(event: ThreadEvent, process_id: u32, thread_id: u32) -> Thread<'static> {
     Thread {
         event,
         process_id,
@@ -123,8 +124,8 @@ pub(crate) fn thread(event: ThreadEvent, process_id: u32, thread_id: u32) -> Thr
     }
 }
 
-/// Endpoints from a local port to port 80 of another machine.
-pub(crate) fn endpoints(port: u16) -> Endpoints {
-    let source = format!("10.0.0.1:{port}").parse().unwrap();
-    Endpoints { destination: "10.0.0.2:80".parse().unwrap(), source }
+/// Returns endpoints from a local port to port 80 of another machine.
+#[must_use]
+pub fn endpoints(port: u16) -> Endpoints {
+    Endpoints { destination: ([10, 0, 0, 2], 80).into(), source: ([10, 0, 0, 1], port).into() }
 }

@@ -115,12 +115,14 @@ impl Rule {
     }
 }
 
-/// The rules of a view.
+/// Rules that include, exclude and highlight events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Rules(Vec<Rule>);
+pub struct Rules(Vec<Rule>);
 
 impl Rules {
-    pub(crate) fn new(rules: Vec<Rule>) -> Rules {
+    /// Creates rules; without any, every event is shown.
+    #[must_use]
+    pub fn new(rules: Vec<Rule>) -> Rules {
         Rules(rules)
     }
 

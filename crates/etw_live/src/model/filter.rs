@@ -5,9 +5,9 @@ use openetw::{Event, EventFilter, Predicate};
 use super::rows::printable;
 use super::rules::Rules;
 
-/// Filter from the filter line.
+/// A filter of the events to show, besides those of the options.
 #[derive(Debug, Clone)]
-pub(crate) enum Wanted {
+pub enum Wanted {
     /// Expression of the filter language.
     Expression(Predicate),
     /// `~TEXT`: the event's line contains this text; stored in lower case.
@@ -22,7 +22,7 @@ impl Wanted {
     /// # Errors
     ///
     /// Returns a message for the user if the expression is invalid.
-    pub(crate) fn parse(line: &str) -> Result<Option<Wanted>, String> {
+    pub fn parse(line: &str) -> Result<Option<Wanted>, String> {
         let line = line.trim();
         if line.is_empty() {
             return Ok(None);

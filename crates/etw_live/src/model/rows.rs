@@ -7,10 +7,11 @@ use openetw::schema::text::is_disruptive;
 
 /// A column of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Column {
-    pub(crate) name: &'static str,
+pub struct Column {
+    /// Its title.
+    pub name: &'static str,
     /// Width in characters; 0 takes the remaining width.
-    pub(crate) width: u16,
+    pub width: u16,
 }
 
 /// Value of a cell.

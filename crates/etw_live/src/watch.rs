@@ -5,35 +5,19 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
-use etw_app::input;
 use etw_app::schemas::Schemas;
 
-use super::app::{App, View};
-use super::feed::Feed;
-use super::model::Line;
-use super::model::filter::{Base, Wanted};
-use super::model::rules::Rules;
-use super::save::Saving;
-use super::session::{Session, default_flags};
-use super::{Options, PERIOD, make_readable};
-
-pub use super::model::rules::Rule;
+use crate::feed::Feed;
+use crate::model::{Line, Rule, Rules, Wanted};
+use crate::save::{Saving, make_readable};
+use crate::session::Session;
+use crate::view::{Cursor, View};
+use crate::{Options, PERIOD};
 
 /// Maximum number of rows of a table.
 const MAX_ROWS: usize = 2000;
 
 /// A running session, with its newest events in memory.
-///
-/// ```no_run
-/// # fn show(options: &etw_watch::Options) -> anyhow::Result<()> {
-/// let mut watch = etw_watch::live::Watch::start(options)?;
-/// for line in watch.lines(0, 100, None).1 {
-///     println!("{} {} {}", line.time, line.process, line.detail);
-/// }
-/// watch.stop()?;
-/// # Ok(())
-/// # }
-/// ```
 pub struct Watch {
     feed: Feed,
     session: Session,
@@ -65,28 +49,10 @@ pub struct WatchStatus {
 }
 
 /// An event as a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct WatchLine {
-    /// Number of the event.
-    pub number: u64,
-    /// Time of day in UTC.
-    pub time: String,
-    /// Image name of the process.
-    pub process: String,
-    /// Process id; `-` if it is unknown.
-    pub process_id: String,
-    /// Thread id; `-` if it is unknown.
-    pub thread_id: String,
-    /// Name of the event.
-    pub operation: String,
-    /// Path, message or fields.
-    pub detail: String,
-    /// Result of the operation that the event starts.
-    pub result: String,
-    /// Duration of that operation.
-    pub duration: String,
-    /// Level, from 1 (critical) to 5 (verbose).
-    pub level: u8,
+    /// Its columns.
+    pub line: Line,
     /// Whether a rule highlights it.
     pub is_lit: bool,
 }
@@ -127,18 +93,12 @@ impl Watch {
     ///
     /// # Errors
     ///
-    /// Fails if an option is wrong, if the session cannot be started, or if the options name files.
+    /// Fails if an option is wrong, or if the session cannot be started.
     pub fn start(options: &Options) -> Result<Watch> {
-        if !options.files.is_empty() {
-            bail!("files are not live");
-        }
         let schemas = Schemas::load(&options.schemas)?;
-        let filter = input::compile(&options.filters, &schemas)?;
-        input::refuse_stacks(&filter)?;
-        let is_quiet = options.session.is_none() && options.kernel.is_none() && options.profile.is_none();
-        let base = Base::new(&filter, is_quiet);
+        let filter = options.filter(&schemas)?;
         let mut session = Session::begin(options, &schemas)?;
-        let feed = Feed::start(&session.name, &schemas.sources(), options.keep, base);
+        let feed = Feed::of_session(&session, options, &schemas, &filter);
         let feed = match feed {
             Ok(feed) => feed,
             Err(error) => {
@@ -151,31 +111,31 @@ impl Watch {
 
     /// Returns what the session records.
     pub fn title(&self) -> &str {
-        &self.session.title
+        self.session.title()
     }
 
     /// Returns what the session has delivered until now.
     pub fn status(&mut self) -> WatchStatus {
         let trouble = self.session.trouble();
         let is_broken = self.feed.is_broken();
-        let mut inner = self.feed.shared.lock();
+        let mut state = self.feed.lock();
         if self.period.elapsed() >= PERIOD {
-            inner.model.roll(self.period.elapsed().as_secs_f64());
+            state.model.roll(self.period.elapsed().as_secs_f64());
             self.period = Instant::now();
         }
-        let ended = match &inner.ended {
+        let ended = match &state.ended {
             Some(Ok(())) => Some("the session has stopped".to_owned()),
             Some(Err(error)) => Some(error.to_string()),
             None => is_broken.then(|| "the thread that reads events has exited".to_owned()),
         };
-        let counts = inner.model.counts;
+        let counts = state.model.counts;
         WatchStatus {
             events: counts.events.total,
             rate: counts.events.rate,
             lost: counts.lost,
             not_kept: counts.skipped,
-            shown: inner.model.len(),
-            next: inner.model.next(),
+            shown: state.model.count(),
+            next: state.model.next(),
             ended,
             trouble,
         }
@@ -185,46 +145,22 @@ impl Watch {
     pub fn set_rules(&mut self, rules: Vec<Rule>) {
         self.rules = Rules::new(rules);
         let wanted = (!self.rules.is_open()).then(|| Wanted::Rules(self.rules.clone()));
-        self.feed.shared.lock().model.set_wanted(wanted);
+        self.feed.lock().model.set_wanted(wanted);
     }
 
     /// Returns the number of shown events, and at most `limit` of them from the index `from` on; only those before the
     /// event with the number `until`, if there is one.
     pub fn lines(&self, from: usize, limit: usize, until: Option<u64>) -> (usize, Vec<WatchLine>) {
-        let mut inner = self.feed.shared.lock();
-        let model = &mut inner.model;
-        let count = until.map_or(model.len(), |until| model.index_of(until));
+        let mut state = self.feed.lock();
+        let model = &mut state.model;
+        let count = until.map_or(model.count(), |until| model.index_of(until));
         let mut lines = Vec::new();
         for index in from..count.min(from.saturating_add(limit)) {
             let Some(number) = model.number(index) else { break };
             let path = model.path(number).unwrap_or_default();
             let Some(line) = model.line(number) else { continue };
             let is_lit = self.rules.highlights(&line, &path);
-            let Line {
-                number,
-                time,
-                process,
-                process_id,
-                thread_id,
-                operation,
-                detail,
-                result,
-                duration,
-                level,
-            } = line;
-            lines.push(WatchLine {
-                number,
-                time,
-                process,
-                process_id,
-                thread_id,
-                operation,
-                detail,
-                result,
-                duration,
-                level,
-                is_lit,
-            });
+            lines.push(WatchLine { line, is_lit });
         }
         (count, lines)
     }
@@ -239,10 +175,15 @@ impl Watch {
         sort: Option<(usize, bool)>,
         text: &str,
     ) -> (Vec<WatchTable>, Option<&'static str>) {
-        let mut inner = self.feed.shared.lock();
-        let note = view.needs(inner.model.state.seen);
-        let tables = App::once(view, sort, text, MAX_ROWS, &mut inner.model);
-        drop(inner);
+        let state = self.feed.lock();
+        let note = view.needs(&state.model);
+        let mut cursor = Cursor::new(view);
+        if let Some((column, is_descending)) = sort {
+            (cursor.column, cursor.is_descending) = (column, is_descending);
+        }
+        let text = Some(text.trim().to_lowercase()).filter(|text| !text.is_empty());
+        let tables = view.tables(&state.model, &mut cursor, text.as_deref(), MAX_ROWS);
+        drop(state);
         let is_tree = view == View::Processes && sort.is_none();
         let tables = tables.into_iter().map(|table| WatchTable {
             columns: table.columns.iter().map(|column| column.name).collect(),
@@ -260,7 +201,7 @@ impl Watch {
 
     /// Returns all details of an event, with its stack, one per line; nothing if the event is not in memory any more.
     pub fn details(&self, number: u64) -> Vec<String> {
-        self.feed.shared.lock().model.details(number)
+        self.feed.lock().model.details(number)
     }
 
     /// Writes the events in memory to a trace file, or only those that the rules show, with what names their processes,
@@ -270,10 +211,10 @@ impl Watch {
     ///
     /// Fails if the file cannot be written.
     pub fn save(&self, path: &Path, only_shown: bool) -> Result<String> {
-        let mut saving = Saving::begin(path, &self.feed.header)?;
+        let mut saving = Saving::begin(path, self.feed.header())?;
         match only_shown {
-            true => self.feed.shared.lock().model.for_each_shown(|record| saving.write(record)),
-            false => self.feed.shared.lock().model.for_each_kept(|record| saving.write(record)),
+            true => self.feed.lock().model.for_each_shown(|record| saving.write(record)),
+            false => self.feed.lock().model.for_each_kept(|record| saving.write(record)),
         }
         saving.finish()?;
         if let Some((count, why)) = &saving.failed {
@@ -324,12 +265,6 @@ fn in_tree(rows: Vec<Vec<String>>) -> Vec<WatchRow> {
     let mut rows: Vec<Option<Vec<String>>> = rows.into_iter().map(Some).collect();
     let row = |(place, depth): (usize, usize)| Some(WatchRow { cells: rows[place].take()?, depth });
     order.into_iter().filter_map(row).collect()
-}
-
-/// Returns the kernel flags that a session has without any option: all supported ones except the most frequent.
-#[must_use]
-pub fn default_kernel_flags() -> String {
-    default_flags().to_string()
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 /// A sum, and its rate in the last period.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Meter {
-    pub(crate) total: u64,
+pub struct Meter {
+    /// The sum.
+    pub total: u64,
     /// Increase per second in the last period.
-    pub(crate) rate: f64,
+    pub rate: f64,
     /// Increase since the end of the last period.
     period: u64,
 }

@@ -12,8 +12,9 @@ use openetw::{
 
 use super::filter::{Base, Wanted};
 use super::rows::{Cell, Row};
+use super::tables::Process;
 use super::testing::{Filled, MS, START, endpoints, thread};
-use super::{Found, MAX_SHOWN_PER_SECOND, Process};
+use super::{Found, MAX_SHOWN_PER_SECOND};
 
 const SECOND: i64 = 1000 * MS;
 
@@ -27,7 +28,7 @@ fn process(filled: &Filled, id: u32) -> &Process {
 
 #[test]
 fn processors_and_processes_are_charged_by_switches() {
-    let mut filled = Filled::new();
+    let mut filled = Filled::empty();
     filled.process(10, "make");
     filled.process(20, "cc1");
     // Processor 0: make for 300 ms, idle for 200 ms, cc1 for 500 ms and still running. Processor 1: cc1's other thread.
@@ -56,7 +57,7 @@ fn processors_and_processes_are_charged_by_switches() {
 
 #[test]
 fn threads_and_images_are_rows_of_their_processes() {
-    let mut filled = Filled::new();
+    let mut filled = Filled::empty();
     filled.process(10, "make");
     assert_eq!(process(&filled, 10).cell(15), Cell::Id(1));
     filled.switch(0, 0, 10);
@@ -114,7 +115,7 @@ fn threads_and_images_are_rows_of_their_processes() {
 
 #[test]
 fn without_switches_samples_say_who_runs() {
-    let mut filled = Filled::new();
+    let mut filled = Filled::empty();
     filled.process(10, "make");
     for tick in 1..=1000 {
         filled.now = tick * MS;
@@ -128,7 +129,7 @@ fn without_switches_samples_say_who_runs() {
 
 #[test]
 fn interrupts_have_their_shares() {
-    let mut filled = Filled::new();
+    let mut filled = Filled::empty();
     filled.process(10, "make");
     filled.now = 100 * MS;
     // The first ones may have started before tracing.
@@ -148,7 +149,7 @@ fn interrupts_have_their_shares() {
 
 #[test]
 fn operations_on_files_are_one_line_with_their_end() {
-    let mut filled = Filled::new();
+    let mut filled = Filled::empty();
     filled.process(10, "make");
     filled.name(0xF00, "/etc/pass\u{1b}wd");
     filled.transfer(ReadWriteEvent::Read, 0xF00, 10, 100, 0);
@@ -189,7 +190,7 @@ fn operations_on_files_are_one_line_with_their_end() {
 
 #[test]
 fn names_that_come_late_are_taken_over() {
-    let mut filled = Filled::new();
+    let mut filled = Filled::empty();
     filled.transfer(ReadWriteEvent::Read, 0xABC, 10, 1, 0);
     assert_eq!(&*filled.model.state.files.get(0xABC).unwrap().path, "0xabc");
     filled.name(0xABC, "/late");
@@ -198,7 +199,7 @@ fn names_that_come_late_are_taken_over() {
 
 #[test]
 fn sockets_are_rows_by_their_ends() {
-    let mut filled = Filled::new();
+    let mut filled = Filled::empty();
     filled.process(10, "curl");
     let (process_id, endpoints, sequence_number, connection_id) = (10, endpoints(5000), 0, 7);
     let connect = TcpConnect {
@@ -262,12 +263,12 @@ fn sockets_are_rows_by_their_ends() {
     // A connection's filter selects its events in both directions.
     let filter = filled.model.state.connections.values().find_map(Row::filter).unwrap();
     filled.model.set_wanted(Wanted::parse(&filter).unwrap());
-    assert_eq!(filled.model.len(), 8);
+    assert_eq!(filled.model.count(), 8);
 }
 
 #[test]
 fn disks_have_rates_and_latencies() {
-    let mut filled = Filled::new();
+    let mut filled = Filled::empty();
     filled.process(10, "dd");
     for (transfer, transfer_size) in [(DiskTransfer::Read, 4096), (DiskTransfer::Write, 8192)] {
         let done = DiskIo {
@@ -299,7 +300,7 @@ fn disks_have_rates_and_latencies() {
 
 #[test]
 fn ended_processes_stay_for_some_periods() {
-    let mut filled = Filled::new();
+    let mut filled = Filled::empty();
     filled.process(10, "make");
     let ended = etw_kernel_events::classes::Process {
         event: etw_kernel_events::classes::ProcessEvent::End,
@@ -327,7 +328,7 @@ fn ended_processes_stay_for_some_periods() {
 
 #[test]
 fn events_without_ids_belong_to_the_thread_that_runs() {
-    let mut filled = Filled::new();
+    let mut filled = Filled::empty();
     filled.process(10, "make");
     filled.switch(0, 0, 10);
     filled.on(0, &SysCallEnter { address: 0x1234 });
@@ -342,7 +343,7 @@ fn events_without_ids_belong_to_the_thread_that_runs() {
 
 #[test]
 fn filter_lines_choose_events_that_are_kept_and_that_come() {
-    let mut filled = Filled::new();
+    let mut filled = Filled::empty();
     filled.process(10, "make");
     filled.process(20, "cc1");
     filled.name(0xF00, "/tmp/One");
@@ -351,10 +352,10 @@ fn filter_lines_choose_events_that_are_kept_and_that_come() {
         filled.transfer(ReadWriteEvent::Read, key, 10, 1, 0);
         filled.transfer(ReadWriteEvent::Read, key, 20, 1, 0xC000_0022);
     }
-    let all = filled.model.len();
+    let all = filled.model.count();
     let mut check = |text: &str, count: usize| {
         filled.model.set_wanted(Wanted::parse(text).unwrap());
-        assert_eq!(filled.model.len(), count, "{text}");
+        assert_eq!(filled.model.count(), count, "{text}");
     };
     check("", all);
     check("event == FileIo and opcode == Read", 4);
@@ -364,7 +365,7 @@ fn filter_lines_choose_events_that_are_kept_and_that_come() {
     // The end makes the event match, after its start was or was not shown.
     filled.transfer(ReadWriteEvent::Read, 0xF00, 20, 1, 0xC000_0022);
     filled.transfer(ReadWriteEvent::Read, 0xF00, 20, 1, 0);
-    assert_eq!(filled.model.len(), 3);
+    assert_eq!(filled.model.count(), 3);
 }
 
 #[test]
@@ -389,7 +390,7 @@ fn the_command_line_chooses_what_is_kept() {
 
 #[test]
 fn stacks_stand_with_their_events() {
-    let mut filled = Filled::new();
+    let mut filled = Filled::empty();
     filled.process(10, "make");
     let walk = |event_time, thread_id| StackWalk {
         event_time: Ticks(event_time),
@@ -402,7 +403,7 @@ fn stacks_stand_with_their_events() {
     filled.on(0, &walk(START + MS, 10));
     filled.on(0, &walk(START + MS, 99));
     filled.on(0, &walk(START, 10));
-    let sample = filled.model.number(filled.model.len() - 1).unwrap();
+    let sample = filled.model.number(filled.model.count() - 1).unwrap();
     let details = filled.model.details(sample);
     let stack: Vec<&str> = details.iter().skip_while(|line| *line != "stack").map(String::as_str).collect();
     assert_eq!(stack, ["stack", "  0xffffffff81000000  kernel", "  0x0000000000401000  user"]);
@@ -412,7 +413,7 @@ fn stacks_stand_with_their_events() {
 
 #[test]
 fn texts_are_found_in_both_directions() {
-    let mut filled = Filled::new();
+    let mut filled = Filled::empty();
     for id in 0..100 {
         filled.process(id + 1000, if id % 50 == 30 { "needle" } else { "hay" });
     }
@@ -441,12 +442,12 @@ fn what_nobody_could_read_is_counted() {
     filled.now = SECOND;
     filled.on(0, &ProcessTerminate { process_id: 10 });
     assert_eq!(filled.model.counts.skipped, 102);
-    assert!(filled.model.len() < 3000);
+    assert!(filled.model.count() < 3000);
 }
 
 #[test]
 fn events_of_providers_are_lines() {
-    let mut filled = Filled::new();
+    let mut filled = Filled::empty();
     let descriptor = EventDescriptor { channel: 11, ..EventDescriptor::default() };
     let metadata = EventMetadata::new("Numbered").field("number", 8).build();
     let guid = Guid::from_provider_name("Some.Provider");
@@ -468,7 +469,7 @@ fn events_of_providers_are_lines() {
 
 #[test]
 fn what_processes_map_is_theirs() {
-    let mut filled = Filled::new();
+    let mut filled = Filled::empty();
     filled.process(10, "make");
     filled.name(0xF00, "/lib/x");
     let (event, process_id) = (etw_kernel_events::classes::MapEvent::MapFile, 10);
@@ -478,7 +479,7 @@ fn what_processes_map_is_theirs() {
 
 #[test]
 fn a_switch_names_both_processes() {
-    let mut filled = Filled::new();
+    let mut filled = Filled::empty();
     filled.process(10, "make");
     filled.process(20, "cc1");
     filled.switch(0, 10, 20);

@@ -9,19 +9,29 @@ use super::lookup::Lookup;
 use super::rows::{printable, span};
 use super::store::Known;
 
-/// One line about an event.
+/// An event as a line.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Line {
-    pub(crate) number: u64,
-    pub(crate) time: String,
-    pub(crate) process: String,
-    pub(crate) process_id: String,
-    pub(crate) thread_id: String,
-    pub(crate) operation: String,
-    pub(crate) detail: String,
-    pub(crate) result: String,
-    pub(crate) duration: String,
-    pub(crate) level: u8,
+pub struct Line {
+    /// Number of the event.
+    pub number: u64,
+    /// Time of day in UTC.
+    pub time: String,
+    /// Image name of the process.
+    pub process: String,
+    /// Process id; `-` if it is unknown.
+    pub process_id: String,
+    /// Thread id; `-` if it is unknown.
+    pub thread_id: String,
+    /// Name of the event.
+    pub operation: String,
+    /// Path, message or fields.
+    pub detail: String,
+    /// Result of the operation that the event starts.
+    pub result: String,
+    /// Duration of that operation.
+    pub duration: String,
+    /// Level, from 1 (critical) to 5 (verbose).
+    pub level: u8,
 }
 
 /// Fields omitted from lines: kernel keys, and values that other columns show.
