@@ -5,7 +5,7 @@
 //! Windows program uses the same runtime as a Linux program, and both share sessions.
 //!
 //! `etw wine install` copies the library to a prefix as `etw_win32.dll`, and makes `advapi32.dll`, `kernelbase.dll`,
-//! `sechost.dll` and `tdh.dll` forward ETW's functions to it (`etw_wine`).
+//! `sechost.dll` and `tdh.dll` forward ETW's functions to it.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![deny(unsafe_op_in_unsafe_fn)]

@@ -8,11 +8,15 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use object::read::pe::{ExportTarget, PeFile64};
 use serde_json::Value;
 
 use super::place::{Host, Place};
 use shell::process::{MINUTES_2, Process};
 use shell::{output, output_within};
+
+/// The DLLs that an installation replaces.
+const DLLS: [&str; 4] = ["advapi32", "kernelbase", "sechost", "tdh"];
 
 /// The provider of the tests' program.
 pub(super) const PROVIDER: &str = "5a0e3a5c-0c0d-4a3e-9b8a-1b2c3d4e5f60";
@@ -21,14 +25,24 @@ pub(super) const PROVIDER: &str = "5a0e3a5c-0c0d-4a3e-9b8a-1b2c3d4e5f60";
 pub(super) fn functions(place: &Place) -> Result<String> {
     let host = place.without_daemon()?;
     let mut count = 0;
-    for dll in etw_wine::DLLS {
-        let names: Vec<&str> = etw_wine::functions_of(dll).collect();
+    for dll in DLLS {
         let file = format!("{dll}.dll");
+        let names = forwarded(&fs::read(place.system().join(&file))?)?;
+        ensure!(!names.is_empty(), "{file} forwards no function");
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let printed = host.run_client(&[&["functions", &file][..], &names].concat())?;
         ensure!(printed.trim() == format!("found {}", names.len()), "{printed}");
         count += names.len();
     }
-    Ok(format!("{count} functions of {} DLLs", etw_wine::DLLS.len()))
+    Ok(format!("{count} functions of {} DLLs", DLLS.len()))
+}
+
+/// Returns the functions of a DLL that lead to the library.
+fn forwarded(dll: &[u8]) -> Result<Vec<String>> {
+    let table = PeFile64::parse(dll)?.export_table()?.context("no exports")?;
+    let is_ours = |target: ExportTarget<'_>| matches!(target, ExportTarget::ForwardByName(b"etw_win32", _));
+    let exports = table.exports()?.into_iter().filter(|export| is_ours(export.target));
+    Ok(exports.filter_map(|export| Some(String::from_utf8_lossy(export.name?).into_owned())).collect())
 }
 
 /// Records and reads events in a Windows program that knows ETW only by the names of API sets.
@@ -188,7 +202,7 @@ pub(super) fn removal(place: &Place) -> Result<String> {
     run("install").context("a second installation")?;
     let again = files(&place.system())?;
     ensure!(again == installed, "another installation has other files");
-    for dll in etw_wine::DLLS {
+    for dll in DLLS {
         let (own, renamed) = (format!("{dll}.dll"), format!("wine{dll}.dll"));
         ensure!(removed.get(&own) == installed.get(&renamed), "{own} is not Wine's");
         ensure!(!removed.contains_key(&renamed), "{renamed} stays after the removal");

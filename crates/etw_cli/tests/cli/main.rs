@@ -76,6 +76,9 @@ mod trees;
 mod watch;
 mod windows_tree;
 #[cfg(target_os = "linux")]
+#[path = "../../src/commands/wine/forwarder.rs"]
+mod wine_forwarder;
+#[cfg(target_os = "linux")]
 mod wpr;
 #[cfg(target_os = "linux")]
 mod write;

@@ -4,72 +4,34 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::forwarder::{self, Export};
-use crate::functions::{DLLS, functions_of};
-use crate::registry;
+use anyhow::{Error, Result, anyhow, bail};
+
+use super::forwarder::{self, Export};
+use super::functions::{DLLS, functions_of};
+use super::registry;
 
 /// The library, and the file that names `etw`.
 const LIBRARY: &str = "etw_win32";
 /// A DLL that Wine 8 lacks.
 const RANDOM: &str = "bcryptprimitives.dll";
 
-/// An error of an installation.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The directory is not a prefix.
-    #[error("'{}' is not a Wine prefix; `WINEPREFIX={} wineboot -i` makes one", .0.display(), .0.display())]
-    NotAPrefix(PathBuf),
-    /// The prefix is for programs of 32 bits.
-    #[error("'{}' is a prefix for programs of 32 bits; OpenETW needs one with WINEARCH=win64", .0.display())]
-    Only32Bits(PathBuf),
-    /// A file cannot be read or written.
-    #[error("cannot {action} '{}': {error}", path.display())]
-    File {
-        /// What was tried.
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        error: io::Error,
-    },
-    /// A DLL of Wine cannot be forwarded to.
-    #[error("'{}': {reason}", path.display())]
-    Dll {
-        /// The DLL.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// Wine cannot change its registry.
-    #[error("cannot change the registry of the prefix with `wine regedit`: {0}")]
-    Registry(io::Error),
-}
-
-/// What is installed.
-#[derive(Debug, Clone)]
-pub struct Installation {
-    /// The library that `etw_win32` is built as.
-    pub library: PathBuf,
-    /// The program `etw`.
-    pub etw: PathBuf,
-}
-
-/// Makes programs in a prefix use OpenETW. A second installation replaces the first.
+/// Makes programs in a prefix use OpenETW: the library that `etw_win32` is built as, with the program `etw` as the host of
+/// their sessions. A second installation replaces the first.
 ///
 /// # Errors
 ///
 /// Fails if the prefix is none for x86-64, its files cannot be changed, or Wine does not run.
-pub fn install(prefix: &Path, installation: &Installation) -> Result<(), Error> {
+pub(super) fn install(prefix: &Path, library: &Path, etw: &Path) -> Result<()> {
     let (prefix, system) = open(prefix)?;
     // Wine updates only DLLs of its own, when the next program starts after its update.
     restore(&system)?;
-    registry::add(&prefix).map_err(Error::Registry)?;
-    let library = system.join(LIBRARY).with_extension("dll");
-    let _ = fs::remove_file(&library);
-    fs::copy(&installation.library, &library).map_err(failed("copy to", &library))?;
-    let path = library.with_extension("path");
-    let etw = format!("{}\n", installation.etw.display());
+    registry::add(&prefix)
+        .map_err(|error| anyhow!("cannot change the registry of the prefix with `wine regedit`: {error}"))?;
+    let installed = system.join(LIBRARY).with_extension("dll");
+    let _ = fs::remove_file(&installed);
+    fs::copy(library, &installed).map_err(failed("copy to", &installed))?;
+    let path = installed.with_extension("path");
+    let etw = format!("{}\n", etw.display());
     fs::write(&path, etw).map_err(failed("write", &path))?;
     for dll in DLLS {
         forward(&system, dll)?;
@@ -91,7 +53,7 @@ pub fn install(prefix: &Path, installation: &Installation) -> Result<(), Error> 
 /// # Errors
 ///
 /// Fails if the prefix is none for x86-64, its files cannot be changed, or Wine does not run.
-pub fn remove(prefix: &Path) -> Result<(), Error> {
+pub(super) fn remove(prefix: &Path) -> Result<()> {
     let (prefix, system) = open(prefix)?;
     restore(&system)?;
     let random = system.join(RANDOM);
@@ -101,22 +63,29 @@ pub fn remove(prefix: &Path) -> Result<(), Error> {
     for extension in ["dll", "path"] {
         delete(&system.join(LIBRARY).with_extension(extension))?;
     }
-    registry::remove(&prefix).map_err(Error::Registry)
+    registry::remove(&prefix)
+        .map_err(|error| anyhow!("cannot change the registry of the prefix with `wine regedit`: {error}"))
 }
 
 /// Returns the prefix's absolute path, and its system directory.
-fn open(prefix: &Path) -> Result<(PathBuf, PathBuf), Error> {
-    let not_a_prefix = || Error::NotAPrefix(prefix.to_owned());
-    let prefix = prefix.canonicalize().map_err(|_| not_a_prefix())?;
-    let system = prefix.join("drive_c/windows/system32");
-    let registry = fs::read(prefix.join("system.reg")).map_err(|_| not_a_prefix())?;
+fn open(prefix: &Path) -> Result<(PathBuf, PathBuf)> {
+    let not_a_prefix = || {
+        let prefix = prefix.display();
+        anyhow!("'{prefix}' is not a Wine prefix; `WINEPREFIX={prefix} wineboot -i` makes one")
+    };
+    let real = prefix.canonicalize().map_err(|_| not_a_prefix())?;
+    let system = real.join("drive_c/windows/system32");
+    let registry = fs::read(real.join("system.reg")).map_err(|_| not_a_prefix())?;
     if !system.is_dir() {
         return Err(not_a_prefix());
     }
     if registry.windows(11).take(4096).any(|text| text == b"#arch=win32") {
-        return Err(Error::Only32Bits(prefix));
+        bail!(
+            "'{}' is a prefix for programs of 32 bits; OpenETW needs one with WINEARCH=win64",
+            real.display()
+        );
     }
-    Ok((prefix, system))
+    Ok((real, system))
 }
 
 fn places(system: &Path, dll: &str) -> (PathBuf, PathBuf) {
@@ -124,7 +93,7 @@ fn places(system: &Path, dll: &str) -> (PathBuf, PathBuf) {
 }
 
 /// Puts Wine's DLLs back in their places.
-fn restore(system: &Path) -> Result<(), Error> {
+fn restore(system: &Path) -> Result<()> {
     for dll in DLLS {
         let (own, renamed) = places(system, dll);
         if !is_forwarder(&own)? {
@@ -139,26 +108,26 @@ fn restore(system: &Path) -> Result<(), Error> {
 }
 
 /// Renames a DLL of Wine, and puts one in its place that forwards.
-fn forward(system: &Path, dll: &str) -> Result<(), Error> {
+fn forward(system: &Path, dll: &str) -> Result<()> {
     let (own, renamed) = places(system, dll);
     fs::rename(&own, &renamed).map_err(failed("rename", &own))?;
     let bytes = fs::read(&renamed).map_err(failed("read", &renamed))?;
     let mut exports = forwarder::exports_to(&bytes, &format!("wine{dll}"))
-        .map_err(|reason| Error::Dll { path: renamed.clone(), reason })?;
+        .map_err(|reason| anyhow!("'{}': {reason}", renamed.display()))?;
     forwarder::redirect(&mut exports, functions_of(dll), LIBRARY);
     write(&own, &exports)
 }
 
-fn write(path: &Path, exports: &[Export]) -> Result<(), Error> {
+fn write(path: &Path, exports: &[Export]) -> Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let bytes =
-        forwarder::encode(&name, exports).map_err(|reason| Error::Dll { path: path.to_owned(), reason })?;
+        forwarder::encode(&name, exports).map_err(|reason| anyhow!("'{}': {reason}", path.display()))?;
     let _ = fs::remove_file(path);
     fs::write(path, bytes).map_err(failed("write", path))
 }
 
 /// Returns whether a file is a DLL of an installation; `false` if there is none.
-fn is_forwarder(path: &Path) -> Result<bool, Error> {
+fn is_forwarder(path: &Path) -> Result<bool> {
     match fs::read(path) {
         Ok(bytes) => Ok(forwarder::is_forwarder(&bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -166,7 +135,7 @@ fn is_forwarder(path: &Path) -> Result<bool, Error> {
     }
 }
 
-fn delete(path: &Path) -> Result<(), Error> {
+fn delete(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", path)(error)),
         _ => Ok(()),
@@ -174,6 +143,5 @@ fn delete(path: &Path) -> Result<(), Error> {
 }
 
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
-    let path = path.to_owned();
-    move |error| Error::File { action, path, error }
+    move |error| anyhow!("cannot {action} '{}': {error}", path.display())
 }

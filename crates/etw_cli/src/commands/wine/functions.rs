@@ -1,7 +1,7 @@
 //! The functions that `etw_win32.dll` has, by the DLL that has them on Windows.
 
 /// DLLs of Windows with functions of ETW. Wine looks for those of the names `api-ms-win-eventing-…` (*API sets*) in them too.
-pub const DLLS: [&str; 4] = ["advapi32", "kernelbase", "sechost", "tdh"];
+pub(super) const DLLS: [&str; 4] = ["advapi32", "kernelbase", "sechost", "tdh"];
 
 /// Functions of `advapi32.dll` and `sechost.dll`.
 const ETW: &[&str] = &[
@@ -126,7 +126,7 @@ const TDH: &[&str] = &[
 ];
 
 /// Iterates over the functions of ETW that a DLL of Windows has here, such as `advapi32`.
-pub fn functions_of(dll: &str) -> impl Iterator<Item = &'static str> {
+pub(super) fn functions_of(dll: &str) -> impl Iterator<Item = &'static str> {
     let (first, second): (&[&str], &[&str]) = match dll {
         "advapi32" => (ETW, &[]),
         "kernelbase" => (KERNELBASE, &[]),

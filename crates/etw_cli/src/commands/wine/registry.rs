@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::functions::DLLS;
+use super::functions::DLLS;
 
 /// Time limit for Wine; a prefix of another version is updated first.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -17,7 +17,7 @@ const RELOGGER: &str = "HKEY_LOCAL_MACHINE\\Software\\Classes\\CLSID\\{7b40792d-
 const OVERRIDES: &str = "HKEY_CURRENT_USER\\Software\\Wine\\DllOverrides";
 
 /// Makes Wine prefer the DLLs in the prefix to its own.
-pub(crate) fn add(prefix: &Path) -> io::Result<()> {
+pub(super) fn add(prefix: &Path) -> io::Result<()> {
     let overrides: String = DLLS.iter().map(|dll| format!("\"{dll}\"=\"native,builtin\"\n")).collect();
     let server = "@=\"C:\\\\windows\\\\system32\\\\etw_win32.dll\"\n\"ThreadingModel\"=\"Both\"\n";
     merge(
@@ -29,7 +29,7 @@ pub(crate) fn add(prefix: &Path) -> io::Result<()> {
 }
 
 /// Undoes [`add`].
-pub(crate) fn remove(prefix: &Path) -> io::Result<()> {
+pub(super) fn remove(prefix: &Path) -> io::Result<()> {
     let overrides: String = DLLS.iter().map(|dll| format!("\"{dll}\"=-\n")).collect();
     merge(prefix, &format!("[{OVERRIDES}]\n{overrides}\n[-{RELOGGER}]\n"))
 }

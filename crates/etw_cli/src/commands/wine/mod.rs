@@ -1,9 +1,24 @@
-//! `etw wine`: prefixes of Wine in which Windows programs use OpenETW.
+//! `etw wine`: prefixes of Wine in which Windows programs use OpenETW, by DLLs that forward functions, and settings.
+//!
+//! Programs in a prefix find ETW's functions in `etw_win32.dll` after the installation. Nothing of Wine is needed to build
+//! this, and nothing of it is copied out of the prefix.
+//!
+//! | file in `drive_c/windows/system32` | after the installation |
+//! |---|---|
+//! | `etw_win32.dll` | the library of the crate `etw_win32` |
+//! | `etw_win32.path` | the path of `etw`, which programs start as the host of their sessions |
+//! | `wineadvapi32.dll`, `winekernelbase.dll`, `winesechost.dll`, `winetdh.dll` | Wine's DLLs, renamed |
+//! | `advapi32.dll`, `kernelbase.dll`, `sechost.dll`, `tdh.dll` | exports of the same names: ETW's functions lead to `etw_win32.dll`, all others to the renamed DLLs |
+//! | `bcryptprimitives.dll` | if Wine has none: its random numbers, which programs in Rust need |
+
+mod forwarder;
+mod functions;
+mod prefix;
+mod registry;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use etw_wine::Installation;
 
 use crate::args::WineCommand;
 
@@ -19,11 +34,10 @@ pub(crate) fn run(command: &WineCommand) -> Result<()> {
                 Some(library) => library.clone(),
                 None => find(&etw)?,
             };
-            etw_wine::install(prefix, &Installation { library, etw })?;
+            prefix::install(prefix, &library, &etw)
         }
-        WineCommand::Remove { prefix } => etw_wine::remove(prefix)?,
+        WineCommand::Remove { prefix } => prefix::remove(prefix),
     }
-    Ok(())
 }
 
 /// Returns the library beside the program, or in `lib` beside it.

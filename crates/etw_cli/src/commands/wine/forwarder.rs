@@ -5,11 +5,11 @@ use object::read::pe::{ExportTarget, PeFile64};
 
 /// An export of a DLL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Export {
-    pub(crate) ordinal: u32,
-    pub(crate) name: Option<String>,
+pub(super) struct Export {
+    pub(super) ordinal: u32,
+    pub(super) name: Option<String>,
     /// Where it leads: `DLL.NAME` or `DLL.#ORDINAL`.
-    pub(crate) target: String,
+    pub(super) target: String,
 }
 
 /// Marks DLLs that [`encode`] has made, in the place of a program for MS-DOS.
@@ -27,7 +27,7 @@ const DIRECTORY: u32 = 40;
 const MAX_ORDINALS: u32 = 0x1_0000;
 
 /// Returns whether a file is one that [`encode`] has made.
-pub(crate) fn is_forwarder(bytes: &[u8]) -> bool {
+pub(super) fn is_forwarder(bytes: &[u8]) -> bool {
     bytes.get(MARK_OFFSET..).is_some_and(|rest| rest.starts_with(MARK))
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn is_forwarder(bytes: &[u8]) -> bool {
 /// # Errors
 ///
 /// Fails with the reason if the file is no DLL for x86-64, or has no exports.
-pub(crate) fn exports_to(bytes: &[u8], to: &str) -> Result<Vec<Export>, String> {
+pub(super) fn exports_to(bytes: &[u8], to: &str) -> Result<Vec<Export>, String> {
     let file = PeFile64::parse(bytes).map_err(|error| error.to_string())?;
     if file.nt_headers().file_header.machine.get(LE) != object::pe::IMAGE_FILE_MACHINE_AMD64 {
         return Err("not a DLL for x86-64".into());
@@ -57,7 +57,7 @@ pub(crate) fn exports_to(bytes: &[u8], to: &str) -> Result<Vec<Export>, String> 
 }
 
 /// Makes exports of these names lead to a DLL, and adds those that are missing.
-pub(crate) fn redirect(exports: &mut Vec<Export>, names: impl Iterator<Item = &'static str>, to: &str) {
+pub(super) fn redirect(exports: &mut Vec<Export>, names: impl Iterator<Item = &'static str>, to: &str) {
     for name in names {
         let target = format!("{to}.{name}");
         match exports.iter_mut().find(|export| export.name.as_deref() == Some(name)) {
@@ -75,7 +75,7 @@ pub(crate) fn redirect(exports: &mut Vec<Export>, names: impl Iterator<Item = &'
 /// # Errors
 ///
 /// Fails with the reason if there are none, or their ordinals are too far apart.
-pub(crate) fn encode(dll: &str, exports: &[Export]) -> Result<Vec<u8>, String> {
+pub(super) fn encode(dll: &str, exports: &[Export]) -> Result<Vec<u8>, String> {
     let ordinals = || exports.iter().map(|export| export.ordinal);
     let (Some(first), Some(last)) = (ordinals().min(), ordinals().max()) else {
         return Err("no exports".into());
