@@ -19,7 +19,7 @@ use crate::{Analysis, Machines, ReportOptions, StackNames, StackWeight, Window};
 /// ```no_run
 /// use etw_analysis::SymbolEmbedding;
 /// use etw_consumer::Trace;
-/// use etw_consumer::relog::Relogger;
+/// use etw_relog::Relogger;
 /// use etw_symbols::Symbolizer;
 ///
 /// let traces = Trace::builder().file("trace.etl");

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use etw_consumer::Event;
-use etw_consumer::relog::SYMBOL_PROVIDER;
 use etw_etl::encode::{EventMetadata, RecordBuilder, provider_traits};
 use etw_event::{EventDescriptor, ExtendedType, Guid, Level, PointerSize, Record};
 use etw_kernel_events::ids::{self, EventId};
+use etw_kernel_events::providers::SYMBOL_PROVIDER;
 use etw_kernel_events::read;
 use etw_symbols::KernelSymbols;
 

@@ -12,7 +12,7 @@ use crate::ProcessTable;
 use crate::one_clock;
 use crate::overview::{self, About, BufferSummary, Collected, Known, Overview};
 use crate::processes::{FoundProcesses, Machines, PROCESS_EVENT_IDS, ProcessSearch, is_about_process};
-use crate::unordered::{self, Met};
+use crate::unordered::{self, FileItem};
 
 /// Limit for the bytes of records about schemas kept during the metadata scan.
 const MAX_SCHEMA_BYTES: usize = 24 << 20;
@@ -211,7 +211,7 @@ impl Decoder {
                 .map(move |buffer| (file, source, buffer))
         });
         unordered::for_each_of(&files, buffers, &mut states, |found, _, met| {
-            if let Met::Record(record, place) = met {
+            if let FileItem::Record(record, place) = met {
                 search.look_at(record, place, found);
             }
             ControlFlow::Continue(())
@@ -241,9 +241,9 @@ impl Decoder {
         let mut states: Vec<(Found, Collected)> = (0..threads).map(|_| Default::default()).collect();
         unordered::for_each(&files, &mut states, |(found, collected), source, met| {
             match met {
-                Met::Buffer(buffer) => collected.buffer(source, buffer),
-                Met::Damage(damage) => collected.damage(source, &damage),
-                Met::Record(record, place) => {
+                FileItem::Buffer(buffer) => collected.buffer(source, buffer),
+                FileItem::Damage(damage) => collected.damage(source, &damage),
+                FileItem::Record(record, place) => {
                     let about = about(record);
                     collected.record(record, about);
                     if about != About::Other {

@@ -19,7 +19,7 @@ const LINE_BYTES: usize = 64;
 /// Stops when `each` breaks, and before anything that needs a closer check: damage, a rare kind of record, or the end.
 /// The cursor is then after the last record passed to `each`.
 #[inline(always)]
-pub(crate) fn for_each(
+pub fn for_each(
     data: &[u8],
     cursor: &mut RecordCursor,
     mut each: impl FnMut(Outline, usize, &[u8]) -> ControlFlow<()>,

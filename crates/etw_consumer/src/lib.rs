@@ -24,9 +24,9 @@ mod owned;
 mod parts;
 mod predicate;
 mod processes;
+pub mod raw;
 #[cfg(windows)]
 mod registered;
-pub mod relog;
 mod schema_files;
 mod schemas;
 mod stacks;

@@ -18,8 +18,9 @@ const PARALLEL_FROM_BYTES: usize = 4 << 20;
 /// Limit for the decompressed buffers of all threads together.
 const MEMORY_BYTES: usize = 32 << 20;
 
-/// An item of a pass.
-pub(crate) enum Met<'r> {
+/// An item of a file, as [`Trace::survey`](crate::Trace::survey) finds it.
+#[derive(Debug, Clone, Copy)]
+pub enum FileItem<'r> {
     /// A buffer, before its records.
     Buffer(&'r BufferRef<'r>),
     /// An intact record and its place: the number of its buffer, and its number in it.
@@ -35,7 +36,7 @@ pub(crate) enum Met<'r> {
 pub(crate) fn for_each<S: Send>(
     files: &[EtlFile<'_>],
     states: &mut [S],
-    visit: impl Fn(&mut S, u32, Met<'_>) -> ControlFlow<()> + Sync,
+    visit: impl Fn(&mut S, u32, FileItem<'_>) -> ControlFlow<()> + Sync,
 ) {
     let buffers =
         files.iter().zip(0..).flat_map(|(file, source)| file.buffers().map(move |item| (file, source, item)));
@@ -47,7 +48,7 @@ pub(crate) fn for_each_of<'f, 'a: 'f, S: Send>(
     files: &[EtlFile<'_>],
     buffers: impl Iterator<Item = (&'f EtlFile<'a>, u32, Result<BufferRef<'a>, Damage>)> + Send,
     states: &mut [S],
-    visit: impl Fn(&mut S, u32, Met<'_>) -> ControlFlow<()> + Sync,
+    visit: impl Fn(&mut S, u32, FileItem<'_>) -> ControlFlow<()> + Sync,
 ) {
     let buffers = Mutex::new(buffers.fuse());
     let ended = AtomicBool::new(false);
@@ -62,7 +63,7 @@ pub(crate) fn for_each_of<'f, 'a: 'f, S: Send>(
             for (file, source, item) in batch.drain(..) {
                 let flow = match item {
                     Ok(buffer) => read(file, source, &buffer, &mut scratch, |met| visit(state, source, met)),
-                    Err(damage) => visit(state, source, Met::Damage(damage)),
+                    Err(damage) => visit(state, source, FileItem::Damage(damage)),
                 };
                 if flow.is_break() {
                     ended.store(true, Ordering::Relaxed);
@@ -90,12 +91,12 @@ fn read(
     source: u32,
     buffer: &BufferRef<'_>,
     scratch: &mut Vec<u8>,
-    mut visit: impl FnMut(Met<'_>) -> ControlFlow<()>,
+    mut visit: impl FnMut(FileItem<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    visit(Met::Buffer(buffer))?;
+    visit(FileItem::Buffer(buffer))?;
     let data = buffer.data(scratch);
     if let Some(damage) = data.damage {
-        visit(Met::Damage(damage))?;
+        visit(FileItem::Damage(damage))?;
     }
     let origin = buffer.origin(file.clock(), source);
     let mut cursor = Records::new(data.bytes, &origin, buffer.place()).cursor();
@@ -107,9 +108,9 @@ fn read(
     let mut visit = |item: Result<&Record<'_>, Damage>| match item {
         Ok(record) => {
             let number = record.position().number;
-            visit(Met::Record(record, (buffer.index, number)))
+            visit(FileItem::Record(record, (buffer.index, number)))
         }
-        Err(damage) => visit(Met::Damage(damage)),
+        Err(damage) => visit(FileItem::Damage(damage)),
     };
     loop {
         intact::for_each(data.bytes, &mut cursor, |outline, at, bytes| {

@@ -1,4 +1,4 @@
-//! GUIDs of the kernel's manifest providers.
+//! Providers of events about the kernel.
 
 use etw_event::Guid;
 
@@ -16,3 +16,6 @@ pub const NETWORK_PROVIDER: Guid = Guid::from_u128(0x7dd42a49_5329_4832_8dfd_43d
 
 /// Microsoft-Windows-Kernel-Process.
 pub const PROCESS_PROVIDER: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
+
+/// Name of the provider whose TraceLogging events name functions of the kernel; recordings have them.
+pub const SYMBOL_PROVIDER: &str = "OpenETW.Symbols";

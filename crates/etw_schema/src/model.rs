@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use etw_event::{EventDescriptor, Guid};
+use etw_event::{EventDescriptor, Guid, PointerSize};
 
 /// The kind of source that a schema was read from: the values of `TRACE_EVENT_INFO.DecodingSource`, and more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -507,6 +507,20 @@ types! {
 }
 
 impl InType {
+    /// Encodes an integer; returns `None` if the type has no integers or the value does not fit, as signed or unsigned.
+    pub fn encode_integer(self, value: i128, pointer: PointerSize) -> Option<Vec<u8>> {
+        let len = match self {
+            InType::INT8 | InType::UINT8 | InType::ANSI_CHAR => 1,
+            InType::INT16 | InType::UINT16 | InType::UNICODE_CHAR => 2,
+            InType::INT32 | InType::UINT32 | InType::HEX_INT32 | InType::BOOLEAN => 4,
+            InType::INT64 | InType::UINT64 | InType::HEX_INT64 | InType::FILETIME | InType::WMI_TIME => 8,
+            InType::POINTER | InType::SIZE_T => pointer.bytes(),
+            _ => return None,
+        };
+        let fits = value >= -(1i128 << (8 * len - 1)) && value < 1i128 << (8 * len);
+        fits.then(|| value.to_le_bytes().into_iter().take(len).collect())
+    }
+
     /// Returns whether values are integers, which may serve as a length or count.
     pub const fn is_integer(self) -> bool {
         matches!(

@@ -154,8 +154,10 @@ pub use etw_consumer::{
     SchemaReader, Schemas, SessionChange, SessionEnd, SessionError, SessionGap, SessionsHandle,
     SourceStatistics, Spooled, Stack, StackCounts, Stacks, Statistics, StatisticsHandle, StopHandle,
     Subscription, TimePoint, TimePointError, Trace, TraceBuilder, TraceError, TraceReader,
-    UndescribedPublisher, filter, relog, testing,
+    UndescribedPublisher, filter, testing,
 };
+#[cfg(feature = "read")]
+pub use etw_relog as relog;
 
 /// The events of the Windows kernel by name, and typed readers of their fields: of all versions, without a schema.
 ///

@@ -3,9 +3,9 @@
 //! An image with many addresses has several events. `docs/symbols.md` describes the fields.
 
 use etw_consumer::Event;
-use etw_consumer::relog::SYMBOL_PROVIDER;
 use etw_etl::encode::{EventMetadata, RecordBuilder, provider_traits};
 use etw_event::{EventDescriptor, ExtendedType, Guid, Level, PointerSize};
+use etw_kernel_events::providers::SYMBOL_PROVIDER;
 use etw_symbols::{Frame, PdbId, Symbol, WindowsImage};
 
 use super::identity::ModuleId;

@@ -6,9 +6,9 @@
 use std::rc::Rc;
 
 use etw_consumer::Event;
-use etw_consumer::relog::SYMBOL_PROVIDER;
 use etw_etl::encode::{EventMetadata, RecordBuilder, provider_traits};
 use etw_event::{EventDescriptor, ExtendedType, Guid, Level, PointerSize};
+use etw_kernel_events::providers::SYMBOL_PROVIDER;
 
 use crate::processes::{ProcessIndex, Processes};
 use crate::trace_logging::{ANSI_STRING, HEX_INT64, UINT8, UINT16, UINT32, UTF8, put_text};

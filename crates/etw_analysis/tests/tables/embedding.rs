@@ -8,10 +8,10 @@ use etw_analysis::{
     TableKind, Timeline, Window,
 };
 use etw_capture::images::build_id_of_file;
-use etw_consumer::relog::{Compression, Relogger};
 use etw_consumer::{EventFilter, Trace, TraceBuilder};
 use etw_event::{Origin, Record, Ticks};
 use etw_kernel_events::classes::{Image, ImageDebugId, ImageEvent, SampledProfile, StackWalk};
+use etw_relog::{Compression, Relogger};
 use etw_symbols::{SymbolPath, Symbolizer};
 
 use crate::machine::{Machine, row, table, text};

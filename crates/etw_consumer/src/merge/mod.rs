@@ -15,7 +15,7 @@
 
 mod batch;
 mod dropped;
-mod offsets;
+pub(crate) mod offsets;
 pub(crate) mod plan;
 pub(crate) mod scale;
 mod stream;
@@ -367,9 +367,9 @@ mod tests {
     fn sorted(file: &EtlFile<'_>) -> Vec<Seen> {
         let plan = FilePlan::new(file);
         let mut all: Vec<(i64, Seen)> = Vec::new();
-        for mut stream in plan.streams {
+        for stream in plan.streams {
             let (mut greatest, mut previous) = (i64::MIN, Ticks(0));
-            while let Some(offset) = stream.offsets.next() {
+            for offset in stream.offsets {
                 let buffer = file.buffer_at(offset).unwrap();
                 let mut scratch = Vec::new();
                 let data = buffer.data(&mut scratch);

@@ -3,9 +3,9 @@
 //! They take one byte a buffer in uncompressed files and about three in compressed ones, so that the index of a
 //! terabyte of small buffers takes a few megabytes.
 
-/// A growing list of offsets, read once from its start.
+/// The offsets of a stream's buffers in their file, read once from the first one.
 #[derive(Debug, Clone)]
-pub(crate) struct Offsets {
+pub struct Offsets {
     /// Distances between buffers as little-endian base-128 numbers. The lowest bit is 0 for a distance in units and 1
     /// for one in bytes.
     packed: Vec<u8>,
@@ -36,20 +36,13 @@ impl Offsets {
         self.packed.push(code as u8);
     }
 
-    /// Takes the next offset.
-    pub(crate) fn next(&mut self) -> Option<u64> {
-        let (offset, read) = self.after(self.last_read, self.read)?;
-        (self.last_read, self.read) = (offset, read);
-        Some(offset)
-    }
-
     /// Takes all offsets.
     pub(super) fn end(&mut self) {
         self.read = self.packed.len();
     }
 
     /// Returns the next offset without taking it.
-    pub(crate) fn peek(&self) -> Option<u64> {
+    pub fn peek(&self) -> Option<u64> {
         Some(self.after(self.last_read, self.read)?.0)
     }
 
@@ -72,6 +65,16 @@ impl Offsets {
         }
         let distance = if code & 1 == 0 { code / 2 * self.unit } else { code / 2 };
         Some((last + distance, read))
+    }
+}
+
+impl Iterator for Offsets {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        let (offset, read) = self.after(self.last_read, self.read)?;
+        (self.last_read, self.read) = (offset, read);
+        Some(offset)
     }
 }
 

@@ -66,6 +66,12 @@ struct Planned {
     known: Option<KnownBuffer>,
 }
 
+/// Returns the streams of a file, in each of which records are in the order of time: the processor, and the offsets of its
+/// buffers.
+pub fn streams(file: &EtlFile<'_>) -> Vec<(u16, Offsets)> {
+    FilePlan::new(file).streams.into_iter().map(|stream| (stream.processor, stream.offsets)).collect()
+}
+
 impl FilePlan {
     /// Reads every buffer's header and the time of its first record.
     ///

@@ -357,6 +357,13 @@ impl Predicate {
         Predicate::compare(Comparison { field, operator, ignore_case: false, value: Literal::Integer(value) })
     }
 
+    /// Compares the name of the event, without regard to case.
+    pub fn event_named(name: &str) -> Predicate {
+        let (field, operator) = (Field::Header(HeaderField::Event), Operator::Equal);
+        let value = Literal::Text(name.into());
+        Predicate::compare(Comparison { field, operator, ignore_case: true, value })
+    }
+
     /// Compares the image name of the process, with or without `.exe`, without regard to case.
     pub(crate) fn process_named(name: &str) -> Predicate {
         let is = |name: &str| {

@@ -16,7 +16,7 @@
 
 mod builder;
 mod proxy;
-pub(crate) mod values;
+mod values;
 
 pub use builder::{EventBuilder, PackError, SyntheticRecord};
 pub use proxy::Proxy;

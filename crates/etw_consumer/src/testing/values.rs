@@ -57,7 +57,7 @@ impl TestValue {
             (PropertyType::Struct { .. }, _) => return None,
         };
         match self {
-            TestValue::Integer(value) => integer(*value, in_type, pointer),
+            TestValue::Integer(value) => in_type.encode_integer(*value, pointer),
             TestValue::Float(value) => match in_type {
                 InType::FLOAT => Some((*value as f32).to_le_bytes().to_vec()),
                 InType::DOUBLE => Some(value.to_le_bytes().to_vec()),
@@ -93,21 +93,6 @@ pub(super) fn empty(property: &Property, pointer: PointerSize) -> Vec<u8> {
         Count::Fixed(count) => one.repeat(count.into()),
         _ => one,
     }
-}
-
-/// Encodes an integer; returns `None` if the type has no integers or the value does not fit, as signed or unsigned.
-pub(crate) fn integer(value: i128, in_type: InType, pointer: PointerSize) -> Option<Vec<u8>> {
-    let len = match in_type {
-        InType::INT8 | InType::UINT8 | InType::ANSI_CHAR => 1,
-        InType::INT16 | InType::UINT16 | InType::UNICODE_CHAR => 2,
-        InType::INT32 | InType::UINT32 | InType::HEX_INT32 | InType::BOOLEAN => 4,
-        InType::INT64 | InType::UINT64 | InType::HEX_INT64 | InType::FILETIME | InType::WMI_TIME => 8,
-        InType::POINTER | InType::SIZE_T => pointer.bytes(),
-        _ => return None,
-    };
-    let bits = 8 * len as u32;
-    let fits = value >= -(1i128 << (bits - 1)) && value < 1i128 << bits;
-    fits.then(|| value.to_le_bytes().into_iter().take(len).collect())
 }
 
 fn string(text: &str, in_type: InType, length: Length) -> Option<Vec<u8>> {

@@ -14,9 +14,10 @@ use etw_etl::{EtlFile, LogFileHeader, Loss};
 use etw_event::{FileTime, Record};
 use etw_schema::{Located, Resolver};
 
-use crate::decoder::{Decoder, Found, Search};
+use crate::decoder::Decoder;
 use crate::input::{Input, InputError};
 use crate::live::{Live, SessionChange, SessionError, SessionsHandle};
+use crate::one_clock;
 use crate::overview;
 use crate::{
     CallbackResult, Callbacks, Event, Overview, OwnedEvent, Predicate, ProcessTable, ProviderSpecError,
@@ -25,7 +26,7 @@ use crate::{
 
 pub use builder::TraceBuilder;
 use pass::Outcomes;
-pub(crate) use pass::{Pass, Verdict};
+pub use pass::{Pass, Verdict};
 pub use reader::{ReadRecord, TraceReader};
 
 /// One or more trace files and live sessions, read together in time order.
@@ -120,6 +121,17 @@ impl fmt::Debug for Hooks {
             .field("buffer", &self.buffer.is_some())
             .finish()
     }
+}
+
+/// The limits of a trace's passes ([`TraceBuilder::from`], [`TraceBuilder::to`], [`TraceBuilder::limit`]).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// The first time.
+    pub from: Option<FileTime>,
+    /// The time before which reading ends.
+    pub to: Option<FileTime>,
+    /// The number of records to deliver.
+    pub limit: Option<u64>,
 }
 
 /// A loss in a live session, passed to the callback of [`TraceBuilder::on_loss`].
@@ -425,28 +437,23 @@ impl Trace {
 }
 
 impl Trace {
-    /// Removes and returns the limits of time and number; the caller enforces them.
-    pub(crate) fn take_bounds(&mut self) -> (Option<FileTime>, Option<FileTime>, Option<u64>) {
-        (self.from.take(), self.to.take(), self.limit.take())
+    /// Returns the limits of time and number.
+    pub fn bounds(&self) -> Bounds {
+        Bounds { from: self.from, to: self.to, limit: self.limit }
     }
 
-    /// Sets the limits of time and number.
-    pub(crate) fn set_bounds(&mut self, bounds: (Option<FileTime>, Option<FileTime>, Option<u64>)) {
-        (self.from, self.to, self.limit) = bounds;
-    }
-
-    /// Whether a limit of time or number is set.
-    pub(crate) fn is_bounded(&self) -> bool {
-        self.from.is_some() || self.to.is_some() || self.limit.is_some()
+    /// Sets the limits of time and number. Without them, every record is read.
+    pub fn set_bounds(&mut self, bounds: Bounds) {
+        Bounds { from: self.from, to: self.to, limit: self.limit } = bounds;
     }
 
     /// Whether a filter other than the limits is set.
-    pub(crate) fn is_filtered(&self) -> bool {
+    pub fn is_filtered(&self) -> bool {
         self.predicate.is_some()
     }
 
-    /// Decodes records outside of a pass, after the metadata scan.
-    pub(crate) fn decoding<T>(&mut self, work: impl FnOnce(&mut Pass<'_>) -> T) -> T {
+    /// Decodes records outside of a pass, after the metadata scan ([`Trace::processes`], [`Trace::survey`]).
+    pub fn decoding<T>(&mut self, work: impl FnOnce(&mut Pass<'_>) -> T) -> T {
         let start = self.start_time();
         let Trace { decoder, located, .. } = self;
         let outcomes = Outcomes::default();
@@ -461,29 +468,20 @@ impl Trace {
         })
     }
 
-    /// Returns a search for schemas in all files.
-    pub(crate) fn search_schemas(&self) -> Search {
-        self.decoder.search(false)
-    }
-
-    /// Learns what a search through all files found.
-    pub(crate) fn learn(&mut self, search: Search, found: Found) {
-        self.decoder.learn(search, found);
-    }
-
-    /// Sets the statistics of a pass made outside of this type.
-    pub(crate) fn set_statistics(&mut self, statistics: Statistics) {
-        self.statistics = statistics;
-    }
-
     /// Whether the trace has live sessions.
     pub(crate) fn is_live(&self) -> bool {
         self.live.is_some()
     }
 
-    /// Parses the files.
-    pub(crate) fn files(&self) -> Result<Vec<EtlFile<'_>>, TraceError> {
-        Ok(self.inputs.iter().map(open).collect::<Result<_, _>>()?)
+    /// Returns the files as traces, with the clocks by which they are read together.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file has changed since it was opened.
+    pub fn files(&self) -> Result<Vec<EtlFile<'_>>, TraceError> {
+        let mut files = self.inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        one_clock::share(files.iter_mut());
+        Ok(files)
     }
 
     /// Whether process names were requested or the filter needs them.

@@ -3,17 +3,17 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use etw_etl::{EtlFile, loss_of};
+use etw_etl::{BufferFlags, EtlFile, LogFileHeader, loss_of};
 use etw_event::Record;
 use etw_schema::Located;
 
 use super::pass::{Outcomes, Pass};
 use super::{Trace, TraceError, open};
-use crate::decoder::Decoder;
+use crate::decoder::{Decoder, Found};
 use crate::one_clock;
 use crate::overview::{self, BufferSummary};
 use crate::statistics::BufferCounts;
-use crate::unordered::{self, Met};
+use crate::unordered::{self, FileItem};
 use crate::{CallbackResult, PartLosses, SourceStatistics, Statistics};
 
 /// The state of one thread.
@@ -21,11 +21,52 @@ struct Worker<'s, S> {
     state: &'s mut S,
     decoder: Decoder,
     located: Located,
-    seen: Statistics,
+    seen: Seen,
+}
+
+/// What one thread has counted.
+#[derive(Debug, Default)]
+struct Seen {
+    statistics: Statistics,
     /// Counts of buffers, by file.
     buffers: Vec<BufferCounts>,
     /// Records read and delivered, by file.
     records: Vec<[u64; 2]>,
+}
+
+impl Seen {
+    fn new(files: usize) -> Seen {
+        Seen {
+            statistics: Statistics::default(),
+            buffers: vec![BufferCounts::default(); files],
+            records: vec![[0; 2]; files],
+        }
+    }
+
+    fn buffer(&mut self, source: u32, flags: BufferFlags) {
+        self.buffers.get_mut(source as usize).into_iter().for_each(|counts| counts.add(flags));
+    }
+
+    #[inline]
+    fn read(&mut self, record: &Record<'_>, source: u32) {
+        self.records.get_mut(source as usize).into_iter().for_each(|[read, _]| *read += 1);
+        if let Some(loss) = loss_of(record) {
+            self.statistics.add_loss(loss);
+        }
+    }
+
+    #[inline]
+    fn delivered(&mut self, source: u32) {
+        self.records.get_mut(source as usize).into_iter().for_each(|[_, delivered]| *delivered += 1);
+    }
+
+    /// Adds what another thread has counted.
+    fn add(&mut self, other: Seen) {
+        let parts = other.records.iter().flatten();
+        self.records.as_flattened_mut().iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
+        self.statistics.add(other.statistics);
+        self.buffers.iter_mut().zip(&other.buffers).for_each(|(sum, part)| sum.merge(part));
+    }
 }
 
 impl Trace {
@@ -77,9 +118,7 @@ impl Trace {
                 state,
                 decoder: self.decoder.clone(),
                 located: Located::new(),
-                seen: Statistics::default(),
-                buffers: vec![BufferCounts::default(); files.len()],
-                records: vec![[0; 2]; files.len()],
+                seen: Seen::new(files.len()),
             })
             .collect();
         let known = &self.decoder.overview;
@@ -98,18 +137,16 @@ impl Trace {
         });
         unordered::for_each_of(&files, wanted, &mut workers, |worker, source, met| {
             let record = match met {
-                Met::Record(record, _) => record,
-                Met::Buffer(_) if overview::of_file(known, source as usize).is_some() => {
+                FileItem::Record(record, _) => record,
+                FileItem::Buffer(_) if overview::of_file(known, source as usize).is_some() => {
                     return ControlFlow::Continue(());
                 }
-                Met::Buffer(buffer) => {
-                    worker.buffers.get_mut(source as usize).into_iter().for_each(|counts| {
-                        counts.add(buffer.header.buffer_flag);
-                    });
+                FileItem::Buffer(buffer) => {
+                    worker.seen.buffer(source, buffer.header.buffer_flag);
                     return ControlFlow::Continue(());
                 }
-                Met::Damage(damage) => {
-                    worker.seen.add_damage(source, damage);
+                FileItem::Damage(damage) => {
+                    worker.seen.statistics.add_damage(source, damage);
                     return ControlFlow::Continue(());
                 }
             };
@@ -119,14 +156,7 @@ impl Trace {
             if from.is_some_and(|from| record.time() < from) || to.is_some_and(|to| record.time() >= to) {
                 return ControlFlow::Continue(());
             }
-            worker.seen.records += 1;
-            let mut count = |which: usize| {
-                worker.records.get_mut(source as usize).into_iter().for_each(|counts| counts[which] += 1);
-            };
-            count(0);
-            if let Some(loss) = loss_of(record) {
-                worker.seen.add_loss(loss);
-            }
+            worker.seen.read(record, source);
             let (decoder, located) = (&mut worker.decoder, &mut worker.located);
             let mut pass = Pass {
                 decoder,
@@ -146,37 +176,90 @@ impl Trace {
             }) {
                 return ControlFlow::Break(());
             }
-            worker.seen.delivered += 1;
-            count(1);
+            worker.seen.delivered(source);
             callback(worker.state, record).into_flow()
         });
-        let mut statistics = Statistics::default();
-        let mut buffers = vec![BufferCounts::default(); files.len()];
-        let mut records = vec![[0; 2]; files.len()];
-        for (counts, file) in buffers.iter_mut().zip(0..) {
+        let mut all = Seen::new(files.len());
+        for (counts, file) in all.buffers.iter_mut().zip(0..) {
             let known = overview::of_file(known, file).unwrap_or_default();
             known.iter().for_each(|buffer| counts.add(buffer.flags));
         }
-        for worker in workers {
-            let parts = worker.records.iter().flatten();
-            records.as_flattened_mut().iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
-            statistics.add(worker.seen);
-            buffers.iter_mut().zip(&worker.buffers).for_each(|(sum, part)| sum.merge(part));
+        workers.into_iter().for_each(|worker| all.add(worker.seen));
+        let headers: Vec<_> = files.iter().map(|file| file.header().clone()).collect();
+        self.conclude(all, &headers);
+        Ok(())
+    }
+
+    /// Calls `visit` with everything in the files, and the number of the file, without an order, on several threads; each
+    /// has a state that `state` makes. Returns the states.
+    ///
+    /// Neither the filter nor the limits apply. With `learns`, schemas in the trace are found meanwhile. The buffer of a
+    /// record is the last one that its thread was called with. If a call breaks or reading is stopped
+    /// ([`Trace::stop_handle`]), all threads stop.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file has changed since it was opened.
+    pub fn survey<S: Send>(
+        &mut self,
+        learns: bool,
+        state: impl Fn() -> S,
+        visit: impl Fn(&mut S, u32, FileItem<'_>) -> ControlFlow<()> + Sync,
+    ) -> Result<Vec<S>, TraceError> {
+        let mut files = self.inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        one_clock::share(files.iter_mut());
+        let search = learns.then(|| self.decoder.search(false));
+        let (searching, stop) = (search.as_ref(), &self.stop);
+        let worker = |_| (state(), Seen::new(files.len()), Found::default());
+        let mut workers: Vec<(S, Seen, Found)> = (0..unordered::threads(&files)).map(worker).collect();
+        unordered::for_each(&files, &mut workers, |(state, seen, found), source, item| {
+            match item {
+                FileItem::Buffer(buffer) => seen.buffer(source, buffer.header.buffer_flag),
+                FileItem::Record(record, place) => {
+                    seen.read(record, source);
+                    seen.delivered(source);
+                    if let Some(search) = searching {
+                        search.look_at(record, place, found);
+                    }
+                }
+                FileItem::Damage(damage) => seen.statistics.add_damage(source, damage),
+            }
+            visit(state, source, item)?;
+            if stop.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let headers: Vec<_> = files.iter().map(|file| file.header().clone()).collect();
+        let (mut all, mut all_found, mut states) = (Seen::new(headers.len()), Found::default(), Vec::new());
+        for (state, seen, found) in workers {
+            all.add(seen);
+            all_found.append(found);
+            states.push(state);
         }
+        // What a stopped search has found is not all.
+        if let Some(search) = search.filter(|_| !self.stop.is_stopped()) {
+            self.decoder.learn(search, all_found);
+        }
+        self.conclude(all, &headers);
+        Ok(states)
+    }
+
+    /// Sets the statistics of a pass without an order over files with these headers.
+    fn conclude(&mut self, seen: Seen, headers: &[LogFileHeader]) {
+        let Seen { mut statistics, buffers, records } = seen;
         for (input, number) in self.inputs.iter().zip(0..) {
             statistics.add_source_damage(number, input);
         }
         statistics.sort_damage();
-        let files = self.inputs.iter().zip(&files).zip(PartLosses::of(&self.headers));
-        for ((((input, file), losses), counts), [read, delivered]) in files.zip(&buffers).zip(records) {
+        let files = self.inputs.iter().zip(headers).zip(PartLosses::of(&self.headers));
+        for ((((input, header), losses), counts), [read, delivered]) in files.zip(&buffers).zip(records) {
+            statistics.records += read;
+            statistics.delivered += delivered;
             statistics.buffers += counts.buffers;
-            let source = SourceStatistics::new(input, file.header(), losses, counts);
+            let source = SourceStatistics::new(input, header, losses, counts);
             statistics.sources.push(SourceStatistics { records: read, delivered, ..source });
         }
         statistics.unkept_schema_records = self.decoder.unkept_schemas;
         statistics.unkept_process_records = self.decoder.unkept_processes();
         self.counts.publish(&statistics);
         self.statistics = statistics;
-        Ok(())
     }
 }

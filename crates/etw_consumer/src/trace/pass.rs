@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use etw_etl::{Damage, EtlFile, Loss, loss_of, lost_count};
 use etw_event::{FileTime, Record};
-use etw_schema::Located;
+use etw_schema::{CompiledSchema, Located, Undecoded};
 
-use super::{Hooks, LossReport, Trace, TraceError, open};
+use super::{Bounds, Hooks, LossReport, Trace, TraceError, open};
 use crate::decoder::Decoder;
 use crate::input::Input;
 use crate::live::{SessionChange, Sink};
@@ -27,7 +27,8 @@ impl Trace {
         &mut self,
         mut visit: impl FnMut(&Record<'_>) -> Verdict,
     ) -> Result<(), TraceError> {
-        let bounds = self.take_bounds();
+        let bounds = self.bounds();
+        self.set_bounds(Bounds::default());
         let predicate = self.predicate.take();
         let process_names = std::mem::take(&mut self.process_names);
         let done = self.pass(|_, record| visit(record));
@@ -36,8 +37,13 @@ impl Trace {
         done
     }
 
-    /// Reads all files and sessions together in time order.
-    pub(crate) fn pass(
+    /// Reads all files and sessions together in time order. Every record is passed to `visit`, also those that the filter
+    /// rejects ([`Pass::wants`]).
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Trace::for_each_record`].
+    pub fn pass(
         &mut self,
         visit: impl FnMut(&mut Pass<'_>, &Record<'_>) -> Verdict,
     ) -> Result<(), TraceError> {
@@ -316,13 +322,14 @@ impl Outcomes {
     }
 }
 
-/// The outcome for a record.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+/// The outcome for a record of a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
     /// Rejected by the filter.
     Passed,
+    /// Delivered.
     Delivered,
-    /// Delivered, and the callback ends reading.
+    /// Delivered, and reading ends.
     End,
 }
 
@@ -333,8 +340,8 @@ impl Verdict {
     }
 }
 
-/// The state that the levels need while a trace is read.
-pub(crate) struct Pass<'t> {
+/// A pass over a trace while it runs: its filter, and its decoder.
+pub struct Pass<'t> {
     pub(crate) decoder: &'t mut Decoder,
     pub(crate) located: &'t mut Located,
     pub(crate) files: &'t [EtlFile<'t>],
@@ -368,7 +375,7 @@ impl Pass<'_> {
 
     /// Whether the filter accepts a record.
     #[inline]
-    pub(crate) fn wants(&mut self, record: &Record<'_>) -> bool {
+    pub fn wants(&mut self, record: &Record<'_>) -> bool {
         match self.header_decides(record) {
             Some(wanted) => wanted,
             None => {
@@ -379,9 +386,24 @@ impl Pass<'_> {
         }
     }
 
+    /// Returns the schema of a record.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why the record has no schema.
+    #[inline]
+    pub fn schema(&mut self, record: &Record<'_>) -> Result<&CompiledSchema, &Undecoded> {
+        self.decoder.resolve(record, self.files)
+    }
+
+    /// Returns the image name of a record's process, if the trace's processes are known ([`Trace::processes`]).
+    pub fn process_name(&self, record: &Record<'_>) -> Option<&str> {
+        self.decoder.processes.name_of(record)
+    }
+
     /// Decodes a record.
     #[inline]
-    pub(crate) fn event<'e>(&'e mut self, record: &'e Record<'e>) -> Event<'e> {
+    pub fn event<'e>(&'e mut self, record: &'e Record<'e>) -> Event<'e> {
         if self.process_names || self.decoder.needs_scan(record) {
             self.decoder.scan(self.files, self.process_names);
         }

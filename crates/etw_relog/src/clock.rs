@@ -5,12 +5,12 @@
 //! and those of several files keep the order in which they are read together. (If the header has the earlier start of
 //! another file, its reading is exact to a tick, and a time in UTC to 100 ns.)
 
+use etw_consumer::raw::Pass;
 use etw_event::{ClockType, HeaderKind, MessageFlags, Origin, Record};
 use etw_schema::{InType, PropertyType};
 
 use super::RelogError;
 use super::header::Sources;
-use crate::trace::Pass;
 
 /// Converts events to the clock of the output file.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ fn has_readings(pass: &mut Pass<'_>, record: &Record<'_>) -> bool {
     }
     let is_reading =
         |kind: &PropertyType| matches!(kind, PropertyType::Value { in_type: InType::WMI_TIME, .. });
-    let schema = pass.decoder.resolve(record, pass.files);
+    let schema = pass.schema(record);
     schema.is_ok_and(|schema| schema.schema.properties.iter().any(|property| is_reading(&property.kind)))
 }
 

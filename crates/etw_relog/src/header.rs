@@ -1,10 +1,10 @@
 //! The header of the output file, combined from the headers of all input files.
 
+use etw_consumer::PartLosses;
 use etw_etl::{BufferFlags, BufferHeader, EtlFile, LogFileHeader, LogFileMode, Records, WriterOptions};
 use etw_event::{Clock, FileTime, HookId};
 
 use super::{Compression, RelogError, common_clock};
-use crate::{PartLosses, one_clock};
 
 /// Name fields of a file that was made from several.
 const RELOGGER: &str = "Relogger";
@@ -40,11 +40,11 @@ pub(super) struct Sources {
 
 impl Sources {
     pub(super) fn new(
-        files: &mut [EtlFile<'_>],
+        files: &[EtlFile<'_>],
         names: Vec<String>,
         compression: Compression,
     ) -> Result<Sources, RelogError> {
-        let clocks = one_clock::clocks(files);
+        let clocks: Vec<Clock> = files.iter().map(EtlFile::clock).collect();
         let (number, brought) =
             common_clock::common(&clocks).map_err(|[first, other]| other_clock(&names, first, other))?;
         let (Some(first), Some(clock)) = (files.get(number), clocks.get(number).copied()) else {
@@ -55,7 +55,7 @@ impl Sources {
         let mut losses = BufferFlags::default();
         let (mut is_compressed, mut is_shared) = (false, false);
         header.buffer_size = BUFFER_UNIT;
-        for file in files.iter() {
+        for file in files {
             let own = file.header();
             let of_header = own.buffer_size.min(MAX_BUFFER_SIZE);
             header.buffer_size = header.buffer_size.max(of_header.next_multiple_of(BUFFER_UNIT));

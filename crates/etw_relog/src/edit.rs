@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::sync::Arc;
 
+use etw_consumer::Event;
 use etw_etl::encode::MAX_RECORD_BYTES;
 use etw_event::{EventDescriptor, Guid, Origin, Record, Ticks};
 use etw_schema::{
@@ -12,8 +13,6 @@ use etw_schema::{
 };
 
 use super::redact::describes;
-use crate::Event;
-use crate::testing::values::integer;
 
 /// The reason why an event could not be changed. The copy is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -302,7 +301,7 @@ fn change(
             let PropertyType::Value { in_type, .. } = length.property().kind else {
                 return Err(unsupported("has no integer as its length"));
             };
-            let new = integer(units as i128, in_type, record.pointer_size());
+            let new = in_type.encode_integer(units as i128, record.pointer_size());
             let Some(new) = new.filter(|new| new.len() == bytes_of(&length).len()) else {
                 return Err(misfit(format!("its length is in '{}'", length.name())));
             };
@@ -439,7 +438,7 @@ fn scalar(text: &str, in_type: InType, map: Option<&ValueMap>, record: &Record<'
         (None, "false") if in_type == InType::BOOLEAN => 0,
         _ => text.parse().ok().or_else(named)?,
     };
-    let bytes = integer(value, in_type, record.pointer_size())?;
+    let bytes = in_type.encode_integer(value, record.pointer_size())?;
     // Only hexadecimal numbers may be the bits of a negative number; others must be in the range of the type.
     let is_signed = matches!(in_type, InType::INT8 | InType::INT16 | InType::INT32 | InType::INT64);
     let bits = 8 * bytes.len() as u32;

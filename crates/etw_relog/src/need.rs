@@ -11,9 +11,6 @@ use etw_kernel_events::providers::PROCESS_PROVIDER;
 use etw_kernel_events::read;
 use etw_schema::event_source::is_manifest_chunk;
 
-/// Name of the provider whose TraceLogging events name the kernel's functions; recordings include them.
-pub const SYMBOL_PROVIDER: &str = "OpenETW.Symbols";
-
 /// Microsoft-Windows-DotNETRuntime.
 const CLR: Guid = Guid::from_u128(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4);
 /// Microsoft-Windows-DotNETRuntimeRundown.

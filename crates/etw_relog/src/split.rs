@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use etw_consumer::Trace;
+use etw_consumer::raw::{Pass, Verdict};
 use etw_event::{FileTime, Guid, Record, Ticks};
 
 use super::clock::OnClock;
@@ -15,8 +17,6 @@ use super::need::{self, Role, StackOf, Stacks};
 use super::output::{self, Complete};
 use super::spool::{Spool, Spooled};
 use super::{Choice, Part, RelogError, Relogged, Relogger, Selection, lost_places};
-use crate::Trace;
-use crate::trace::{Pass, Verdict};
 
 /// The criterion for splitting a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,12 +197,12 @@ fn is_late(stack: &StackOf, record: &Record<'_>, late: i64) -> bool {
 fn name_of(key: Key, pass: &mut Pass<'_>, record: &Record<'_>) -> String {
     match key {
         Key::Process(None) => "no-process".to_owned(),
-        Key::Process(Some(id)) => match pass.decoder.processes.name_of(record) {
+        Key::Process(Some(id)) => match pass.process_name(record) {
             Some(name) => format!("{name}-{id}"),
             None => id.to_string(),
         },
         Key::Provider(guid) => {
-            let event = pass.decoder.resolver.decode(record, pass.located);
+            let event = pass.event(record);
             event.names().own_name().map_or_else(|| guid.to_string(), str::to_owned)
         }
     }

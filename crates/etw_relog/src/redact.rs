@@ -4,12 +4,11 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
+use etw_consumer::{Event, Predicate, ProviderSpecError};
 use etw_event::Record;
 use etw_schema::{Count, EventSchema, Length, Properties, PropertyValue, ProviderKey, ProviderSpec, Value};
 
 use super::RelogError;
-use crate::predicate::{Comparison, Field, HeaderField, Literal, Operator};
-use crate::{Event, Predicate, ProviderSpecError};
 
 /// A field whose values are replaced: `Provider/Event.Field`.
 ///
@@ -74,14 +73,6 @@ impl FromStr for Redaction {
             Err(error @ ProviderSpecError::Guid(_)) => return Err(error.into()),
             _ => ProviderKey::Name(provider.into()),
         };
-        let named = |name: &str| {
-            Predicate::compare(Comparison {
-                field: Field::Header(HeaderField::Event),
-                operator: Operator::Equal,
-                ignore_case: true,
-                value: Literal::Text(name.into()),
-            })
-        };
         Ok(Redaction {
             text: text.to_owned(),
             is_of_provider: Predicate::provider(ProviderSpec::new(key.clone())),
@@ -89,7 +80,7 @@ impl FromStr for Redaction {
             event: match (event, event.parse()) {
                 ("*", _) => EventPart::All,
                 (_, Ok(number)) => EventPart::Number(number),
-                (name, Err(_)) => EventPart::Name(named(name)),
+                (name, Err(_)) => EventPart::Name(Predicate::event_named(name)),
             },
             path,
         })

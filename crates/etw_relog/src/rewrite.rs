@@ -6,13 +6,13 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use etw_consumer::raw::Pass;
+use etw_consumer::{Event, Trace};
 use etw_etl::encode::RecordBuilder;
 use etw_event::Record;
 
 use super::edit::{EditError, EventCopy};
 use super::{Choice, Part, RelogError, Relogged, Relogger};
-use crate::trace::Pass;
-use crate::{Event, Trace};
 
 /// The callback of a rewriting, or none.
 pub(super) type Rewrite<'r> =

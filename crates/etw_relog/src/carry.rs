@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use etw_etl::{
-    BufferFlags, BufferRef, BufferType, EtlFile, LogFileMode, Loss, Place, RecordCursor, Records, loss_of,
-};
+use etw_consumer::Trace;
+use etw_consumer::raw::{FileItem, Offsets, for_each_intact, streams};
+use etw_etl::{BufferFlags, BufferRef, BufferType, EtlFile, LogFileMode, Place, RecordCursor, Records};
 use etw_event::{HeaderKind, HookId, MessageFlags, Origin, Record, Ticks};
 use foldhash::fast::RandomState;
 
@@ -21,13 +21,6 @@ use super::embed::{self, EventKey};
 use super::header::Sources;
 use super::pack::Pack;
 use super::{Part, RelogError, Relogged, Relogger, lost_places};
-use crate::decoder::{Found, Search};
-use crate::intact;
-use crate::merge::plan::{FilePlan, StreamPlan};
-use crate::one_clock;
-use crate::statistics::BufferCounts;
-use crate::unordered::{self, Met};
-use crate::{PartLosses, SourceStatistics, Statistics, Trace};
 
 /// Maximum number of odd buffers remembered; if there are more, all buffers are processed record by record.
 const MAX_ODD: usize = 1 << 16;
@@ -45,23 +38,15 @@ pub(super) fn write(
     path: &Path,
 ) -> Result<Relogged, RelogError> {
     let mut part = Part::begin(path, sources, relogger)?;
-    let search = part.embedded.is_some().then(|| trace.search_schemas());
-    let (mut survey, statistics) = survey(trace, search.as_ref())?;
-    trace.set_statistics(statistics);
+    let survey = survey(trace, part.embedded.is_some())?;
     if trace.stop_handle().is_stopped() {
-        // What was found of the schemas is not all.
         return Err(RelogError::Stopped);
-    }
-    if let Some(search) = search {
-        // Metadata may be anywhere in the trace.
-        trace.learn(search, std::mem::take(&mut survey.found));
     }
     let mut odd = survey.odd;
     let descriptions = describe(trace, &mut part, survey.firsts);
     odd.extend(descriptions.keys());
     part.events = survey.events;
-    let mut files = trace.files()?;
-    one_clock::share(files.iter_mut());
+    let files = trace.files()?;
     let stop = trace.stop_handle();
     let mut carry = Carry::new(&files, sources, odd, survey.all_odd, descriptions);
     while let Some(Reverse((_, processor))) = carry.turns.pop() {
@@ -86,8 +71,6 @@ struct Survey {
     events: u64,
     firsts: HashMap<EventKey, First, RandomState>,
     first_bytes: usize,
-    /// Records about schemas.
-    found: Found,
     last_key: Option<EventKey>,
     /// Buffers that cannot be copied whole.
     odd: HashSet<BufferPlace>,
@@ -95,10 +78,6 @@ struct Survey {
     /// The current buffer, and the time of the last record in it.
     at: BufferPlace,
     last: Ticks,
-    seen: Statistics,
-    /// By file.
-    buffers: Vec<BufferCounts>,
-    records: Vec<u64>,
 }
 
 /// The first event of a kind.
@@ -111,10 +90,6 @@ struct First {
 }
 
 impl Survey {
-    fn new(files: usize) -> Survey {
-        Survey { buffers: vec![BufferCounts::default(); files], records: vec![0; files], ..Survey::default() }
-    }
-
     fn is_odd(&mut self) {
         if self.odd.len() < MAX_ODD {
             self.odd.insert(self.at);
@@ -124,8 +99,7 @@ impl Survey {
     }
 
     #[inline]
-    fn record(&mut self, record: &Record<'_>, place: (u32, u32), search: Option<&Search>) {
-        self.records.get_mut(self.at.0 as usize).into_iter().for_each(|count| *count += 1);
+    fn record(&mut self, record: &Record<'_>, number: u32, describes: bool) {
         let is_header = record.hook_id() == Some(HookId::LOG_FILE_HEADER);
         self.events += u64::from(!is_header);
         let is_timeless =
@@ -134,22 +108,13 @@ impl Survey {
             self.is_odd();
         }
         self.last = record.raw_time();
-        if let Some(loss) = loss_of(record) {
-            self.add_loss(loss);
-        }
-        let Some(search) = search else { return };
-        search.look_at(record, place, &mut self.found);
-        if let Some(key) = embed::key(record)
+        if describes
+            && let Some(key) = embed::key(record)
             && self.last_key != Some(key)
         {
             self.last_key = Some(key);
-            self.first_of(key, record, place.1);
+            self.first_of(key, record, number);
         }
-    }
-
-    #[cold]
-    fn add_loss(&mut self, loss: Loss) {
-        self.seen.add_loss(loss);
     }
 
     #[cold]
@@ -172,59 +137,30 @@ impl Survey {
                 self.firsts.insert(key, first);
             }
         }
-        self.found.append(other.found);
         self.odd.extend(other.odd);
         self.all_odd |= other.all_odd;
-        self.seen.add(other.seen);
-        self.buffers.iter_mut().zip(&other.buffers).for_each(|(sum, part)| sum.merge(part));
-        self.records.iter_mut().zip(other.records).for_each(|(sum, part)| *sum += part);
     }
 }
 
-/// Checks every record; with a search, also collects metadata and the first events to describe.
-fn survey(trace: &Trace, search: Option<&Search>) -> Result<(Survey, Statistics), RelogError> {
-    let mut files = trace.files()?;
-    one_clock::share(files.iter_mut());
-    let stop = trace.stop_handle();
-    let mut states: Vec<Survey> = (0..unordered::threads(&files)).map(|_| Survey::new(files.len())).collect();
-    unordered::for_each(&files, &mut states, |state, source, met| {
-        match met {
-            Met::Buffer(buffer) => {
+/// Checks every record; if events are to be described, also finds schemas and the first event of each kind.
+fn survey(trace: &mut Trace, describes: bool) -> Result<Survey, RelogError> {
+    let states = trace.survey(describes, Survey::default, |state, source, item| {
+        match item {
+            FileItem::Buffer(buffer) => {
                 // The first event of a kind may come earlier in this file than in the previous one.
                 (state.at, state.last, state.last_key) = ((source, buffer.offset), Ticks(i64::MIN), None);
-                state
-                    .buffers
-                    .get_mut(source as usize)
-                    .into_iter()
-                    .for_each(|counts| counts.add(buffer.header.buffer_flag));
                 if buffer.header.buffer_type == BufferType::HEADER {
                     state.is_odd();
                 }
             }
-            Met::Record(record, place) => state.record(record, place, search),
-            Met::Damage(damage) => {
-                state.seen.add_damage(source, damage);
-                state.is_odd();
-            }
+            FileItem::Record(record, (_, number)) => state.record(record, number, describes),
+            FileItem::Damage(_) => state.is_odd(),
         }
-        if stop.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    let mut all = Survey::new(files.len());
+        ControlFlow::Continue(())
+    })?;
+    let mut all = Survey::default();
     states.into_iter().for_each(|state| all.add(state));
-    let mut statistics = std::mem::take(&mut all.seen);
-    for (input, number) in trace.inputs().iter().zip(0..) {
-        statistics.add_source_damage(number, input);
-    }
-    statistics.sort_damage();
-    statistics.records = all.records.iter().sum();
-    statistics.delivered = statistics.records;
-    let counts = all.buffers.iter().zip(&all.records).zip(PartLosses::of(trace.headers()));
-    for ((input, file), ((buffers, records), losses)) in trace.inputs().iter().zip(&files).zip(counts) {
-        statistics.buffers += buffers.buffers;
-        let source = SourceStatistics::new(input, file.header(), losses, buffers);
-        statistics.sources.push(SourceStatistics { records: *records, delivered: *records, ..source });
-    }
-    Ok((all, statistics))
+    Ok(all)
 }
 
 /// The descriptions of events, by buffer and by the number of the record that they precede.
@@ -243,8 +179,7 @@ fn describe(
     trace.decoding(|pass| {
         for First { place: (time, file, buffer, number), origin, bytes } in &firsts {
             let Some(record) = embed::record_of(bytes, origin, *time) else { continue };
-            let described =
-                embedded.describe(&record, pass.decoder.resolver.resolve(&record).map(|schema| &**schema));
+            let described = embedded.describe(&record, pass.schema(&record));
             // Descriptions that are too large for a record are left out.
             let records: Vec<_> = described.iter().filter_map(|record| record.build().ok()).collect();
             if !records.is_empty() {
@@ -280,7 +215,7 @@ type Turn = (Ticks, usize);
 
 /// The buffers of a processor in a file.
 struct Stream<'f> {
-    plan: StreamPlan,
+    offsets: Offsets,
     file: u32,
     /// The next or current buffer.
     buffer: Option<BufferRef<'f>>,
@@ -330,12 +265,12 @@ impl<'f> Carry<'f> {
         };
         let mut processors: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
         for (file, number) in files.iter().zip(0..) {
-            for plan in FilePlan::new(file).streams {
+            for (processor, offsets) in streams(file) {
                 let index = carry.streams.len();
-                processors.entry(plan.processor).or_default().push(index);
+                processors.entry(processor).or_default().push(index);
                 let previous = file.clock().anchor;
                 carry.streams.push(Stream {
-                    plan,
+                    offsets,
                     file: number,
                     buffer: None,
                     next: previous,
@@ -356,7 +291,7 @@ impl<'f> Carry<'f> {
         let Some(stream) = streams.get_mut(index) else { return };
         let Some(file) = files.get(stream.file as usize) else { return };
         stream.open = None;
-        stream.buffer = stream.plan.offsets.next().and_then(|offset| file.buffer_at(offset));
+        stream.buffer = stream.offsets.next().and_then(|offset| file.buffer_at(offset));
         if let Some(buffer) = &stream.buffer {
             // A buffer without a time has its turn at once, which opens it.
             stream.next = buffer.first_time(scratch).unwrap_or(stream.next);
@@ -403,7 +338,7 @@ impl<'f> Carry<'f> {
     fn last_time(&mut self, index: usize) -> Option<Ticks> {
         let stream = self.streams.get(index)?;
         let file = self.files.get(stream.file as usize)?;
-        let behind = stream.plan.offsets.peek().and_then(|offset| file.buffer_at(offset));
+        let behind = stream.offsets.peek().and_then(|offset| file.buffer_at(offset));
         if let Some(behind) = behind {
             return behind.first_time(&mut self.scratch).filter(|time| *time >= stream.next);
         }
@@ -552,7 +487,7 @@ impl OpenBuffer<'_> {
     ) -> Result<ControlFlow<()>, RelogError> {
         let before = self.cursor;
         let mut end = before;
-        let flow = intact::for_each(&self.bytes, &mut self.cursor, |outline, at, _| {
+        let flow = for_each_intact(&self.bytes, &mut self.cursor, |outline, at, _| {
             *next = outline.raw_time();
             if is_behind(*next) {
                 return ControlFlow::Break(());

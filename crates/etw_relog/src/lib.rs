@@ -8,7 +8,7 @@
 //!
 //! ```no_run
 //! use etw_consumer::Trace;
-//! use etw_consumer::relog::{Compression, Relogger};
+//! use etw_relog::{Compression, Relogger};
 //!
 //! let relogger = Relogger::new()
 //!     .compression(Compression::Compressed)
@@ -17,6 +17,8 @@
 //! println!("{} events", relogged.events);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+
+#![forbid(unsafe_code)]
 
 mod behind;
 mod carry;
@@ -38,25 +40,24 @@ mod spool;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use etw_consumer::Trace;
+use etw_consumer::raw::{Bounds, Pass, Verdict};
 use etw_etl::DamageKind;
 use etw_etl::encode::RecordBuilder;
 use etw_event::{Guid, Record, Ticks};
 
-use crate::Trace;
-use crate::trace::{Pass, Verdict};
 use clock::OnClock;
 use header::Sources;
 use need::{Role, Stacks};
 use output::{Complete, Output};
 use parts::Parts;
 use redact::Redactions;
-
 use rewrite::Rewrite;
 
 pub use edit::{EditError, EventCopy};
 pub use embed::EmbeddedSchemas;
 pub use error::RelogError;
-pub use need::SYMBOL_PROVIDER;
+pub use etw_kernel_events::providers::SYMBOL_PROVIDER;
 pub use redact::{Redaction, RedactionError};
 pub use rewrite::{Assignment, AssignmentError, Injector};
 pub use split::SplitBy;
@@ -87,7 +88,7 @@ impl Compression {
 ///
 /// ```no_run
 /// use etw_consumer::Trace;
-/// use etw_consumer::relog::{Compression, Relogger};
+/// use etw_relog::{Compression, Relogger};
 ///
 /// let mut trace = Trace::open_files(["kernel.etl", "user.etl"])?;
 /// Relogger::new().compression(Compression::Compressed).write(&mut trace, "merged.etl")?;
@@ -259,17 +260,18 @@ impl Relogger {
 
     /// Whether every record stays unchanged, so that whole buffers can be copied.
     fn takes_all(&self, trace: &Trace, sources: &Sources) -> bool {
-        let is_all = !trace.is_filtered() && !trace.is_bounded() && self.redactions.is_empty();
+        let is_all =
+            !trace.is_filtered() && trace.bounds() == Bounds::default() && self.redactions.is_empty();
         let is_as_it_is = !sources.is_shared && !sources.brought.contains(&true);
         is_all && is_as_it_is && Parts::new(&sources.sessions).is_none()
     }
 
     fn sources(&self, trace: &Trace) -> Result<Sources, RelogError> {
-        if trace.is_live() {
+        if trace.sessions_handle().is_some() {
             return Err(RelogError::Live);
         }
         let names = trace.source_names().map(str::to_owned).collect();
-        let mut sources = Sources::new(&mut trace.files()?, names, self.compression)?;
+        let mut sources = Sources::new(&trace.files()?, names, self.compression)?;
         if !self.redactions.is_empty() {
             sources.take_first_in_turn();
         }
@@ -301,7 +303,7 @@ enum Choice {
 struct Selection {
     /// The first time to write, and the end of the time range.
     times: (Ticks, Ticks),
-    bounds: (Option<etw_event::FileTime>, Option<etw_event::FileTime>, Option<u64>),
+    bounds: Bounds,
     /// Remaining number of events.
     left: u64,
     context: bool,
@@ -316,8 +318,9 @@ struct Selection {
 
 impl Selection {
     fn new(relogger: &Relogger, trace: &mut Trace, sources: &Sources) -> Selection {
-        let bounds = trace.take_bounds();
-        let (from, to, limit) = bounds;
+        let bounds = trace.bounds();
+        trace.set_bounds(Bounds::default());
+        let Bounds { from, to, limit } = bounds;
         let clock = &sources.clock;
         let is_all = !trace.is_filtered() && limit.is_none();
         Selection {
@@ -340,7 +343,7 @@ impl Selection {
         Selection {
             times: self.times,
             bounds: self.bounds,
-            left: self.bounds.2.unwrap_or(u64::MAX),
+            left: self.bounds.limit.unwrap_or(u64::MAX),
             context: self.context,
             stacks: self.stacks.is_some().then(Stacks::new),
             symbols: self.symbols,
@@ -475,7 +478,7 @@ impl Part {
     #[cold]
     fn describe(&mut self, pass: &mut Pass<'_>, record: &Record<'_>) -> Result<(), RelogError> {
         let Some(embedded) = &mut self.embedded else { return Ok(()) };
-        let schema = pass.decoder.resolve(record, pass.files);
+        let schema = pass.schema(record);
         for description in embedded.describe_first(record, schema) {
             // A description that does not fit in a record or a buffer is left out.
             let Ok(bytes) = description.build() else { continue };

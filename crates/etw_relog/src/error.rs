@@ -3,9 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use etw_consumer::TraceError;
 use etw_etl::WriteError;
-
-use crate::TraceError;
 
 /// The reason why a trace was not rewritten. No new file is left behind.
 #[derive(Debug, thiserror::Error)]
