@@ -199,9 +199,24 @@ pub mod schema {
         Members, MessageStyle, Names, Observed, OpcodeName, OtherLayouts, OutType, PayloadError, Properties,
         Property, PropertyError, PropertyIndex, PropertyType, PropertyValue, Provider, ProviderInfo,
         ProviderKey, ProviderSpec, ProviderSpecError, Providers, Resolver, SchemaSource, Struct, TaskName,
-        Undecoded, Value, ValueMap, ValueName, builtin, event_metadata, event_source, manifest, message,
-        model, mof, publishers, store, text, tracelogging, wevt, wpp,
+        Undecoded, Value, ValueMap, ValueName, builtin, event_metadata, event_source, message, model, mof,
+        publishers, store, text, tracelogging, wevt, wpp,
     };
+
+    /// Instrumentation manifests: read, checked, written, and compiled to code.
+    ///
+    /// ```
+    /// use openetw::schema::manifest;
+    ///
+    /// let text = r#"<provider name="MyCompany-MyApp" symbol="MY_APP" guid="{11223344-5566-7788-99aa-bbccddeeff00}">
+    ///   <events><event value="7" symbol="Started"/></events></provider>"#;
+    /// let checked = manifest::check(text.as_bytes(), "myapp.man");
+    /// assert_eq!(checked.providers[0].events[0].descriptor.id, 7);
+    /// ```
+    pub mod manifest {
+        pub use etw_mc::{CHeader, CNames, LeftOut, RustCode, c_header, check, rust_code, write, write_all};
+        pub use etw_schema::manifest::{Manifest, Problem, ProblemKind, default_out_type, read};
+    }
 }
 
 /// The schemas of Windows' own providers, of all releases.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use etw_consumer::{Schemas, Trace};
 use etw_controller::{EnableBuilder, Instance, SessionBuilder};
-use etw_schema::{Providers, manifest};
+use etw_schema::Providers;
 use openetw::session::Runtime;
 
 use crate::support::{SANITIZED_C, SANITIZED_CPP, Workshop, available, has, source};
@@ -43,9 +43,9 @@ fn check(compiler: &[&str]) {
     }
     let workshop = Workshop::new();
     let text = fs::read(source("provider.man")).unwrap();
-    let read = manifest::check(&text, "provider.man");
+    let read = etw_mc::check(&text, "provider.man");
     assert_eq!(read.problems, []);
-    let header = manifest::c_header(&text, &read.providers, &manifest::CNames::default());
+    let header = etw_mc::c_header(&text, &read.providers, &etw_mc::CNames::default());
     assert_eq!(header.left_out, []);
     fs::write(workshop.path("provider.h"), header.text).unwrap();
     fs::copy(source("manifest.c"), workshop.path("manifest.c")).unwrap();
@@ -126,11 +126,11 @@ fn headers_of_real_manifests_compile() {
                 continue;
             }
             let text = fs::read(&path).unwrap();
-            let read = manifest::check(&text, "test");
+            let read = etw_mc::check(&text, "test");
             if read.providers.is_empty() || !read.problems.is_empty() {
                 continue;
             }
-            let header = manifest::c_header(&text, &read.providers, &manifest::CNames::default());
+            let header = etw_mc::c_header(&text, &read.providers, &etw_mc::CNames::default());
             assert_eq!(header.left_out, [], "{}", path.display());
             fs::write(workshop.path("real.h"), header.text).unwrap();
             let file = workshop.path("real.c");
@@ -162,8 +162,8 @@ fn providers_of_the_public_samples_work() {
     ] {
         let path = data.join("manifests/microsoft-Windows-classic-samples").join(manifest_name);
         let text = fs::read(path).unwrap();
-        let read = manifest::check(&text, manifest_name);
-        let written = manifest::c_header(&text, &read.providers, &manifest::CNames::default());
+        let read = etw_mc::check(&text, manifest_name);
+        let written = etw_mc::c_header(&text, &read.providers, &etw_mc::CNames::default());
         fs::write(workshop.path(header), written.text).unwrap();
         fs::copy(source(program), workshop.path(program)).unwrap();
         let enable = EnableBuilder::new(format!("{}:5", read.providers[0].info.guid).parse().unwrap());

@@ -156,7 +156,7 @@ pub(crate) fn check(providers: &[Provider], len_bytes: usize) {
             let compiled = CompiledSchema::new(Arc::clone(event));
             black_box((compiled.layout.defect(), compiled.label().to_string()));
         }
-        if let Some(text) = manifest::write(provider) {
+        if let Some(text) = etw_mc::write(provider) {
             let again = manifest::read(text.as_bytes(), "fuzz").providers;
             assert_eq!(again.len(), 1, "{text}");
             assert_eq!(again[0].info.guid, provider.info.guid);

@@ -7,22 +7,23 @@ use quick_xml::{Reader, XmlVersion};
 
 use super::ProblemKind;
 
-/// One element. Children follow their parent.
-pub(super) struct Element {
+/// An element of a manifest. Children follow their parent.
+#[derive(Debug)]
+pub struct Element {
     /// The local name if manifests have such an element, otherwise empty.
-    pub(super) name: &'static str,
+    pub name: &'static str,
     /// Byte offset in the text.
-    pub(super) at: usize,
+    pub at: usize,
     /// Index of the first element that is not inside this one.
     pub(super) end: usize,
     /// Index of the enclosing element; its own index for a root.
-    pub(super) parent: usize,
+    pub parent: usize,
     attributes: Vec<(&'static str, Box<str>)>,
 }
 
 impl Element {
     /// Returns the value of an attribute, trimmed.
-    pub(super) fn attribute(&self, name: &str) -> Option<&str> {
+    pub fn attribute(&self, name: &str) -> Option<&str> {
         self.text(name).map(str::trim)
     }
 
@@ -32,9 +33,11 @@ impl Element {
     }
 }
 
-/// The elements of a text, in order, and the problems of the text.
-pub(super) struct Document {
-    pub(super) elements: Vec<Element>,
+/// The elements of a manifest's text, in order, and the problems of the text.
+#[derive(Debug)]
+pub struct Document {
+    /// The elements.
+    pub elements: Vec<Element>,
     pub(super) problems: Vec<(usize, ProblemKind)>,
 }
 
@@ -46,6 +49,11 @@ const MAX_SYNTAX_ERRORS: usize = 32;
 const MAX_ATTRIBUTES: usize = 64;
 
 impl Document {
+    /// Parses a file in any of the encodings that manifests have.
+    pub fn parse(bytes: &[u8]) -> Document {
+        Document::read(&decode(bytes).0)
+    }
+
     /// Parses a text. After a syntax error, parsing continues at the next `<`.
     pub(super) fn read(text: &str) -> Document {
         let mut document = Document { elements: Vec::new(), problems: Vec::new() };
@@ -95,7 +103,7 @@ impl Document {
     }
 
     /// Returns the direct children of an element, with their indices.
-    pub(super) fn children(&self, parent: usize) -> impl Iterator<Item = (usize, &Element)> {
+    pub fn children(&self, parent: usize) -> impl Iterator<Item = (usize, &Element)> {
         let end = self.elements.get(parent).map_or(0, |element| element.end);
         let mut at = parent + 1;
         std::iter::from_fn(move || {
@@ -107,11 +115,7 @@ impl Document {
     }
 
     /// Returns the direct children of all direct children named `list`: `<tasks><task/></tasks>`.
-    pub(super) fn listed(
-        &self,
-        parent: usize,
-        list: &'static str,
-    ) -> impl Iterator<Item = (usize, &Element)> {
+    pub fn listed(&self, parent: usize, list: &'static str) -> impl Iterator<Item = (usize, &Element)> {
         self.children(parent)
             .filter(move |(_, child)| child.name == list)
             .flat_map(|(index, _)| self.children(index))

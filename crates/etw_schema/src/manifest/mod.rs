@@ -26,29 +26,23 @@
 //! assert_eq!(manifest.providers[0].events[0].descriptor.id, 7);
 //! ```
 
-mod c_header;
-mod check;
 mod document;
-mod export;
 mod provider;
-mod rust_code;
 mod strings;
 mod template;
-pub(crate) mod winmeta;
+pub mod winmeta;
 
 use std::fmt;
 
 use memchr::memchr_iter;
 
 use crate::{Decoding, Provider};
-use document::Document;
-use provider::{Context, Problems};
+use provider::Context;
 use strings::Strings;
 
-pub use c_header::{CHeader, CNames, c_header};
-pub use export::{write, write_all};
-pub use rust_code::{LeftOut, RustCode, rust_code};
-pub use template::default_out_type;
+pub use document::{Document, Element};
+pub use provider::{Problems, number};
+pub use template::{MAX_ITEMS, default_out_type};
 
 /// The contents of a manifest, and the problems found while reading it.
 #[derive(Debug)]
@@ -128,7 +122,7 @@ pub enum ProblemKind {
         /// The name it refers to.
         name: String,
     },
-    /// A value that is not allowed. Only [`check()`] reports it.
+    /// A value that is not allowed. Only checks report it, of the crate `etw_mc`.
     #[error("<{element} {attribute}='{found}'>: must be {expected}")]
     OutOfRange {
         /// Name of the element.
@@ -140,7 +134,7 @@ pub enum ProblemKind {
         /// The allowed values.
         expected: String,
     },
-    /// Attributes that do not go together. Only [`check()`] reports it.
+    /// Attributes that do not go together. Only checks report it, of the crate `etw_mc`.
     #[error("<{element}> {name}: {rule}")]
     Rule {
         /// Name of the element.
@@ -165,28 +159,13 @@ pub fn read(bytes: &[u8], origin: &str) -> Manifest {
     read_as(bytes, origin, Decoding::Manifest)
 }
 
-/// Reads a manifest, and reports what Windows' message compiler would refuse too: values that are reserved or defined
-/// twice, missing symbols and messages, and types, lengths and maps that do not go together.
-///
-/// ```
-/// use etw_schema::manifest;
-///
-/// let text = r#"<provider name="P" symbol="P" guid="{11223344-5566-7788-99aa-bbccddeeff00}">
-///   <tasks><task name="A" value="1"/><task name="B" value="1"/></tasks></provider>"#;
-/// assert!(manifest::read(text.as_bytes(), "p.man").problems.is_empty());
-/// let problems = manifest::check(text.as_bytes(), "p.man").problems;
-/// assert_eq!(problems[0].to_string(), "line 2, column 36: task value 1 is defined twice");
-/// ```
-pub fn check(bytes: &[u8], origin: &str) -> Manifest {
-    read_with(bytes, origin, Decoding::Manifest, check::check)
-}
-
 /// Reads a manifest from another kind of source, such as an EventSource.
 pub(crate) fn read_as(bytes: &[u8], origin: &str, decoding: Decoding) -> Manifest {
     read_with(bytes, origin, decoding, |_, _| ())
 }
 
-fn read_with(
+/// Reads a manifest, and lets `check` look for more problems in its elements.
+pub fn read_with(
     bytes: &[u8],
     origin: &str,
     decoding: Decoding,
@@ -237,8 +216,8 @@ fn located(text: &str, mut found: Vec<(usize, ProblemKind)>) -> Vec<Problem> {
     problems
 }
 
-/// Shortens a name for a message.
-fn cut(name: &str) -> String {
+/// Shortens a name for the text of a problem.
+pub fn cut(name: &str) -> String {
     name.chars().take(80).collect()
 }
 

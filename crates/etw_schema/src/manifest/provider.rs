@@ -15,8 +15,8 @@ use crate::{
 };
 
 /// The problems found so far, with byte offsets in the text.
-#[derive(Default)]
-pub(super) struct Problems {
+#[derive(Debug, Default)]
+pub struct Problems {
     pub(super) found: Vec<(usize, ProblemKind)>,
 }
 
@@ -24,7 +24,8 @@ pub(super) struct Problems {
 const MAX_PROBLEMS: usize = 1000;
 
 impl Problems {
-    pub(super) fn add(&mut self, at: usize, kind: ProblemKind) {
+    /// Adds a problem at an offset, unless there are a thousand already.
+    pub fn add(&mut self, at: usize, kind: ProblemKind) {
         if self.found.len() < MAX_PROBLEMS {
             self.found.push((at, kind));
         }
@@ -41,7 +42,7 @@ impl Problems {
 }
 
 /// Parses an unsigned number, decimal or `0x…`.
-pub(super) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
+pub fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
     let text = text.trim();
     let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     let value = match hex {

@@ -17,7 +17,7 @@ pub(super) struct Template {
 }
 
 /// Limit of items in a template; the message compiler and `EventWrite` stop at 128.
-pub(super) const MAX_ITEMS: usize = 1024;
+pub const MAX_ITEMS: usize = 1024;
 
 /// Reads a template. The payload after an invalid item cannot be located, so the template ends before it and the
 /// problem is reported.

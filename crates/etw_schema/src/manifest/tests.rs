@@ -201,19 +201,3 @@ fn positions_are_lines_and_columns() {
     let problems = read(text.as_bytes(), "test").problems;
     assert_eq!(problems[0].to_string(), "line 3, column 3: <provider guid='x'>: not a valid value");
 }
-
-#[test]
-fn what_manifests_cannot_say_is_left_out() {
-    let (mut event, _) = event("<events><event value='1'/></events>");
-    event.properties = vec![
-        crate::Property::scalar("a", InType::UINT8, OutType::NULL),
-        crate::Property::scalar("b", InType::WBEM_SID, OutType::NULL),
-        crate::Property::scalar("c", InType::UINT8, OutType::NULL),
-    ];
-    event.top_level = 3;
-    let info = event.provider.clone();
-    let provider = Provider { info, events: vec![std::sync::Arc::new(event)] };
-    let text = write(&provider).unwrap();
-    assert!(text.contains("<!-- b: "), "{text}");
-    assert_eq!(read(text.as_bytes(), "test").providers[0].events[0].properties.len(), 1);
-}

@@ -1,10 +1,17 @@
 //! The contents of `winmeta.xml`, which any provider may use without defining them, and the names of types.
+//!
+//! ```
+//! use etw_schema::manifest::winmeta;
+//!
+//! assert_eq!(winmeta::level("win:Warning"), Some(3));
+//! assert_eq!(winmeta::shown_level(4, "win:Informational"), "Information");
+//! ```
 
 use crate::{InType, OutType};
 use etw_event::{Level, Opcode};
 
 /// Returns the value of a level by name, with or without `win:`. Exported manifests contain `win:Always`.
-pub(crate) fn level(name: &str) -> Option<u8> {
+pub fn level(name: &str) -> Option<u8> {
     Some(match name.strip_prefix("win:")? {
         "LogAlways" | "Always" => 0,
         "Critical" => 1,
@@ -23,7 +30,7 @@ pub(crate) fn level(name: &str) -> Option<u8> {
 }
 
 /// Returns the level's name for events: the standard text for a standard value, otherwise the source's name.
-pub(crate) fn shown_level(value: u8, name: &str) -> &str {
+pub fn shown_level(value: u8, name: &str) -> &str {
     if name.starts_with("win:")
         && let Some(standard) = Level(value).standard_name()
     {
@@ -33,7 +40,7 @@ pub(crate) fn shown_level(value: u8, name: &str) -> &str {
 }
 
 /// Returns the name in manifests of a level that [`shown_level`] renames.
-pub(crate) fn written_level(value: u8, shown: &str) -> Option<&'static str> {
+pub fn written_level(value: u8, shown: &str) -> Option<&'static str> {
     if Level(value).standard_name() != Some(shown) {
         return None;
     }
@@ -57,12 +64,12 @@ const OPCODES: [(&str, u8); 11] = [
 ];
 
 /// Returns the value of an opcode by name.
-pub(crate) fn opcode(name: &str) -> Option<u8> {
+pub fn opcode(name: &str) -> Option<u8> {
     OPCODES.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }
 
 /// Returns the opcode's name for events: the standard text for a standard name, otherwise the source's name.
-pub(crate) fn shown_opcode(value: u8, name: &str) -> &str {
+pub fn shown_opcode(value: u8, name: &str) -> &str {
     if opcode(name) == Some(value)
         && let Some(standard) = Opcode(value).standard_name()
     {
@@ -72,14 +79,15 @@ pub(crate) fn shown_opcode(value: u8, name: &str) -> &str {
 }
 
 /// Returns the name in manifests of an opcode that [`shown_opcode`] renames.
-pub(crate) fn written_opcode(value: u8, shown: &str) -> Option<&'static str> {
+pub fn written_opcode(value: u8, shown: &str) -> Option<&'static str> {
     if Opcode(value).standard_name() != Some(shown) {
         return None;
     }
     OPCODES.iter().find(|(_, known)| *known == value).map(|(name, _)| *name)
 }
 
-pub(crate) const KEYWORDS: [(&str, u64); 9] = [
+/// The keywords, with their masks.
+pub const KEYWORDS: [(&str, u64); 9] = [
     ("win:ResponseTime", 0x0001_0000_0000_0000),
     ("win:WDIContext", 0x0002_0000_0000_0000),
     ("win:WDIDiag", 0x0004_0000_0000_0000),
@@ -92,7 +100,7 @@ pub(crate) const KEYWORDS: [(&str, u64); 9] = [
 ];
 
 /// Returns the mask of a keyword by name.
-pub(crate) fn keyword(name: &str) -> Option<u64> {
+pub fn keyword(name: &str) -> Option<u64> {
     KEYWORDS.iter().find(|(known, _)| *known == name).map(|(_, mask)| *mask)
 }
 
@@ -106,14 +114,14 @@ const CHANNELS: [(&str, u8); 6] = [
 ];
 
 /// Returns the value of a channel by name.
-pub(crate) fn channel(name: &str) -> Option<u8> {
+pub fn channel(name: &str) -> Option<u8> {
     let name = name.strip_prefix("win:").unwrap_or(name);
     CHANNELS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
 }
 
 /// Returns an in-type by name, with any prefix. The flag says whether the type is known. Types without a name are
 /// exported from Windows by number, `win:28`.
-pub(crate) fn in_type(name: &str) -> Option<(InType, bool)> {
+pub fn in_type(name: &str) -> Option<(InType, bool)> {
     let local = local(name);
     if let Ok(number) = local.parse::<u16>() {
         let in_type = InType(number);
@@ -131,7 +139,7 @@ pub(crate) fn in_type(name: &str) -> Option<(InType, bool)> {
 }
 
 /// Returns an out-type by name, ignoring prefix and case: manifests contain both `xs:HexInt32` and `win:HexInt32`.
-pub(crate) fn out_type(name: &str) -> Option<OutType> {
+pub fn out_type(name: &str) -> Option<OutType> {
     let wanted = local(name);
     if let Ok(number) = wanted.parse::<u16>() {
         return Some(OutType(number));

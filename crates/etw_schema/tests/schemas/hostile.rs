@@ -18,7 +18,7 @@ fn damaged_manifests() {
         let bytes = &bytes[..bytes.len().min(MAX_LEN)];
         mutate::each(bytes, 30, |bytes| {
             for provider in manifest::read(bytes, "x").providers {
-                let text = manifest::write(&provider).unwrap();
+                let text = etw_mc::write(&provider).unwrap();
                 assert_eq!(manifest::read(text.as_bytes(), "x").providers.len(), 1);
             }
         });

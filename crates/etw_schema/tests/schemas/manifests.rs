@@ -48,7 +48,7 @@ fn what_is_written_is_read_as_the_same() {
     let Some(manifests) = manifests() else { return };
     for (name, manifest) in &manifests {
         for provider in &manifest.providers {
-            let text = manifest::write(provider).unwrap();
+            let text = etw_mc::write(provider).unwrap();
             let again = manifest::read(text.as_bytes(), name);
             assert_eq!(again.providers.len(), 1);
             let other = &again.providers[0];

@@ -185,7 +185,7 @@ fn structs_bit_maps_and_opcodes_of_a_task() {
     assert!(second.properties.is_empty());
 
     // Exported as a manifest, it has the same content.
-    let again = manifest::read(manifest::write(provider).unwrap().as_bytes(), "made.res");
+    let again = manifest::read(etw_mc::write(provider).unwrap().as_bytes(), "made.res");
     assert_eq!(again.problems, []);
     for (event, other) in provider.events.iter().zip(&again.providers[0].events) {
         assert_eq!((event.descriptor, &event.properties), (other.descriptor, &other.properties));

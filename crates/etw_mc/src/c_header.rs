@@ -6,11 +6,11 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
-use super::document::{Document, Element};
-use super::provider::number;
-use super::{LeftOut, document};
-use crate::text::is_disruptive;
-use crate::{Count, EventSchema, InType, Length, OutType, Property, PropertyType, Provider};
+use etw_schema::manifest::{Document, Element, number};
+use etw_schema::text::is_disruptive;
+use etw_schema::{Count, EventSchema, InType, Length, OutType, Property, PropertyType, Provider};
+
+use super::LeftOut;
 
 /// A C header, and the events without a macro.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Default for CNames {
 const MAX_PARTS: usize = 128;
 
 /// Writes the C header of a manifest, with the names that Windows' message compiler gives. `providers` are those that
-/// [`read`](super::read) or [`check`](super::check) returned for the same bytes.
+/// [`read`](etw_schema::manifest::read) or [`check`](crate::check()) returned for the same bytes.
 ///
 /// ```
 /// use etw_schema::manifest;
@@ -49,13 +49,12 @@ const MAX_PARTS: usize = 128;
 ///   <templates><template tid="T"><data name="Items" inType="win:UInt32"/></template></templates>
 ///   <events><event value="7" symbol="Started" template="T"/></events></provider>"#;
 /// let providers = manifest::read(text, "myapp.man").providers;
-/// let header = manifest::c_header(text, &providers, &manifest::CNames::default());
+/// let header = etw_mc::c_header(text, &providers, &etw_mc::CNames::default());
 /// assert!(header.text.contains("#define EventRegisterMyCompany_MyApp()"));
 /// assert!(header.text.contains("#define EventWriteStarted(Items)"));
 /// ```
 pub fn c_header(bytes: &[u8], providers: &[Provider], names: &CNames) -> CHeader {
-    let (text, _) = document::decode(bytes);
-    let document = Document::read(&text);
+    let document = Document::parse(bytes);
     let mut header = Header { out: CHeader::default(), written: HashSet::new(), names };
     header.out.text += "/* Written by `etw mc` from an instrumentation manifest. */\n#pragma once\n\n#include <openetw_mc.h>\n";
     for provider in providers {

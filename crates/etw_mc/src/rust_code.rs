@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::text::is_disruptive;
-use crate::{Count, EventSchema, InType, Length, Property, PropertyType, Provider};
+use etw_schema::text::is_disruptive;
+use etw_schema::{Count, EventSchema, InType, Length, Property, PropertyType, Provider};
 
 /// Rust code that writes events, and the events that it cannot write.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct LeftOut {
 /// let text = r#"<provider name="MyCompany-MyApp" guid="{11223344-5566-7788-99aa-bbccddeeff00}">
 ///   <templates><template tid="T"><data name="ItemCount" inType="win:UInt32"/></template></templates>
 ///   <events><event value="7" symbol="Started" template="T"/></events></provider>"#;
-/// let code = manifest::rust_code(&manifest::read(text.as_bytes(), "myapp.man").providers);
+/// let code = etw_mc::rust_code(&manifest::read(text.as_bytes(), "myapp.man").providers);
 /// assert!(code.text.contains("pub fn started(item_count: u32) -> etw::Outcome {"));
 /// ```
 pub fn rust_code(providers: &[Provider]) -> RustCode {

@@ -3,17 +3,16 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 
-use super::template::MAX_ITEMS;
-use super::winmeta;
-use crate::text::is_disruptive;
-use crate::{
-    Count, Decoding, EventSchema, InType, Length, MapKind, OutType, Property, PropertyType, Provider,
-    ProviderInfo,
+use etw_schema::manifest::{MAX_ITEMS, default_out_type, winmeta};
+use etw_schema::text::is_disruptive;
+use etw_schema::{
+    Count, Decoding, EventSchema, InType, Length, MapKind, OpcodeName, OutType, Property, PropertyType,
+    Provider, ProviderInfo, TaskName,
 };
 
 /// Writes a provider as an instrumentation manifest in UTF-8, in the form that Windows' message compiler asks for. What
-/// providers of Windows themselves do against its rules stays, such as reserved opcodes; [`check`](super::check())
-/// reports it. [`read`](super::read) reads it back as an equal provider, except that event names become symbols of C, unique in the
+/// providers of Windows themselves do against its rules stays, such as reserved opcodes; [`check`](crate::check())
+/// reports it. [`read`](etw_schema::manifest::read) reads it back as an equal provider, except that event names become symbols of C, unique in the
 /// provider (`Opened_File`, `Start_V1`), and values without an out-type get the one of their in-type.
 ///
 /// Parts that manifests cannot express are replaced by a comment: items of types that only classic events and
@@ -265,7 +264,7 @@ impl Writer<'_> {
             write!(out, " level=\"{}\"", escape(&name))?;
         }
         if descriptor.task != 0 || event.task_name.is_some() {
-            let same = |known: &&crate::TaskName| {
+            let same = |known: &&TaskName| {
                 known.value == descriptor.task && Some(&known.name) == event.task_name.as_ref()
             };
             match info.tasks.iter().find(same) {
@@ -276,7 +275,7 @@ impl Writer<'_> {
         let opcode = descriptor.opcode.0;
         if opcode != 0 || event.opcode_name.is_some() {
             let shown = event.opcode_name.as_deref();
-            let same = |known: &&crate::OpcodeName| {
+            let same = |known: &&OpcodeName| {
                 known.value == opcode
                     && known.task.is_none_or(|task| task == descriptor.task)
                     && shown == Some(winmeta::shown_opcode(opcode, &known.name))
@@ -410,7 +409,7 @@ fn items(
                     );
                 };
                 write!(out, "      <data name=\"{own}\" inType=\"{in_name}\"")?;
-                if *out_type != super::default_out_type(*in_type) && *out_type != OutType::NULL {
+                if *out_type != default_out_type(*in_type) && *out_type != OutType::NULL {
                     match out_type.name().filter(|_| out_type.0 <= 38) {
                         Some(name) => write!(out, " outType=\"{name}\"")?,
                         None => write!(out, " outType=\"win:{}\"", out_type.0)?,
@@ -502,4 +501,29 @@ fn escape(text: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use etw_schema::manifest::read;
+
+    use super::*;
+
+    #[test]
+    fn what_manifests_cannot_say_is_left_out() {
+        let text = "<provider name='P' guid='{67883bbc-d592-4d02-8e29-66907fcb07d6}'><events><event value='1'/></events>\
+                    </provider>";
+        let mut provider = read(text.as_bytes(), "test").providers.remove(0);
+        let mut event = (*provider.events[0]).clone();
+        event.properties = vec![
+            Property::scalar("a", InType::UINT8, OutType::NULL),
+            Property::scalar("b", InType::WBEM_SID, OutType::NULL),
+            Property::scalar("c", InType::UINT8, OutType::NULL),
+        ];
+        event.top_level = 3;
+        provider.events = vec![std::sync::Arc::new(event)];
+        let text = write(&provider).unwrap();
+        assert!(text.contains("<!-- b: "), "{text}");
+        assert_eq!(read(text.as_bytes(), "test").providers[0].events[0].properties.len(), 1);
+    }
 }

@@ -4,10 +4,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::document::{Document, Element};
-use super::provider::{Problems, number};
-use super::{ProblemKind, cut, winmeta};
-use crate::{InType, OutType};
+use etw_schema::manifest::{
+    Document, Element, ProblemKind, Problems, cut, default_out_type, number, winmeta,
+};
+use etw_schema::{InType, OutType};
 
 /// Adds the problems that reading did not find.
 pub(super) fn check(document: &Document, problems: &mut Problems) {
@@ -261,7 +261,7 @@ fn normal(written: &str) -> String {
 
 /// Returns whether the message compiler accepts an out-type with an in-type.
 fn fits(in_type: InType, out_type: OutType) -> bool {
-    if out_type == super::default_out_type(in_type) || in_type.name().is_none() {
+    if out_type == default_out_type(in_type) || in_type.name().is_none() {
         return true;
     }
     let codes = [OutType::ERROR_CODE, OutType::WIN32_ERROR, OutType::NTSTATUS, OutType::HRESULT];
