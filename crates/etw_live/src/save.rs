@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use etw_app::output;
-use etw_app::recording::embed;
+use etw_app::recording::verdict;
 use etw_app::schemas::Schemas;
 use etw_app::text::grouped;
 use openetw::etl::{EtlWriter, LogFileHeader, WriterOptions};
+use openetw::recording::{Contents, Processes};
 use openetw::{FileTime, Record, classes};
 
 /// Buffer size in bytes; the largest possible record fits.
@@ -85,10 +86,10 @@ impl Saving {
 /// # Errors
 ///
 /// Fails if the file cannot be read.
-pub fn make_readable(path: &Path, schemas: &Schemas, processes: &embed::Processes) -> Result<String> {
-    let contents = embed::look_through(path, schemas)?;
-    let added = embed::append(path, &contents, processes);
-    let missing = added.err().map(|error| format!("; without schemas and processes: {error:#}"));
-    let (events, verdict) = (grouped(contents.events), contents.verdict());
+pub fn make_readable(path: &Path, schemas: &Schemas, processes: &Processes) -> Result<String> {
+    let contents = Contents::of_file(path, &schemas.sources())?;
+    let added = contents.embed(path, processes);
+    let missing = added.err().map(|error| format!("; without schemas and processes: {error}"));
+    let (events, verdict) = (grouped(contents.events), verdict(&contents));
     Ok(format!("{}: {events} events, {verdict}{}", path.display(), missing.unwrap_or_default()))
 }

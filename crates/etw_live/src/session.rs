@@ -7,10 +7,11 @@ use etw_app::UsageError;
 use etw_app::enabling::{kernel_flags, wanted};
 use etw_app::profiles;
 use etw_app::providers::Known;
-use etw_app::recording::{self, begin, embed};
+use etw_app::recording::{self, begin};
 use etw_app::schemas::Schemas;
 use openetw::kernel::{EnableFlags, Support};
 use openetw::profile::ProviderName;
+use openetw::recording::Processes;
 use openetw::session::{ControllerError, ErrorKind, LogFileMode, Runtime, SessionBuilder, SessionState};
 
 use crate::Options;
@@ -48,7 +49,7 @@ struct Own {
     /// File that the session writes.
     file: Option<PathBuf>,
     /// Processes that have written to the session.
-    processes: embed::Processes,
+    processes: Processes,
 }
 
 impl Session {
@@ -102,7 +103,7 @@ impl Session {
         let asked = flags.into_iter().chain(options.provider.iter().cloned()).chain(of_profile);
         let asked: Vec<String> = asked.collect();
         let title = asked.join(" ");
-        let own = Own { runtime, file: path, processes: embed::Processes::new() };
+        let own = Own { runtime, file: path, processes: Processes::new() };
         Ok(Session { name, title, own: Some(own) })
     }
 
@@ -120,7 +121,7 @@ impl Session {
 
     /// Returns the processes that have written to a session of this process.
     #[must_use]
-    pub fn processes(&self) -> embed::Processes {
+    pub fn processes(&self) -> Processes {
         self.own.as_ref().map(|own| own.processes.clone()).unwrap_or_default()
     }
 

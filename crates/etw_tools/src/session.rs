@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use etw_app::input::{open, report_damage};
 use etw_app::output::{self, one_line};
-use etw_app::recording::{begin, check_writable, dump, embed};
+use etw_app::recording::{begin, check_writable};
 use etw_app::schemas::Schemas;
 use etw_app::status::usage;
 use etw_app::status::{Failed, code, code_of};
 use openetw::EventFilter;
 use openetw::kernel::StackWalks;
+use openetw::recording::{Contents, dump};
 use openetw::relog::{Relogged, Relogger};
 use openetw::session::{Controller, EnableBuilder, ErrorKind, LogFileMode, SessionBuilder, SessionStatus};
 
@@ -87,7 +88,7 @@ pub(crate) fn with<T>(name: &str, lister: &str, act: impl FnOnce(&mut Controller
 pub(crate) fn flush(name: &str, file: Option<&Path>, controller: &mut Controller) -> Result<SessionStatus> {
     let is_in_memory = controller.query(name)?.properties.log_file_mode.contains(LogFileMode::BUFFERING);
     match file {
-        Some(file) if is_in_memory => dump(name, file, controller),
+        Some(file) if is_in_memory => Ok(dump(name, file, controller)?),
         None if is_in_memory => {
             Err(usage(format_args!("session '{name}' records in memory; name a file with -f FILE")))
         }
@@ -129,9 +130,8 @@ pub(crate) fn stop_to(
     let mode = properties.log_file_mode;
     let is_whole = !mode.contains(LogFileMode::APPEND) && !mode.contains(LogFileMode::NEW_FILE);
     if is_whole && !file.as_os_str().is_empty() {
-        let added = embed::look_through(file, schemas)
-            .and_then(|contents| embed::append(file, &contents, &processes));
-        if let Err(error) = added {
+        let contents = Contents::of_file(file, &schemas.sources()).map_err(anyhow::Error::from);
+        if let Err(error) = contents.and_then(|contents| Ok(contents.embed(file, &processes)?)) {
             output::warn(&format_args!(
                 "{}: schemas and processes cannot be added: {error:#}",
                 file.display()

@@ -22,12 +22,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use etw_app::pipes::is_standard_input;
-use etw_app::recording::embed;
 use etw_app::schemas::Schemas;
 use etw_app::text::grouped;
 use etw_app::{UsageError, output};
 use etw_live::{Feed, PERIOD, Saving, Session, View, make_readable};
 use openetw::EventFilter;
+use openetw::recording::Processes;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event;
 
@@ -258,7 +258,7 @@ fn begin_saving(feed: &Feed, path: &Path) -> Result<()> {
 }
 
 /// Makes a file readable on other machines, and prints what it contains.
-fn complete(path: &Path, schemas: &Schemas, processes: &embed::Processes) -> Result<()> {
+fn complete(path: &Path, schemas: &Schemas, processes: &Processes) -> Result<()> {
     etw_app::say!("etw: {}", make_readable(path, schemas, processes)?);
     Ok(())
 }

@@ -12,6 +12,7 @@
 //! | `kernel` | `kernel`, `profile` | the system's own events in sessions, and recording profiles (Linux, Windows; includes `session`) |
 //! | `export` | `export` | events as JSON, CSV, XML, Windows event logs, packet captures and text; timelines for other viewers (includes `read`) |
 //! | `columns` | `export::ColumnsWriter`, `tables::arrow` | events and tables as Parquet and Arrow files; compiles longer than everything else together (includes `analysis` and `export`) |
+//! | `recording` | `recording` | recordings that can be read on any machine (Linux, Windows; includes `analysis` and `session`) |
 //! | `analysis` | `analysis`, `symbols` | tables over the kernel's events, and the names of functions (includes `read`) |
 //!
 //! A program that only writes events compiles a small part of the crate:
@@ -156,6 +157,8 @@ pub use etw_consumer::{
     Subscription, TimePoint, TimePointError, Trace, TraceBuilder, TraceError, TraceReader,
     UndescribedPublisher, filter, testing,
 };
+#[cfg(all(any(target_os = "linux", windows), feature = "recording"))]
+pub use etw_recording as recording;
 #[cfg(feature = "read")]
 pub use etw_relog as relog;
 

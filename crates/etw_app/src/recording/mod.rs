@@ -1,34 +1,21 @@
-//! Recording: sessions that write trace files which can be read on any machine.
+//! Recording by commands: their options, what ends a recording, and what is printed of it.
 
-#[cfg(target_os = "linux")]
-pub mod dotnet;
-pub mod embed;
-#[cfg(target_os = "linux")]
-mod jit;
 pub mod wait;
 
 use std::io;
 use std::path::Path;
-use std::thread::sleep;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use etw_kernel_events::providers::KernelProvider;
-use etw_kernel_events::system_providers;
 use etw_sys::output::OutputOptions;
-use openetw::session::{
-    Controller, ControllerError, EnableBuilder, EnableProperties, EnableStatus, ErrorKind, Runtime,
-    SessionBuilder, SessionStatus,
-};
-use openetw::{Guid, Keyword, Level, classes};
+use openetw::recording::{Contents, start};
+use openetw::session::{Controller, ControllerError, EnableBuilder, Runtime, SessionBuilder};
 
+use crate::text::grouped;
 use crate::{UsageError, output};
 use wait::{Event, Waiting};
 
-/// Time for the rundown events to reach the session.
-const RUNDOWN_TIME: Duration = Duration::from_millis(100);
-
-/// Starts a session and enables the providers; stops the session again if a provider cannot be enabled.
+/// Starts a session and enables the providers, as [`openetw::recording::start`] does; prints a warning if the session runs
+/// without events of the system.
 ///
 /// # Errors
 ///
@@ -39,51 +26,25 @@ pub fn begin(
     enables: &[EnableBuilder],
     controller: &mut Controller,
 ) -> Result<(), ControllerError> {
-    let wants_both = builder.properties().enable_flags != 0 && !enables.is_empty();
-    match builder.clone().start(controller) {
-        // Without the permission for system events, record only the providers.
-        Err(error) if wants_both && error.kind().is_some_and(is_of_system) => {
-            output::warn(&format_args!("missing: {error}"));
-            builder.enable_flags(0).start(controller)?;
-        }
-        started => drop(started?),
-    }
-    for enable in enables {
-        if let Err(error) = controller.enable(name, enable) {
-            let _ = controller.stop(name);
-            return Err(error);
-        }
+    if let Some(missing) = start(builder, name, enables, controller)? {
+        output::warn(&format_args!("missing: {missing}"));
     }
     Ok(())
 }
 
-/// Returns whether a session that failed this way can start without system events.
-fn is_of_system(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::NotSupported | ErrorKind::AccessDenied)
-}
-
-/// Writes the events in a session's memory to a file.
-///
-/// A session with kernel events or stacks first captures the current processes, threads, images and files, as far as it
-/// has their events, since the rundown from its start may have been overwritten.
-///
-/// # Errors
-///
-/// Fails if the session does not exist, or if the file cannot be written.
-pub fn dump(name: &str, file: &Path, controller: &mut Controller) -> Result<SessionStatus> {
-    let has_flags = controller.query(name)?.properties.enable_flags != 0;
-    let is_of_kernel = |guid: Guid| {
-        KernelProvider::of(guid).is_some() || system_providers::SystemProvider::of(guid).is_some()
-    };
-    let has_stacks =
-        |enabled: &EnableStatus| enabled.enable.properties.contains(EnableProperties::STACK_TRACE);
-    let has_state = |enabled: &EnableStatus| is_of_kernel(enabled.provider) || has_stacks(enabled);
-    // Windows writes the rundown of its kernel itself.
-    if cfg!(target_os = "linux") && (has_flags || controller.enables(name)?.iter().any(has_state)) {
-        controller.capture_state(name, classes::SYSTEM_TRACE, Level(0), Keyword(0))?;
-        sleep(RUNDOWN_TIME);
+/// Returns `complete`, or what a recording has lost.
+pub fn verdict(contents: &Contents) -> String {
+    let mut lost = Vec::new();
+    if contents.events_lost > 0 {
+        lost.push(format!("{} events lost", grouped(contents.events_lost)));
     }
-    Ok(controller.dump(name, file)?)
+    if contents.buffers_lost > 0 {
+        lost.push(format!("{} buffers not written", grouped(contents.buffers_lost)));
+    }
+    match lost.is_empty() {
+        true => "complete".to_owned(),
+        false => format!("INCOMPLETE: {} (see docs/recording.md)", lost.join(", ")),
+    }
 }
 
 /// Keeps hosting the sessions of other programs until they stop or Ctrl-C is pressed.

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-#[cfg(target_os = "linux")]
-use etw_app::recording::dotnet::Target;
 use etw_app::text::{bytes, duration};
+#[cfg(target_os = "linux")]
+use openetw::recording::dotnet::Target;
 
 use super::SchemaArgs;
 use super::session::{SystemArgs, WantArgs};

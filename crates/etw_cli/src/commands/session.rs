@@ -7,9 +7,9 @@ use anyhow::{Result, anyhow};
 use etw_app::UsageError;
 use etw_app::enabling::{kernel_flags, resolve, stack_tracing, wanted};
 use etw_app::output;
-use etw_app::recording::dump;
 use etw_app::schemas::Schemas;
 use openetw::kernel::{EnableFlags, StackWalks};
+use openetw::recording::dump;
 use openetw::session::{
     Controller, EnableBuilder, EnableStatus, Instance, LogFileMode, SessionBuilder, SessionClock,
     SessionState, SessionStatus, SessionUpdate, UserStatus,

@@ -10,16 +10,16 @@ use anyhow::{Context, Result, anyhow};
 use etw_app::enabling::{kernel_flags, stack_tracing, wanted};
 use etw_app::profiles::{self, Combined};
 use etw_app::providers::Known;
-#[cfg(target_os = "linux")]
-use etw_app::recording::dotnet::DotNet;
-use etw_app::recording::embed::{self, Contents, Processes};
 use etw_app::recording::wait::{Event, Waiting};
-use etw_app::recording::{self, begin, buffer_size_kib, check_writable, serve};
+use etw_app::recording::{begin, buffer_size_kib, check_writable, serve, verdict};
 use etw_app::schemas::Schemas;
 use etw_app::text::grouped;
 use etw_app::{UsageError, input, output};
 use openetw::kernel::EnableFlags;
 use openetw::profile::CaptureState;
+#[cfg(target_os = "linux")]
+use openetw::recording::dotnet::DotNet;
+use openetw::recording::{self, Contents, Processes};
 use openetw::session::{
     Controller, EnableBuilder, ErrorKind, LogFileMode, Runtime, SessionBuilder, SessionState,
 };
@@ -67,11 +67,11 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     }
     #[cfg(target_os = "linux")]
     if !args.dotnet.is_empty() {
-        match DotNet::start(&args.dotnet, &args.dotnet_provider, &recording.path) {
+        match DotNet::start(&args.dotnet, &args.dotnet_provider, &recording.path, output::warn) {
             Ok(dotnet) => recording.dotnet = Some(dotnet),
             Err(error) => {
                 recording.abandon();
-                return Err(error);
+                return Err(UsageError(error.to_string()).into());
             }
         }
     }
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let mut error = recording.finish(end.is_over);
     #[cfg(target_os = "linux")]
     if let Some(Err(failure)) = recording.dotnet.take().map(|dotnet| dotnet.finish(&recording.path)) {
-        error.get_or_insert(format!("{failure:#}"));
+        error.get_or_insert(failure.to_string());
     }
     let is_whole = error.is_none();
     let contents = recording.complete(&recording.path)?;
@@ -243,9 +243,9 @@ impl Recording<'_> {
 
     /// Adds schemas and processes to a file, so that it can be read on other machines.
     fn complete(&self, path: &Path) -> Result<Contents> {
-        let contents = embed::look_through(path, self.schemas)?;
-        if let Err(error) = embed::append(path, &contents, &self.processes) {
-            output::warn(&format_args!("cannot add schemas and processes to the file: {error:#}"));
+        let contents = Contents::of_file(path, &self.schemas.sources())?;
+        if let Err(error) = contents.embed(path, &self.processes) {
+            output::warn(&format_args!("cannot add schemas and processes to the file: {error}"));
         }
         Ok(contents)
     }
@@ -254,8 +254,8 @@ impl Recording<'_> {
     fn dump(&mut self, path: &Path) {
         self.ask_for_processes();
         let dumped = recording::dump(&self.name, path, self.controller);
-        match dumped.and_then(|_| self.complete(path)) {
-            Ok(contents) => etw_app::say!("etw: wrote {}: {}", path.display(), contents.verdict()),
+        match dumped.map_err(anyhow::Error::from).and_then(|_| self.complete(path)) {
+            Ok(contents) => etw_app::say!("etw: wrote {}: {}", path.display(), verdict(&contents)),
             // Recording continues.
             Err(error) => output::warn(&format_args!("{}: {error:#}", path.display())),
         }

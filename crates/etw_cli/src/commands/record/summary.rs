@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use etw_app::recording::embed::Contents;
-
+use etw_app::recording::verdict;
 use etw_app::text::{grouped, size_text};
+use openetw::recording::Contents;
 
 /// Results of a finished recording.
 pub(super) struct Summary<'s> {
@@ -31,7 +31,7 @@ impl Summary<'_> {
         let size = size_text(std::fs::metadata(self.path).map_or(0, |file| file.len()));
         let (events, seconds) = (grouped(contents.events), self.took.as_secs_f64());
         let plural = if contents.events == 1 { "" } else { "s" };
-        etw_app::say!("etw: recorded {events} event{plural} in {seconds:.2} s: {}", contents.verdict());
+        etw_app::say!("etw: recorded {events} event{plural} in {seconds:.2} s: {}", verdict(contents));
         // What was lost was written.
         if contents.events == 0 && contents.events_lost == 0 && contents.buffers_lost == 0 {
             let names = self.asked.join(", ");

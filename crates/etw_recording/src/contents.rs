@@ -6,25 +6,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use anyhow::Result;
 #[cfg(target_os = "linux")]
-use openetw::analysis::JitFunction;
-use openetw::analysis::{KernelAddresses, UserAddresses};
-use openetw::etl::encode::RecordBuilder;
-use openetw::etl::{BufferFlags, BufferHeader, BufferState, BufferType, EtlFile};
-use openetw::kernel_events::ids;
-use openetw::relog::EmbeddedSchemas;
-use openetw::session::ProcessStatus;
-use openetw::symbols::KernelSymbols;
-use openetw::{ClockType, HookId, PointerSize, ProcessTable, Ticks, Trace, classes};
+use etw_analysis::JitFunction;
+use etw_analysis::{KernelAddresses, UserAddresses};
+use etw_consumer::{ProcessTable, Schemas, Trace, TraceError};
+use etw_controller::ProcessStatus;
+use etw_etl::encode::RecordBuilder;
+use etw_etl::{BufferFlags, BufferHeader, BufferState, BufferType, EtlFile, OpenError};
+use etw_event::{ClockType, HookId, PointerSize, Ticks, classes};
+use etw_kernel_events::ids;
+use etw_relog::EmbeddedSchemas;
+use etw_symbols::KernelSymbols;
 
 #[cfg(target_os = "linux")]
 use super::jit::{self, JitClock};
-use crate::schemas::Schemas;
-use crate::text::grouped;
 
 /// Hook id of Process/DCEnd: a process that ran at the end of the recording, or that the recording saw.
 const PROCESS_DC_END: HookId = ids::Process::DC_END.hook_id();
@@ -34,6 +32,18 @@ const BUILD_INFO: HookId = ids::EventTrace::BUILD_INFO.hook_id();
 const MAX_HEADER_BYTES: u64 = 16 << 20;
 /// Offset in the file of the number of buffers (`BuffersWritten`), for both layouts of the log file header.
 const BUFFERS_WRITTEN: u64 = 0x48 + 0x20 + 0x24;
+
+/// The reason why nothing was added to a file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmbedError {
+    /// The file could not be read or written.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The file is not a trace.
+    #[error(transparent)]
+    NotATrace(#[from] OpenError),
+}
 
 /// Processes by their ids.
 pub type Processes = BTreeMap<u32, ProcessStatus>;
@@ -67,56 +77,75 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Returns `complete`, or the losses.
-    pub fn verdict(&self) -> String {
-        let mut lost = Vec::new();
-        if self.events_lost > 0 {
-            lost.push(format!("{} events lost", grouped(self.events_lost)));
-        }
-        if self.buffers_lost > 0 {
-            lost.push(format!("{} buffers not written", grouped(self.buffers_lost)));
-        }
-        match lost.is_empty() {
-            true => "complete".to_owned(),
-            false => format!("INCOMPLETE: {} (see docs/recording.md)", lost.join(", ")),
-        }
+    /// Counts the events of a file and collects the data needed to read it elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read.
+    pub fn of_file(path: &Path, schemas: &Schemas) -> Result<Contents, TraceError> {
+        let mut trace = Trace::builder().file(path).schemas(schemas).open()?;
+        let (first, clock_type) = trace
+            .headers()
+            .first()
+            .map_or_else(Default::default, |header| (header.anchor, header.clock_type()));
+        let mut found = Contents { first, last: first, clock_type, ..Contents::default() };
+        let mut embedded = EmbeddedSchemas::new();
+        let mut last_process = u32::MAX;
+        trace.for_each_schema(|event| {
+            let record = event.record;
+            found.last = found.last.max(record.raw_time());
+            if record.provider_id() == classes::EVENT_TRACE {
+                found.has_build |= record.hook_id() == Some(BUILD_INFO);
+                return;
+            }
+            found.events += 1;
+            found.kernel.add(record);
+            found.user.add(record);
+            // Consecutive events often share a process, which skips most insertions.
+            if let Some(process) = record.process_id()
+                && process != last_process
+            {
+                last_process = process;
+                found.process_ids.insert(process);
+            }
+            found.descriptions.extend(embedded.describe(record, event.schema));
+        })?;
+        let statistics = trace.statistics();
+        (found.events_lost, found.buffers_lost) = (statistics.events_lost(), statistics.buffers_lost());
+        Ok(found)
     }
-}
 
-/// Counts the events of a file and collects the data needed to read it elsewhere.
-///
-/// # Errors
-///
-/// Fails if the file cannot be read.
-pub fn look_through(path: &Path, schemas: &Schemas) -> Result<Contents> {
-    let mut trace = Trace::builder().file(path).schemas(&schemas.sources()).open()?;
-    let (first, clock_type) =
-        trace.headers().first().map_or_else(Default::default, |header| (header.anchor, header.clock_type()));
-    let mut found = Contents { first, last: first, clock_type, ..Contents::default() };
-    let mut embedded = EmbeddedSchemas::new();
-    let mut last_process = u32::MAX;
-    trace.for_each_schema(|event| {
-        let record = event.record;
-        found.last = found.last.max(record.raw_time());
-        if record.provider_id() == classes::EVENT_TRACE {
-            found.has_build |= record.hook_id() == Some(BUILD_INFO);
-            return;
+    /// Appends to the file what its reader needs: schemas, the processes that wrote the events, names of functions.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read or written.
+    pub fn embed(&self, path: &Path, processes: &Processes) -> Result<(), EmbedError> {
+        let seen = self.process_ids.iter().filter_map(|id| processes.get(id));
+        let build = if self.has_build { None } else { build_record() };
+        let records = build.into_iter().chain(seen.map(process_record));
+        let records = records.chain(self.descriptions.iter().cloned());
+        let functions = match self.kernel.is_empty() {
+            true => Vec::new(),
+            // Without permission to read kernel addresses, function names are left out.
+            false => {
+                KernelSymbols::of_this_machine().map_or(Vec::new(), |symbols| self.kernel.records(&symbols))
+            }
+        };
+        let records = records.chain(functions);
+        // A description that exceeds the record size is left out; its events are then shown without a schema.
+        let records: Vec<_> = records.filter_map(|record| record.time(self.last).build().ok()).collect();
+        #[cfg(target_os = "linux")]
+        if self.user.processes().next().is_some() {
+            let clock = JitClock::new(self.clock_type, self.first, self.last);
+            let functions = jit::functions(&self.user, &clock);
+            append_records(path, BufferType::RUNDOWN, self.last, |max_bytes| {
+                let functions = functions.iter();
+                functions.filter_map(|(time, function)| jit_record(function, *time, max_bytes)).collect()
+            })?;
         }
-        found.events += 1;
-        found.kernel.add(record);
-        found.user.add(record);
-        // Consecutive events often share a process, which skips most insertions.
-        if let Some(process) = record.process_id()
-            && process != last_process
-        {
-            last_process = process;
-            found.process_ids.insert(process);
-        }
-        found.descriptions.extend(embedded.describe(record, event.schema));
-    })?;
-    let statistics = trace.statistics();
-    (found.events_lost, found.buffers_lost) = (statistics.events_lost(), statistics.buffers_lost());
-    Ok(found)
+        append_records(path, BufferType::GENERIC, self.last, |_| records)
+    }
 }
 
 /// Returns the kernel's event for a process (`Process_V4_TypeGroup1`).
@@ -157,38 +186,6 @@ fn build_record() -> Option<RecordBuilder> {
     )
 }
 
-/// Appends the data that a reader of the file needs.
-///
-/// # Errors
-///
-/// Fails if the file cannot be read or written.
-pub fn append(path: &Path, contents: &Contents, processes: &Processes) -> Result<()> {
-    let seen = contents.process_ids.iter().filter_map(|id| processes.get(id));
-    let build = if contents.has_build { None } else { build_record() };
-    let records = build.into_iter().chain(seen.map(process_record));
-    let records = records.chain(contents.descriptions.iter().cloned());
-    let functions = match contents.kernel.is_empty() {
-        true => Vec::new(),
-        // Without permission to read kernel addresses, function names are left out.
-        false => {
-            KernelSymbols::of_this_machine().map_or(Vec::new(), |symbols| contents.kernel.records(&symbols))
-        }
-    };
-    let records = records.chain(functions);
-    // A description that exceeds the record size is left out; its events are then shown without a schema.
-    let records: Vec<_> = records.filter_map(|record| record.time(contents.last).build().ok()).collect();
-    #[cfg(target_os = "linux")]
-    if contents.user.processes().next().is_some() {
-        let clock = JitClock::new(contents.clock_type, contents.first, contents.last);
-        let functions = jit::functions(&contents.user, &clock);
-        append_records(path, BufferType::RUNDOWN, contents.last, |max_bytes| {
-            let functions = functions.iter();
-            functions.filter_map(|(time, function)| jit_record(function, *time, max_bytes)).collect()
-        })?;
-    }
-    append_records(path, BufferType::GENERIC, contents.last, |_| records)
-}
-
 /// Returns the event for a function of a JIT compiler; without its lines if it is too large with them.
 #[cfg(target_os = "linux")]
 fn jit_record(function: &JitFunction, time: Ticks, max_bytes: usize) -> Option<Vec<u8>> {
@@ -207,7 +204,7 @@ fn append_records(
     buffer_type: BufferType,
     time: Ticks,
     records: impl FnOnce(usize) -> Vec<Vec<u8>>,
-) -> Result<()> {
+) -> Result<(), EmbedError> {
     let mut file = OpenOptions::new().read(true).write(true).open(path)?;
     let mut head = Vec::new();
     (&mut file).take(MAX_HEADER_BYTES).read_to_end(&mut head)?;
@@ -267,11 +264,10 @@ fn append_records(
 
 #[cfg(test)]
 mod tests {
-    use openetw::etl::{EtlWriter, WriterOptions};
-    use openetw::{Clock, ClockType, EventDescriptor, FileTime, Guid};
+    use etw_etl::{EtlWriter, WriterOptions};
+    use etw_event::{Clock, EventDescriptor, FileTime, Guid};
 
     use super::*;
-    use crate::schemas::SchemaOptions;
 
     /// Microsoft-Windows-Kernel-Process, whose schemas are built in.
     const PROVIDER: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
@@ -290,19 +286,17 @@ mod tests {
             writer.write((time / 1000 % 2) as u16, &record).unwrap();
         }
         writer.finish(FileTime(0)).unwrap();
-        let store = Some(directory.path().join("none"));
-        let schemas = Schemas::load(&SchemaOptions { store, ..SchemaOptions::default() }).unwrap();
         let process = |pid: u32, image: &str| {
             let command_line = format!("{image} --option");
             (pid, ProcessStatus { pid, parent_pid: 1, image: image.to_owned(), command_line })
         };
         let processes = [process(4711, "/usr/bin/app"), process(4713, "/usr/bin/other")].into();
-        let contents = look_through(&path, &schemas).unwrap();
+        let contents = Contents::of_file(&path, &Schemas::new()).unwrap();
         assert_eq!((contents.events, contents.events_lost), (3, 0));
-        append(&path, &contents, &processes).unwrap();
+        contents.embed(&path, &processes).unwrap();
 
         // The reader knows only the file.
-        let mut trace = Trace::builder().file(&path).schemas(&openetw::Schemas::empty());
+        let mut trace = Trace::builder().file(&path).schemas(&Schemas::empty());
         trace = trace.process_names(true);
         let mut trace = trace.open().unwrap();
         let mut seen = Vec::new();

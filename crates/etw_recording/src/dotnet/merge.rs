@@ -1,15 +1,16 @@
 //! Merging the traces of runtimes into a recorded file.
 
+use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use etw_consumer::{InputLimits, Spooled, Trace};
+use etw_event::{Clock, ClockType, FileTime, Ticks};
 use etw_nettrace::TraceFile;
+use etw_relog::Relogger;
 use etw_sys::FileMap;
-use openetw::relog::Relogger;
-use openetw::{Clock, ClockType, FileTime, InputLimits, Spooled, Ticks, Trace};
 use tempfile::NamedTempFile;
 
-use crate::output;
+use super::{DotNetError, Warn};
 
 /// Ticks per second of the runtimes' clock on Linux, `CLOCK_MONOTONIC`.
 const NANOS: i64 = 1_000_000_000;
@@ -24,38 +25,54 @@ pub(super) fn into_file(
     path: &Path,
     traces: Vec<(u32, NamedTempFile)>,
     clocks: [(u64, u64); 2],
-) -> Result<()> {
-    merge(path, &traces, clocks).map_err(|error| {
-        let kept: Vec<String> = traces.into_iter().filter_map(|(id, file)| keep(path, id, file)).collect();
-        anyhow!("cannot merge the events of .NET: {error:#}; they are in {}", kept.join(", "))
+    warn: Warn,
+) -> Result<(), DotNetError> {
+    merge(path, &traces, clocks, warn).map_err(|error| {
+        let files = traces.into_iter().filter_map(|(id, file)| keep(path, id, file)).collect();
+        DotNetError::Merge { reason: with_sources(&*error), files }
     })
 }
 
-fn merge(path: &Path, traces: &[(u32, NamedTempFile)], clocks: [(u64, u64); 2]) -> Result<()> {
+/// Returns an error and its causes in one line.
+fn with_sources(error: &dyn Error) -> String {
+    let (mut text, mut cause) = (error.to_string(), error.source());
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
+}
+
+fn merge(
+    path: &Path,
+    traces: &[(u32, NamedTempFile)],
+    clocks: [(u64, u64); 2],
+    warn: Warn,
+) -> Result<(), Box<dyn Error>> {
     let session = Trace::builder().file(path).open()?;
     let session = session.headers().first().map(|header| header.clock());
     let session = session.filter(|clock| clock.clock_type == ClockType::Qpc);
-    let Some(session) = session else { bail!("the file has another clock than the performance counter") };
+    let Some(session) = session else {
+        return Err("the file has another clock than the performance counter".into());
+    };
     let monotonic = of_runtimes(&session, clocks);
     let mut parts = Vec::new();
     for (process_id, file) in traces {
         let name = format!("the trace of process {process_id}");
-        let bytes = FileMap::new(file.as_file()).with_context(|| name.clone())?;
+        let bytes = FileMap::new(file.as_file()).map_err(|error| format!("{name}: {error}"))?;
         // A clock with another rate is not the one that was compared with the session's.
         let clock = match TraceFile::open(&bytes) {
             Ok(trace) if trace.header().clock().frequency() != NANOS => trace.header().clock(),
             Ok(_) => monotonic,
             Err(error) => {
-                output::warn(&format_args!("process {process_id}: no events of .NET: {error}"));
+                warn(&format_args!("process {process_id}: no events of .NET: {error}"));
                 continue;
             }
         };
         let (part, converted) = Spooled::from_nettrace(&name, &bytes, &clock, &InputLimits::default())?;
         if let Some(damage) = converted.damage.first() {
             let count = converted.damage_count;
-            output::warn(&format_args!(
-                "process {process_id}: {count} damaged places in its trace, first {damage}"
-            ));
+            warn(&format_args!("process {process_id}: {count} damaged places in its trace, first {damage}"));
         }
         parts.push(part);
     }
@@ -83,13 +100,12 @@ fn of_runtimes(session: &Clock, clocks: [(u64, u64); 2]) -> Clock {
 }
 
 /// Keeps a trace beside the recorded file; returns its path.
-fn keep(path: &Path, process_id: u32, file: NamedTempFile) -> Option<String> {
+fn keep(path: &Path, process_id: u32, file: NamedTempFile) -> Option<PathBuf> {
     let kept = beside(path, &format!("{process_id}.nettrace"));
-    let kept = match file.persist(&kept) {
-        Ok(_) => kept,
-        Err(error) => error.file.keep().ok()?.1,
-    };
-    Some(kept.display().to_string())
+    match file.persist(&kept) {
+        Ok(_) => Some(kept),
+        Err(error) => Some(error.file.keep().ok()?.1),
+    }
 }
 
 /// Returns the path with another extension after its own.

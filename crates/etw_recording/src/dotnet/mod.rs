@@ -1,10 +1,24 @@
 //! Events of .NET programs in a recording: sessions of EventPipe in their runtimes, whose traces are merged into the file
 //! at the end.
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use etw_recording::dotnet::{DotNet, Target};
+//!
+//! let path = Path::new("/tmp/app.etl");
+//! // A session records to the file meanwhile.
+//! let runtimes = DotNet::start(&[Target::All], &[], path, |warning| eprintln!("{warning}"))?;
+//! // After the session has stopped:
+//! runtimes.finish(path)?;
+//! # Ok::<(), etw_recording::dotnet::DotNetError>(())
+//! ```
 
 mod connection;
 mod merge;
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -16,13 +30,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
-use etw_nettrace::ipc::{self, ProviderConfig};
+use etw_nettrace::ipc::{self, ProviderConfig, ProviderConfigError};
 use etw_sys::clock::ClockSource;
 use tempfile::NamedTempFile;
 
 use self::connection::Socket;
-use crate::output;
 
 /// The providers that are recorded unless others are named: the runtime with the keywords GC, Loader, Jit, Contention,
 /// Exception, Threading, JittedMethodILToNativeMap and Compilation, and the samples of its threads.
@@ -34,6 +46,33 @@ const BUFFER_MIB: u32 = 256;
 const IDLE_TIME: Duration = Duration::from_secs(10);
 /// Bytes read at a time.
 const CHUNK: usize = 64 << 10;
+
+/// The reason why programs of .NET are not recorded, or why their events are not in the file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DotNetError {
+    /// A provider is not valid.
+    #[error(transparent)]
+    Provider(#[from] ProviderConfigError),
+    /// A request to a runtime cannot name so many providers.
+    #[error("too many providers of .NET")]
+    TooManyProviders,
+    /// The traces of the runtimes could not be merged into the file.
+    #[error("cannot merge the events of .NET: {reason}; they are in {}", paths(files))]
+    Merge {
+        /// Why.
+        reason: String,
+        /// The files that have the traces.
+        files: Vec<PathBuf>,
+    },
+}
+
+fn paths(files: &[PathBuf]) -> String {
+    files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// A function that is called with what a recording lacks.
+type Warn = fn(&dyn fmt::Display);
 
 /// Programs of .NET to record: a process id, or `all`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +98,7 @@ impl FromStr for Target {
 #[derive(Debug)]
 pub struct DotNet {
     targets: Vec<Target>,
+    warn: Warn,
     request: Vec<u8>,
     /// Where runtimes have their sockets, and where their traces are kept meanwhile.
     sockets: PathBuf,
@@ -83,26 +123,31 @@ struct Session {
 }
 
 impl DotNet {
-    /// Starts sessions in the runtimes of programs. Warns of programs that cannot be recorded.
+    /// Starts sessions in the runtimes of programs. `warn` is called for each program that cannot be recorded, and later for
+    /// each trace that is not complete.
     ///
     /// The traces are kept next to the file `path` until they are merged into it.
     ///
     /// # Errors
     ///
     /// Fails if a provider is not valid, or if there are too many.
-    pub fn start(targets: &[Target], providers: &[String], path: &Path) -> Result<DotNet> {
+    pub fn start(
+        targets: &[Target],
+        providers: &[String],
+        path: &Path,
+        warn: Warn,
+    ) -> Result<DotNet, DotNetError> {
         let providers: Vec<&str> = match providers {
             [] => DEFAULT_PROVIDERS.to_vec(),
             named => named.iter().map(String::as_str).collect(),
         };
-        let usage = |text: String| crate::UsageError(text);
         let configs = providers.into_iter().map(|text| text.parse::<ProviderConfig>());
-        let configs: Vec<ProviderConfig> =
-            configs.collect::<Result<_, _>>().map_err(|error| usage(error.to_string()))?;
+        let configs: Vec<ProviderConfig> = configs.collect::<Result<_, _>>()?;
         let request = ipc::collect_tracing(BUFFER_MIB, &configs);
-        let request = request.ok_or_else(|| usage("too many providers of .NET".to_owned()))?;
+        let request = request.ok_or(DotNetError::TooManyProviders)?;
         let mut sessions = DotNet {
             targets: targets.to_vec(),
+            warn,
             request,
             sockets: connection::directory(),
             directory: path.parent().map_or_else(PathBuf::new, Path::to_owned),
@@ -116,7 +161,7 @@ impl DotNet {
                 && !found.iter().any(|socket| socket.process_id == *id)
             {
                 let directory = sessions.sockets.display();
-                output::warn(&format_args!(
+                warn(&format_args!(
                     "process {id}: no .NET runtime: {directory} has no socket of it, or the process belongs to \
                      another user (TMPDIR must be that of the process)"
                 ));
@@ -142,7 +187,7 @@ impl DotNet {
             if self.known.insert(socket.path.clone())
                 && let Err(error) = self.begin(socket)
             {
-                output::warn(&format_args!("process {}: no events of .NET: {error}", socket.process_id));
+                (self.warn)(&format_args!("process {}: no events of .NET: {error}", socket.process_id));
             }
         }
         sockets
@@ -172,34 +217,34 @@ impl DotNet {
         Ok(())
     }
 
-    /// Stops the sessions, and merges their traces into the file that was recorded meanwhile. Warns of traces that are
-    /// not complete.
+    /// Stops the sessions, and merges their traces into the file that was recorded meanwhile.
     ///
     /// # Errors
     ///
     /// Fails if the traces cannot be merged. The recorded file stays as it is; the error names the files with the traces.
-    pub fn finish(self, path: &Path) -> Result<()> {
+    pub fn finish(self, path: &Path) -> Result<(), DotNetError> {
+        let warn = self.warn;
         for session in &self.sessions {
             // A program that has ended has sent all.
             if !session.is_complete()
                 && let Err(error) =
                     connection::request(&session.socket.path, &ipc::stop_tracing(session.number))
             {
-                session.warn(&format_args!("cannot stop its session: {error}"));
+                session.warn(warn, &format_args!("cannot stop its session: {error}"));
             }
         }
         let mut traces = Vec::new();
         for mut session in self.sessions {
-            session.join();
+            session.join(warn);
             if session.received.load(Ordering::Relaxed) == 0 {
-                session.warn(&"it sent no events");
+                session.warn(warn, &"it sent no events");
                 continue;
             }
             traces.push((session.socket.process_id, session.into_file()));
         }
         match traces.is_empty() {
             true => Ok(()),
-            false => merge::into_file(path, traces, [self.start, clocks()]),
+            false => merge::into_file(path, traces, [self.start, clocks()], warn),
         }
     }
 }
@@ -210,22 +255,22 @@ impl Session {
     }
 
     /// Waits for the end of the trace, as long as bytes arrive.
-    fn join(&mut self) {
+    fn join(&mut self, warn: Warn) {
         let (mut last, mut since) = (0, Instant::now());
         while !self.is_complete() {
             let received = self.received.load(Ordering::Relaxed);
             if received != last {
                 (last, since) = (received, Instant::now());
             } else if since.elapsed() > IDLE_TIME {
-                self.warn(&format_args!("its trace has no end after {} s", IDLE_TIME.as_secs()));
+                self.warn(warn, &format_args!("its trace has no end after {} s", IDLE_TIME.as_secs()));
                 let _ = self.stream.shutdown(Shutdown::Both);
                 break;
             }
             thread::sleep(Duration::from_millis(10));
         }
         match self.reader.take().map(JoinHandle::join) {
-            Some(Ok(Err(error))) => self.warn(&format_args!("its trace is cut off: {error}")),
-            Some(Err(_)) => self.warn(&"its trace is cut off"),
+            Some(Ok(Err(error))) => self.warn(warn, &format_args!("its trace is cut off: {error}")),
+            Some(Err(_)) => self.warn(warn, &"its trace is cut off"),
             Some(Ok(Ok(()))) | None => {}
         }
     }
@@ -234,8 +279,8 @@ impl Session {
         self.file
     }
 
-    fn warn(&self, what: &dyn std::fmt::Display) {
-        output::warn(&format_args!("process {}: {what}", self.socket.process_id));
+    fn warn(&self, warn: Warn, what: &dyn fmt::Display) {
+        warn(&format_args!("process {}: {what}", self.socket.process_id));
     }
 }
 

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
+use etw_analysis::{JitFunction, JitSourceLine, UserAddresses};
+use etw_event::{ClockType, Ticks};
+use etw_symbols::jit::{JitCode, JitDump, PerfMap};
 use etw_sys::clock::ClockSource;
-use openetw::analysis::{JitFunction, JitSourceLine, UserAddresses};
-use openetw::symbols::jit::{JitCode, JitDump, PerfMap};
-use openetw::{ClockType, Ticks};
 
 /// Maximum number of bytes read of a file.
 const MAX_FILE_BYTES: u64 = 256 << 20;
