@@ -1,4 +1,5 @@
-//! Builds the page of `etw view` from its source, or checks that the committed one is current.
+//! Builds the page of `etw view` and the flame graphs of reports from their source, or checks that the committed ones are
+//! current.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,8 +7,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// The files of the page.
-const FILES: [&str; 5] = ["app.css", "app.js", "icon.svg", "index.html", "licenses.txt"];
+/// Where what is built is committed, with the names of the files: the page, and the flame graphs of reports.
+const BUILT: [(&str, &[&str]); 2] = [
+    ("crates/etw_viewer/ui/dist", &["app.css", "app.js", "icon.svg", "index.html", "licenses.txt"]),
+    ("crates/etw_report/dist", &["flame.css", "flame.js"]),
+];
 
 /// Options of `ui`.
 #[derive(clap::Args)]
@@ -18,7 +22,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    if options.check { check() } else { build(&source().join("dist")) }
+    if options.check { check() } else { build(shell::root()) }
 }
 
 /// Rebuilds the page and compares it; skipped where Node.js is not installed.
@@ -32,12 +36,15 @@ pub(crate) fn check() -> Result<()> {
     let built = shell::target_dir().join("ui");
     build(&built)?;
     let read = |path: PathBuf| fs::read(&path).with_context(|| format!("cannot read {}", path.display()));
-    for file in FILES {
-        if read(built.join(file))? != read(source().join("dist").join(file))? {
-            bail!("crates/etw_viewer/ui/dist/{file} does not match its source: run `cargo xtask ui`");
+    for (folder, files) in BUILT {
+        for file in files {
+            let path = Path::new(folder).join(file);
+            if read(built.join(&path))? != read(shell::root().join(&path))? {
+                bail!("{} does not match its source: run `cargo xtask ui`", path.display());
+            }
         }
     }
-    eprintln!("the page matches its source");
+    eprintln!("the pages match their source");
     Ok(())
 }
 
@@ -45,7 +52,7 @@ fn source() -> PathBuf {
     shell::root().join("crates/etw_viewer/ui")
 }
 
-/// Installs the packages of the lock file, type-checks the source and builds the page.
+/// Installs the packages of the lock file, type-checks the source and builds into the folders below `output`.
 fn build(output: &Path) -> Result<()> {
     let npm = |arguments: &[&str]| {
         let mut command = Command::new("npm");
@@ -56,6 +63,5 @@ fn build(output: &Path) -> Result<()> {
     shell::run(&mut npm(&["run", "--silent", "check"]))?;
     // The build runs in the directory of the source.
     let output = std::path::absolute(output)?;
-    fs::create_dir_all(&output)?;
-    shell::run(npm(&["run", "--silent", "build", "--"]).arg(output))
+    shell::run(npm(&["run", "--silent", "build", "--"]).args(BUILT.map(|(folder, _)| output.join(folder))))
 }

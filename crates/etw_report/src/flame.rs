@@ -13,8 +13,9 @@ const MIN_PERCENT: f64 = 0.05;
 /// Maximum number of calls in a graph. With more, the minimum part is raised.
 const MAX_CALLS: usize = 20_000;
 
-pub(super) const STYLE: &str = include_str!("flame.css");
-const SCRIPT: &str = include_str!("flame.js");
+/// Style and script of the graphs: what esbuild made of `crates/etw_viewer/ui`, committed so that a build needs no Node.
+pub(super) const STYLE: &str = include_str!("../dist/flame.css");
+const SCRIPT: &str = include_str!("../dist/flame.js");
 const SCRIPT_HASH: [u8; 44] = sha256::base64(SCRIPT);
 
 /// Returns the content security policy of a page with flame graphs: it allows their script and no other.
@@ -50,7 +51,6 @@ pub(super) fn graph(kind: TableKind, stacks: &NamedStacks, links: &Links) -> Mar
         kind,
         &data,
         percent,
-        false,
         &html! {
             (weight_text(unit, total.weight)) " in " (total.count) " events."
             @if !left_out.is_zero() {
@@ -88,7 +88,6 @@ pub(super) fn difference(
         kind,
         &data,
         percent,
-        true,
         &html! {
             span.key.grew {} "grew (+)" span.key.shrank {} "shrank (−). "
             "The stronger the colour, the larger the change of that call itself, per second. "
@@ -152,35 +151,18 @@ fn embedded(data: &Value) -> String {
     text.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
 }
 
-fn section(kind: TableKind, data: &Value, percent: f64, is_difference: bool, about: &Markup) -> Markup {
+fn section(kind: TableKind, data: &Value, percent: f64, about: &Markup) -> Markup {
     let (id, title) = (format!("flame-{}", kind.name()), format!("Flame graph: {}", kind.title()));
     let data_id = format!("{id}-data");
     html! {
         section id=(id) {
             h2 { (title) }
             .note { (about) }
-            .flame-tools {
-                label { "Search " input.flame-search type="search" autocomplete="off" spellcheck="false"; }
-                output.flame-found {}
-                button.flame-invert type="button" aria-pressed="false" { "Flame (root below)" }
-                @if is_difference {
-                    label {
-                        "Width "
-                        select.flame-widths {
-                            option value="both" { "before + after" }
-                            option value="after" { "after" }
-                            option value="before" { "before" }
-                        }
-                    }
-                }
-                button.flame-reset type="button" { "Reset" }
-            }
-            .flame role="tree" aria-label=(title) data-of=(data_id) {}
-            p.flame-detail.dim role="status" {}
+            .flame-graph data-of=(data_id) data-title=(title) {}
             noscript { p.note { "This graph needs scripts. The tables have the same numbers." } }
             p.note {
-                "Calls with less than " (percent) " % are a part of their callers. Click or Enter zooms in, and Escape \
-                 resets; arrow keys go to callers, callees and neighbours, and / to the search."
+                "Calls with less than " (percent) " % are a part of their callers. Click or Enter zooms in and out, and \
+                 Escape resets; arrow keys go to callers, callees and neighbours, and / to the search."
             }
             script id=(data_id) type="application/json" { (PreEscaped(embedded(data))) }
         }

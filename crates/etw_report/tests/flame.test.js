@@ -14,32 +14,38 @@ class Element {
     this.textContent = '';
     this.clientWidth = 1000;
   }
+  set className(names) { names.split(' ').forEach((name) => this.classes.add(name)); }
   set innerHTML(_) { throw new Error('markup'); }
   setAttribute(name, value) { this.attributes[name] = value; }
   addEventListener(kind, listener) { this.listeners[kind] = listener; }
-  replaceChildren(...children) { this.children = children; children.forEach((child) => { child.parent = this; }); }
+  append(...children) { children.forEach((child) => { child.parent = this; this.children.push(child); }); }
+  replaceChildren(...children) { this.children = []; this.append(...children); }
   focus() {
-    document.active = this;
-    if (this.parent) this.parent.fire('focusin', this);
+    document.activeElement = this;
+    if (this.parent.listeners.focusin) this.parent.fire('focusin', this);
   }
+  contains(element) { return this.children.includes(element); }
   closest() { return this.dataset.call === undefined ? null : this; }
-  fire(kind, target, more) { this.listeners[kind]({ target, preventDefault() {}, ...more }); }
+  fire(kind, target, more) { this.listeners[kind]({ target, preventDefault() {}, stopPropagation() {}, ...more }); }
+  /** The first element with a class in this one. */
+  find(name) {
+    if (this.classes.has(name)) return this;
+    return this.children.reduce((found, child) => found ?? child.find(name), undefined);
+  }
 }
 
 function graph(data) {
-  const parts = {};
-  const part = (name) => parts[name] ??= new Element(name);
-  const section = { querySelector: (name) => (name === '.flame-widths' && data.weights.length < 2 ? null : part(name)) };
-  const box = new Element('box');
-  box.dataset.of = 'data';
-  box.closest = () => section;
-  if (data.weights.length === 2) part('.flame-widths').value = 'both';
+  const host = new Element('host');
+  Object.assign(host.dataset, { of: 'data', title: 'Graph' });
+  global.ResizeObserver = class { observe() {} };
   global.document = {
     createElement: (tag) => new Element(tag),
     getElementById: () => ({ textContent: JSON.stringify(data) }),
-    querySelectorAll: () => [box],
+    querySelectorAll: () => [host],
   };
-  vm.runInThisContext(`(() => {${fs.readFileSync(process.argv[2], 'utf8')}})()`);
+  vm.runInThisContext(fs.readFileSync(process.argv[2], 'utf8'));
+  const part = (name) => host.find(name.slice(1));
+  const box = part('.flame');
   const drawn = () => box.children.map((child) => ({
     name: child.attributes['aria-label'].split(': ')[0],
     left: parseFloat(child.style.left),
@@ -63,6 +69,7 @@ const check = (one, left, width, top) => {
 
 {
   const { box, part, drawn, named } = graph(data);
+  assert.strictEqual(part('.flame-widths'), undefined);
   assert.strictEqual(drawn().length, 7);
   check(named('all'), 0, 100, 0);
   check(named('p'), 0, 50, 18);
@@ -84,6 +91,9 @@ const check = (one, left, width, top) => {
   assert.deepStrictEqual(drawn().map((one) => one.name), ['all', 'p', 'a', 'c']);
   check(named('a'), 0, 100, 36);
   check(named('c'), 0, 100, 54);
+  box.fire('click', named('a').child);
+  assert.strictEqual(drawn().length, 7);
+  box.fire('click', named('a').child);
   box.fire('keydown', null, { key: 'Escape' });
   assert.strictEqual(drawn().length, 7);
   assert.strictEqual(part('.flame-found').textContent, '');
@@ -95,7 +105,7 @@ const check = (one, left, width, top) => {
   part('.flame-invert').fire('click');
   // Keys.
   const press = (key) => box.fire('keydown', null, { key });
-  const focused = () => document.active.attributes['aria-label'].split(': ')[0];
+  const focused = () => document.activeElement.attributes['aria-label'].split(': ')[0];
   press('Home');
   press('ArrowDown');
   assert.strictEqual(focused(), 'p');
@@ -131,6 +141,13 @@ const check = (one, left, width, top) => {
   part('.flame-widths').fire('change');
   check(named('q'), 50, 50, 18);
   assert.strictEqual(named('r'), undefined);
+}
+{
+  // Modules have colours of their own; what has none is grey.
+  const { named } = graph({ ...data, names: ['a', 'm!b', 'c', 'p', 'n!q'] });
+  const hue = (name) => named(name).child.style.properties['--hue'];
+  assert(hue('m!b') !== undefined && hue('n!q') !== undefined && hue('m!b') !== hue('n!q'));
+  assert(named('p').child.classes.has('same') && hue('p') === undefined);
 }
 {
   // Names are only ever texts.

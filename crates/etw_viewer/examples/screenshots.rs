@@ -214,7 +214,7 @@ fn take(browser: &mut Browser, viewer: &Viewer, picture: &Picture, length: i64, 
     browser.open(&format!("http://{}/#{}", viewer.address(), escape(&state)));
     wait(
         browser,
-        "!!document.querySelector('.virtual td, .flame canvas, .message, .sql textarea, .providers, .explorerpage, main')",
+        "!!document.querySelector('.virtual td, .flame div, .message, .sql textarea, .providers, .explorerpage, main')",
     );
     settle(browser);
     if !script.is_empty() {

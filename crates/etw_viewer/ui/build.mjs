@@ -1,4 +1,5 @@
-// Builds the page into dist: one script, one style, and the licences of what is in the script.
+// Builds the page into dist (or the first argument): one script, one style, and the licences of what is in the script.
+// Builds the flame graphs of reports, which are those of the page, into the crate of reports (or the second argument).
 import { build } from "esbuild";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,6 +7,14 @@ import { gzipSync } from "node:zlib";
 
 /** Most bytes of the page, compressed. */
 const MAX_BYTES = 150_000;
+
+/** Minified code has one line; files end with a line break. */
+function trim(folder, files) {
+  for (const file of files) {
+    const text = readFileSync(join(folder, file), "utf8");
+    writeFileSync(join(folder, file), text.trimEnd() + "\n");
+  }
+}
 
 const out = process.argv[2] ?? "dist";
 mkdirSync(out, { recursive: true });
@@ -25,11 +34,20 @@ const result = await build({
 for (const file of ["index.html", "icon.svg"]) {
   copyFileSync(join("src", file), join(out, file));
 }
-// Minified code has one line; files end with a line break.
-for (const file of ["app.js", "app.css"]) {
-  const text = readFileSync(join(out, file), "utf8");
-  writeFileSync(join(out, file), text.trimEnd() + "\n");
-}
+trim(out, ["app.js", "app.css"]);
+const reports = process.argv[3] ?? "../../etw_report/dist";
+mkdirSync(reports, { recursive: true });
+await build({
+  entryPoints: { flame: "src/report.ts" },
+  outdir: reports,
+  bundle: true,
+  minify: true,
+  format: "iife",
+  target: "es2022",
+  charset: "utf8",
+  logLevel: "warning",
+});
+trim(reports, ["flame.js", "flame.css"]);
 const packages = new Set();
 for (const input of Object.keys(result.metafile.inputs)) {
   const found = /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(input);

@@ -199,7 +199,7 @@ impl Page {
         let state = if state.is_empty() { String::new() } else { format!("#{}", escape(state)) };
         browser.open(&format!("{}{state}", viewer.url()));
         let mut page = Page { browser, address: viewer.address(), _viewer: Some(viewer) };
-        page.wait("!!document.querySelector('.virtual td, .flame canvas')");
+        page.wait("!!document.querySelector('.virtual td, .flame div')");
         Some(page)
     }
 

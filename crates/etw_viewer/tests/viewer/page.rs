@@ -247,15 +247,30 @@ fn stacks_are_a_tree_and_a_graph() {
     let function = state(&mut page, "stack")["function"].as_str().unwrap().to_owned();
     page.wait(&format!("document.querySelector('.virtual tbody td').textContent === {}", json!(function)));
     page.click_on("[...document.querySelectorAll('.stacks .tabs button')].find((one) => one.textContent === 'Flame graph')");
-    page.wait("document.querySelector('.flame canvas')?.height > 20");
-    page.browser.value("document.querySelector('.flame').focus()");
+    page.wait("document.querySelectorAll('.flame div').length > 2");
+    // From the root to the function that is asked for, and to a caller of it.
+    page.browser.value("document.querySelector('.flame div[tabindex=\"0\"]').focus()");
+    page.key("ArrowDown");
     page.key("ArrowDown");
     page.key("Enter");
-    page.wait("document.querySelector('.flame .back')");
-    let said = page.browser.value("document.querySelector('.flame .sr').textContent");
+    page.wait(
+        "parseFloat(document.activeElement.style.width) === 100 && document.querySelector('.flame .outer')",
+    );
+    let said = page.browser.value("document.querySelector('.flame-detail').textContent");
     assert!(said.as_str().unwrap().contains("inclusive"), "{said}");
     page.key("Escape");
-    page.wait("!document.querySelector('.flame .back')");
+    page.wait("!document.querySelector('.flame .outer')");
+    // The search, and the other way up.
+    page.key("/");
+    page.browser.type_text("!");
+    page.wait("document.querySelector('.flame-found').textContent.endsWith('% matched')");
+    page.wait("document.querySelector('.flame .hit')");
+    let root = "document.querySelector('.flame .root').offsetTop";
+    assert_eq!(page.browser.value(root), json!(0));
+    page.browser.click(".flame-invert");
+    page.wait(&format!("{root} > 0"));
+    page.browser.click(".flame-reset");
+    page.wait("!document.querySelector('.flame .hit')");
     page.check();
 }
 
@@ -293,7 +308,7 @@ fn stacks_around_a_function_over_time_and_of_two_times() {
     ));
     assert_eq!(page.browser.value("document.querySelector('.between').textContent"), json!(function));
     page.click_on(&button("Flame graph"));
-    page.wait("document.querySelectorAll('.stacks canvas').length === 2");
+    page.wait("document.querySelectorAll('.stacks .flame').length === 2");
     page.click_on(&button("Call tree"));
     page.wait("document.querySelectorAll('.stacks .virtual').length === 1");
     // Just my code: functions of the system are their modules.

@@ -25,7 +25,7 @@ fn the_report_leads_into_the_page() {
     for link in &links {
         page.browser.open("about:blank");
         page.browser.open(&format!("{origin}{link}"));
-        page.wait("document.querySelector('.virtual td, .flame canvas')");
+        page.wait("document.querySelector('.virtual td, .flame div')");
         let table = link.split(['=', '&']).nth(1).unwrap();
         let shown =
             page.browser.value("JSON.parse(new URLSearchParams(location.hash.slice(1)).get('table'))");

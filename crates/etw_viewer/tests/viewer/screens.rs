@@ -24,13 +24,13 @@ const STATES: [&str; 6] = [
 const UNREACHABLE: &str = "(() => {
   const bad = [];
   const all = document.querySelectorAll('.top > *, .titlebar > *, .titlebar button, .tools > *, .tools button, \
-.goldbar .chip, .explorer button, .status, .virtual, .flame, .lanes, .panel header > *');
+.goldbar .chip, .explorer button, .status, .virtual, .flame-frame, .lanes, .panel header > *');
   for (const one of all) {
     if (one.checkVisibility && !one.checkVisibility()) continue;
     one.scrollIntoView({ block: 'nearest', inline: 'nearest' });
     const box = one.getBoundingClientRect();
     if (box.width === 0 || box.height === 0) continue;
-    const isLarge = one.matches('.virtual, .flame, .lanes');
+    const isLarge = one.matches('.virtual, .flame-frame, .lanes');
     const isOut = box.left < -1 || box.right > innerWidth + 1 || box.top < -1 || (!isLarge && box.bottom > innerHeight + 1);
     const middle = document.elementFromPoint(Math.min(innerWidth - 1, box.left + box.width / 2), Math.min(innerHeight - 1, box.top + Math.min(box.height / 2, 12)));
     const isHidden = !isLarge && !(middle && (one.contains(middle) || middle.contains(one)));
@@ -54,7 +54,7 @@ fn everything_is_reachable_on_every_screen() {
         for state in STATES {
             page.browser.open("about:blank");
             page.browser.open(&format!("http://{address}/#{}", escape(state)));
-            page.wait("document.querySelector('.virtual td, .flame canvas, .providers')");
+            page.wait("document.querySelector('.virtual td, .flame div, .providers')");
             page.wait("!document.querySelector('.busy')");
             std::thread::sleep(std::time::Duration::from_millis(150));
             let bad = page.browser.value(UNREACHABLE);
@@ -64,7 +64,7 @@ fn everything_is_reachable_on_every_screen() {
             }
             // There is room for some lanes and some rows.
             let seen = page.browser.value(
-                "(() => { const part = document.querySelector('.virtual, .flame'); part.scrollIntoView({ block: 'nearest' }); \
+                "(() => { const part = document.querySelector('.virtual, .flame-frame'); part.scrollIntoView({ block: 'nearest' }); \
                  return [document.querySelector('.lanes').clientHeight, part.clientHeight, devicePixelRatio]; })()",
             );
             let seen: Vec<f64> =

@@ -3,6 +3,7 @@
 import { computed, signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { arrow, type Batch, type StackInfo, type StackRequest } from "./api";
+import { type Calls, Flame } from "./flame";
 import { duration, exact, type Kind, show, time } from "./format";
 import { copy, type MenuItem, openMenu } from "./menu";
 import { catalog, isComparing, length, request, type StackState, state, table, update } from "./state";
@@ -297,7 +298,7 @@ function Shown({ view, upwards }: { view: string; upwards?: boolean }) {
       {tree.count === 0 ? (
         <div class="message">{tree.info.unselected.events > 0 ? "No stack is selected." : "These rows have no stacks."}</div>
       ) : graph ? (
-        <Flame tree={tree} upwards={upwards ?? false} />
+        <FlameGraph tree={tree} upwards={upwards ?? false} />
       ) : (
         <CallTree tree={tree} />
       )}
@@ -481,176 +482,47 @@ function CallTree({ tree }: { tree: Tree }) {
   );
 }
 
-const ROW = 18;
-
-/** A colour for each module, of nearly one brightness, so that text on it can be read. */
-function colorOf(name: string, dark: boolean): string {
-  const module = name.includes("!") ? name.slice(0, name.indexOf("!")) : "";
-  let hash = 7;
-  for (const letter of module) hash = (hash * 31 + letter.charCodeAt(0)) >>> 0;
-  if (!module) return dark ? "#3c4656" : "#d5dbe4";
-  // Blue and orange hues, which every kind of colour vision tells apart.
-  const hue = hash % 2 === 0 ? 195 + (hash % 40) : 25 + (hash % 25);
-  return dark ? `hsl(${hue} 45% ${30 + (hash % 9)}%)` : `hsl(${hue} 70% ${76 + (hash % 10)}%)`;
+/** The calls of a tree below a root that is around all stacks. */
+function callsOf(tree: Tree): Calls {
+  const { kind, total, before } = tree.info;
+  const nodes = Array.from({ length: tree.count }, (_, node) => node);
+  const column = total.weight > 0 ? "inclusive" : "inclusive_events";
+  const of = (column: string, total: number) => [total, ...nodes.map((node) => tree.number(column, node))];
+  const all = column === "inclusive" ? total.weight : total.events;
+  const label = (call: number): string => {
+    const node = call - 1;
+    if (node < 0) return `all: ${stackSummary.value}`;
+    const was = before ? `${signed(tree.change(node), kind)} against ${show(tree.number("before", node), kind)} before. ` : "";
+    const part = tree.number("inclusive_percent", node).toFixed(2);
+    const events = tree.number("inclusive_events", node).toLocaleString("en-US");
+    return `${was}${tree.name(node)}: ${show(tree.number("inclusive", node), kind)} inclusive (${part} %), ${show(tree.number("exclusive", node), kind)} exclusive, ${events} events`;
+  };
+  return {
+    names: ["all", ...nodes.map((node) => tree.name(node))],
+    depths: [0, ...nodes.map((node) => tree.depth(node) + 1)],
+    weights: before ? [of("before", before.weight), of("inclusive", total.weight)] : [of(column, all)],
+    // Times of other lengths are compared as parts of all.
+    scales: before ? [before.weight, total.weight] : [1],
+    label,
+  };
 }
 
-/** Orange for more than before, blue for less, as a part of all. */
-function colorOfChange(tree: Tree, node: number, dark: boolean): string {
-  const change = (tree.number("inclusive_percent", node) - tree.number("before_percent", node)) / 100;
-  const part = Math.min(1, Math.sqrt(Math.abs(change) * 4));
-  if (part < 0.02) return dark ? "#3c4656" : "#d5dbe4";
-  const hue = change > 0 ? 28 : 212;
-  return dark ? `hsl(${hue} ${Math.round(70 * part)}% 34%)` : `hsl(${hue} ${Math.round(85 * part)}% ${Math.round(86 - 20 * part)}%)`;
-}
-
-function Flame({ tree, upwards }: { tree: Tree; upwards: boolean }) {
-  const canvas = useRef<HTMLCanvasElement>(null);
+function FlameGraph({ tree, upwards }: { tree: Tree; upwards: boolean }) {
   const host = useRef<HTMLDivElement>(null);
-  const [root, setRoot] = useState(-1);
-  const [focus, setFocus] = useState(0);
-  const [width, setWidth] = useState(0);
-  const [hover, setHover] = useState<{ x: number; y: number; node: number } | null>(null);
-  useEffect(() => {
-    setRoot(-1);
-    setFocus(0);
-  }, [tree]);
+  const searched = useRef("");
   useEffect(() => {
     if (!host.current) return;
-    const observer = new ResizeObserver(() => setWidth(host.current?.clientWidth ?? 0));
-    observer.observe(host.current);
-    return () => observer.disconnect();
-  }, []);
-  const column = tree.info.total.weight > 0 ? "inclusive" : "inclusive_events";
-  const { boxes, height } = useMemo(() => {
-    const boxes: { node: number; x: number; width: number; y: number }[] = [];
-    const starts = new Float64Array(tree.count);
-    const used = new Float64Array(tree.count);
-    let used_of_all = 0;
-    const first = root < 0 ? 0 : root;
-    const end = root < 0 ? tree.count : (tree.ends[root] ?? tree.count);
-    const total = root < 0 ? (column === "inclusive" ? tree.info.total.weight : tree.info.total.events) : tree.number(column, root);
-    const base = root < 0 ? 0 : tree.depth(root);
-    let deepest = 0;
-    for (let node = first; node < end; node += 1) {
-      const weight = tree.number(column, node);
-      const parent = tree.parents[node] ?? -1;
-      let start: number;
-      if (node === root) start = 0;
-      else if (parent < 0) {
-        start = used_of_all;
-        used_of_all += weight;
-      } else {
-        start = (starts[parent] ?? 0) + (used[parent] ?? 0);
-        used[parent] = (used[parent] ?? 0) + weight;
-      }
-      starts[node] = start;
-      const size = (weight / Math.max(1, total)) * width;
-      if (size < 0.4) continue;
-      const depth = tree.depth(node) - base;
-      deepest = Math.max(deepest, depth);
-      boxes.push({ node, x: (start / Math.max(1, total)) * width, width: size, y: depth * ROW });
-    }
-    if (upwards) for (const box of boxes) box.y = deepest * ROW - box.y;
-    return { boxes, height: (deepest + 1) * ROW };
-  }, [tree, root, width, upwards]);
-  useEffect(() => {
-    // Callers grow upwards from the function, which is at the bottom.
-    if (upwards && host.current) host.current.scrollTop = host.current.scrollHeight;
-  }, [upwards, height]);
-  useEffect(() => {
-    const front = canvas.current;
-    if (!front) return;
-    const ratio = window.devicePixelRatio || 1;
-    front.width = Math.round(width * ratio);
-    front.height = Math.round(height * ratio);
-    const context = front.getContext("2d");
-    if (!context) return;
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const style = getComputedStyle(document.documentElement);
-    const dark = style.getPropertyValue("--is-dark").trim() === "1";
-    const text = style.getPropertyValue("--text").trim();
-    const accent = style.getPropertyValue("--accent").trim();
-    context.font = "11px system-ui, sans-serif";
-    context.textBaseline = "middle";
-    for (const box of boxes) {
-      context.fillStyle = tree.info.before ? colorOfChange(tree, box.node, dark) : colorOf(tree.name(box.node), dark);
-      context.fillRect(box.x, box.y, Math.max(0.4, box.width - 0.6), ROW - 1);
-      if (box.node === focus) {
-        context.strokeStyle = accent;
-        context.lineWidth = 2;
-        context.strokeRect(box.x + 1, box.y + 1, Math.max(1, box.width - 2.6), ROW - 3);
-      }
-      if (box.width > 30) {
-        const letters = Math.floor((box.width - 8) / 5.9);
-        const name = tree.name(box.node);
-        context.fillStyle = text;
-        context.fillText(name.length > letters ? `${name.slice(0, Math.max(1, letters - 1))}…` : name, box.x + 4, box.y + ROW / 2);
-      }
-    }
-  }, [boxes, focus, state.value.theme]);
-  const at = (event: MouseEvent): number => {
-    const box = canvas.current?.getBoundingClientRect();
-    if (!box) return -1;
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    return boxes.find((one) => one.x <= x && x < one.x + one.width && one.y <= y && y < one.y + ROW)?.node ?? -1;
-  };
-  const keys = (event: KeyboardEvent) => {
-    const shown = boxes.map((box) => box.node);
-    const siblings = shown.filter((node) => tree.parents[node] === tree.parents[focus] && tree.depth(node) === tree.depth(focus));
-    const place = siblings.indexOf(focus);
-    if (event.key === (upwards ? "ArrowUp" : "ArrowDown")) {
-      if (shown.includes(focus + 1) && tree.parents[focus + 1] === focus) setFocus(focus + 1);
-    } else if (event.key === (upwards ? "ArrowDown" : "ArrowUp")) {
-      const parent = tree.parents[focus] ?? -1;
-      if (shown.includes(parent)) setFocus(parent);
-    } else if (event.key === "ArrowRight") setFocus(siblings[place + 1] ?? focus);
-    else if (event.key === "ArrowLeft") setFocus(siblings[place - 1] ?? focus);
-    else if (event.key === "Enter") setRoot(root === focus ? -1 : focus);
-    else if (event.key === "Escape" || event.key === "Backspace") setRoot(-1);
-    else if (event.key === "ContextMenu") nodeMenu(tree, focus, 300, 300);
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
-  };
-  const about = (node: number) =>
-    (tree.info.before ? `${signed(tree.change(node), tree.info.kind)} against ${show(tree.number("before", node), tree.info.kind)} before. ` : "") +
-    `${tree.name(node)}: ${show(tree.number("inclusive", node), tree.info.kind)} inclusive (${tree.number("inclusive_percent", node).toFixed(2)} %), ${show(tree.number("exclusive", node), tree.info.kind)} exclusive, ${tree.number("inclusive_events", node).toLocaleString("en-US")} events`;
-  return (
-    <div class="flame" ref={host} tabIndex={0} role="tree" aria-label="Flame graph; arrows move, Enter zooms" onKeyDown={keys}>
-      <canvas
-        ref={canvas}
-        style={{ height: `${height}px` }}
-        onClick={(event) => {
-          const node = at(event);
-          if (node >= 0) {
-            setFocus(node);
-            setRoot(node === root ? -1 : node);
-          }
-        }}
-        onPointerMove={(event) => {
-          const node = at(event);
-          setHover(node < 0 ? null : { x: event.clientX, y: event.clientY, node });
-        }}
-        onPointerLeave={() => setHover(null)}
-        onContextMenu={(event) => {
-          event.preventDefault();
-          const node = at(event);
-          if (node >= 0) nodeMenu(tree, node, event.clientX, event.clientY);
-        }}
-      />
-      {root >= 0 && (
-        <button class="back" onClick={() => setRoot(-1)}>
-          Show all stacks
-        </button>
-      )}
-      {hover && (
-        <div class="tip" role="tooltip" style={{ left: `${Math.min(hover.x + 14, window.innerWidth - 330)}px`, top: `${Math.min(hover.y + 16, window.innerHeight - 80)}px` }}>
-          {about(hover.node)}
-        </div>
-      )}
-      <div class="sr" aria-live="polite">
-        {focus < tree.count ? about(focus) : ""}
-      </div>
-    </div>
-  );
+    const flame = new Flame(host.current, callsOf(tree), {
+      title: "Flame graph; arrows move, Enter zooms",
+      // Callers grow upwards from the function, which is at the bottom.
+      isInverted: upwards,
+      search: searched.current,
+      onMenu: (call, x, y) => nodeMenu(tree, call - 1, x, y),
+    });
+    return () => {
+      searched.current = flame.search.value;
+      flame.close();
+    };
+  }, [tree, upwards]);
+  return <div class="flame-graph" ref={host} />;
 }
