@@ -21,11 +21,11 @@ use super::RelogError;
 /// is zeroed.
 ///
 /// ```
-/// use etw_consumer::relog::Redaction;
+/// use etw_relog::Redaction;
 ///
 /// let redaction: Redaction = "Process/*.CommandLine".parse()?;
 /// assert_eq!(redaction.to_string(), "Process/*.CommandLine");
-/// # Ok::<(), etw_consumer::relog::RedactionError>(())
+/// # Ok::<(), etw_relog::RedactionError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Redaction {

@@ -32,11 +32,11 @@ pub struct Injector {
 /// The field is a property or `Struct.Member`, ignoring case; [`EventCopy::set`] describes the values.
 ///
 /// ```
-/// use etw_consumer::relog::Assignment;
+/// use etw_relog::Assignment;
 ///
 /// let assignment: Assignment = "ImageName=app.exe".parse()?;
 /// assert_eq!((assignment.field(), assignment.value()), ("ImageName", "app.exe"));
-/// # Ok::<(), etw_consumer::relog::AssignmentError>(())
+/// # Ok::<(), etw_relog::AssignmentError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
@@ -113,7 +113,7 @@ impl Relogger {
     ///
     /// ```no_run
     /// use etw_consumer::Trace;
-    /// use etw_consumer::relog::{EventCopy, Relogger};
+    /// use etw_relog::{EventCopy, Relogger};
     ///
     /// let mut trace = Trace::open_file("trace.etl")?;
     /// Relogger::new().rewrite(&mut trace, "changed.etl", |event, out| {
