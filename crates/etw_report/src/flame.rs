@@ -89,7 +89,7 @@ pub(super) fn difference(
         &data,
         percent,
         &html! {
-            span.key.grew {} "grew (+)" span.key.shrank {} "shrank (−). "
+            span.flame-key.grew {} "grew (+)" span.flame-key.shrank {} "shrank (−). "
             "The stronger the colour, the larger the change of that call itself, per second. "
         },
     )

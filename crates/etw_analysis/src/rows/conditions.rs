@@ -5,9 +5,9 @@ use etw_columns::{
 };
 use etw_consumer::filter::{Expression, FilterComparison, FilterName, FilterValue, Operator};
 use etw_consumer::{FilterError, TimePoint};
+use etw_event::{FileTime, Guid};
 
 use super::list::row_label;
-use etw_event::{FileTime, Guid};
 
 /// Why an expression is not a condition on the rows of a table. Places count characters from 1.
 #[derive(Debug, thiserror::Error)]

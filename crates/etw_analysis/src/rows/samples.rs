@@ -1,11 +1,12 @@
 //! Samples of processors.
 
+use etw_kernel_events::ids;
+
 use super::columns::{Count, Frame, Processor, Span, Stack, Thread, Time};
 use super::source::{EventContext, RowContext, RowSource};
 use super::spans::nanos;
 use super::table::table;
 use crate::model::facts::Fact;
-use etw_kernel_events::ids;
 
 table! {
     /// One row for each sample of a processor.

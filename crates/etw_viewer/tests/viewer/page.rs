@@ -256,8 +256,7 @@ fn stacks_are_a_tree_and_a_graph() {
     page.wait(
         "parseFloat(document.activeElement.style.width) === 100 && document.querySelector('.flame .outer')",
     );
-    let said = page.browser.value("document.querySelector('.flame-detail').textContent");
-    assert!(said.as_str().unwrap().contains("inclusive"), "{said}");
+    page.wait("document.querySelector('.flame-detail').textContent.includes('inclusive')");
     page.key("Escape");
     page.wait("!document.querySelector('.flame .outer')");
     // The search, and the other way up.

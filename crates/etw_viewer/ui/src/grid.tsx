@@ -213,10 +213,11 @@ export function Grid() {
   const toggle = (row: number, wanted?: boolean) => {
     const now = pages.cell(row, "state");
     if (now !== 1 && now !== 2) return;
-    const isOpen = now === 2;
-    if (wanted === isOpen) return;
     const path = pages.path(row);
     const name = JSON.stringify(path);
+    // The rows that are shown may be those from before the last change.
+    const isOpen = state.value.open.some((other) => JSON.stringify(other) === name);
+    if (wanted === isOpen) return;
     const inside = (other: string[]) => JSON.stringify(other.slice(0, path.length)) === name;
     update({
       open: isOpen ? state.value.open.filter((other) => !inside(other)) : [...state.value.open, path],
