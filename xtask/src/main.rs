@@ -63,6 +63,9 @@ enum Chore {
     Wine(Arguments),
     /// Build `etw-sql`, run its tests, and compare its answers with those of DuckDB.
     Sql(workspace::SqlOptions),
+    /// Write docs/header.md from the declarations of the header's fields.
+    #[command(disable_help_flag = true)]
+    Header(Arguments),
     /// Write docs/tables.md from the declarations of the tables.
     #[command(disable_help_flag = true)]
     Tables(Arguments),
@@ -103,6 +106,7 @@ fn main() -> ExitCode {
         Chore::Python(options) => python::run(&options),
         Chore::Wine(arguments) => arguments.run_beside("wine"),
         Chore::Sql(options) => workspace::sql(&options),
+        Chore::Header(arguments) => arguments.run("pages", "dev", &["header"]),
         Chore::Tables(arguments) => arguments.run("pages", "dev", &["tables"]),
         Chore::WpaTables(arguments) => arguments.run("pages", "dev", &["wpa-tables"]),
         Chore::Schemas(arguments) => arguments.run("schemas", "dev", &[]),

@@ -5,7 +5,7 @@
 //! quoted as in RFC 4180, and the same number of columns in every line. tracerpt, like
 //! [`TracerptCsvWriter`](crate::TracerptCsvWriter), writes each field of the payload to its own unnamed column. Here
 //! `User Data` is one column with the payload as a JSON object, or one column for each requested field. If fields of
-//! the header are requested too ([`HeaderField`]), the columns are the requested ones only, in their order.
+//! the header are requested too ([`HeaderPath`](etw_schema::HeaderPath)), the columns are the requested ones only, in their order.
 //!
 //! ```
 //! use etw_export::{CsvWriter, Options, csv};
@@ -18,16 +18,14 @@
 //! ```
 
 use etw_event::FileTime;
+use etw_schema::{Event, HeaderField, HeaderObject, HeaderType, HeaderValue, Source};
 
 use crate::cache::Cache;
 use crate::escape::{self, Csv, Escaping, quoted};
 use crate::fields::{FieldName, FieldSelection};
-use crate::header::{HeaderField, SourcePart};
 use crate::json::{self, Fields};
 use crate::options::Options;
 use crate::put::{self, TimeWriter};
-use crate::source::Source;
-use etw_schema::Event;
 
 /// The columns before the payload.
 pub const COLUMNS: [&str; 19] = [
@@ -65,7 +63,7 @@ pub struct CsvWriter {
     pub(crate) separator: u8,
     sources: Vec<Source>,
     /// The columns at the end of each line, which tell where the event is from.
-    places: &'static [SourcePart],
+    places: Vec<HeaderField>,
     scratch: Vec<u8>,
 }
 
@@ -88,7 +86,7 @@ impl CsvWriter {
             is_selection: options.fields.has_header(),
             separator: options.separator.byte(),
             sources: options.sources.clone(),
-            places: if options.source { &SourcePart::ALL } else { &[] },
+            places: HeaderObject::Source.fields().filter(|_| options.source).collect(),
             scratch: Vec::new(),
         }
     }
@@ -111,10 +109,9 @@ impl CsvWriter {
             separate(out);
             quoted(out, field.name());
         }
-        for place in self.places {
+        for place in self.places.iter().filter_map(|place| place.path()) {
             separate(out);
-            out.extend_from_slice(b"System.Source.");
-            out.extend_from_slice(place.name().as_bytes());
+            out.extend_from_slice(place.as_bytes());
         }
         out.extend_from_slice(b"\r\n");
     }
@@ -202,10 +199,15 @@ impl CsvWriter {
                 out.push(self.separator);
             }
             match field.header() {
-                Some(HeaderField::Time { .. }) if self.raw_time => {
+                Some(path) if path.field == HeaderField::Time && self.raw_time => {
                     put::signed(out, event.record.raw_time().0);
                 }
-                Some(header) => header.put(out, event, &self.sources, &mut self.time),
+                Some(path) => {
+                    let source = self.sources.get(event.record.origin().source as usize);
+                    if let Some((field, value)) = path.value(event, source) {
+                        put_value(out, field, &value, &mut self.time);
+                    }
+                }
                 None => put_field(out, field, event),
             }
         }
@@ -217,9 +219,12 @@ impl CsvWriter {
 impl CsvWriter {
     /// Appends the columns that tell where the event is from.
     fn put_places(&mut self, out: &mut Vec<u8>, event: &Event<'_>) {
-        for place in self.places {
+        let source = self.sources.get(event.record.origin().source as usize);
+        for place in &self.places {
             out.push(self.separator);
-            HeaderField::Source(*place).put(out, event, &self.sources, &mut self.time);
+            if let Some(value) = place.value(event, source) {
+                put_value(out, *place, &value, &mut self.time);
+            }
         }
     }
 }
@@ -262,6 +267,21 @@ fn selected(out: &mut Vec<u8>, fields: &FieldSelection, separator: u8, event: &E
             out.push(separator);
         }
         put_field(out, field, event);
+    }
+}
+
+/// Writes a value of the header, with quotes around text.
+fn put_value(out: &mut Vec<u8>, field: HeaderField, value: &HeaderValue<'_>, time: &mut TimeWriter) {
+    match value {
+        HeaderValue::Number(mask) if field.value_type() == HeaderType::Mask => put::hex(out, *mask),
+        HeaderValue::Number(number) => put::unsigned(out, *number),
+        HeaderValue::Signed(number) => put::signed(out, *number),
+        HeaderValue::Time(at) => time.put(out, *at),
+        HeaderValue::Guid(guid) => put::guid(out, *guid),
+        HeaderValue::Text(text) => quoted(out, text),
+        HeaderValue::Names(names) => quoted(out, &names.join(" ")),
+        HeaderValue::Bytes(bytes) => put::hex_bytes(out, bytes),
+        _ => {}
     }
 }
 

@@ -1,8 +1,6 @@
 //! The selection of fields to write.
 
-use etw_schema::{Properties, PropertyValue, Value};
-
-use crate::header::HeaderField;
+use etw_schema::{HeaderPath, Properties, PropertyValue, Value};
 
 /// The fields to write. The default is every field of the payload.
 #[derive(Debug, Clone, Default)]
@@ -15,7 +13,7 @@ pub struct FieldSelection {
 pub struct FieldName {
     name: String,
     path: Vec<String>,
-    header: Option<HeaderField>,
+    header: Option<HeaderPath>,
 }
 
 impl FieldSelection {
@@ -25,12 +23,12 @@ impl FieldSelection {
     }
 
     /// Selects the fields with these names. A struct's member is `Struct.Member`, a field of the header
-    /// `System.TimeCreated` ([`HeaderField`]; only [`CsvWriter`](crate::CsvWriter) writes these). Without names, selects
+    /// `System.TimeCreated` ([`HeaderPath`]; only [`CsvWriter`](crate::CsvWriter) writes these). Without names, selects
     /// every field.
     pub fn of(names: impl IntoIterator<Item = impl Into<String>>) -> FieldSelection {
         let field = |name: String| {
             let path = name.split('.').map(str::to_owned).collect();
-            let header = HeaderField::of(&name);
+            let header = HeaderPath::from_name(&name);
             FieldName { name, path, header }
         };
         FieldSelection { names: names.into_iter().map(Into::into).map(field).collect() }
@@ -60,7 +58,7 @@ impl FieldName {
     }
 
     /// Returns the field of the header, or `None` for a field of the payload.
-    pub fn header(&self) -> Option<HeaderField> {
+    pub fn header(&self) -> Option<HeaderPath> {
         self.header
     }
 

@@ -1,8 +1,8 @@
 //! The options of all writers.
 
+use etw_schema::{HeaderOrigin, HeaderPath, Source};
+
 use crate::fields::FieldSelection;
-use crate::header::HeaderField;
-use crate::source::Source;
 
 /// The options of a writer, and the properties of the events' sources.
 #[derive(Debug, Clone, Default)]
@@ -30,7 +30,8 @@ pub struct Options {
 impl Options {
     /// Returns whether something is written that [`Record::place`](etw_event::Record::place) tells.
     pub fn needs_places(&self) -> bool {
-        let is_place = |header: Option<HeaderField>| matches!(header, Some(HeaderField::Source(_)));
+        let is_place =
+            |path: Option<HeaderPath>| path.is_some_and(|path| path.field.origin() == HeaderOrigin::Place);
         self.source || self.fields.names().iter().any(|field| is_place(field.header()))
     }
 }

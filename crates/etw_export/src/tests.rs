@@ -5,10 +5,10 @@ use std::sync::Arc;
 use etw_event::StackFrame;
 use etw_schema::{CompiledSchema, Event, EventSchema};
 
-use crate::testing::{message, rich, with_event};
 use crate::{
     CsvWriter, FieldSelection, JsonWriter, Options, Source, TextWriter, TracerptCsvWriter, XmlWriter,
 };
+use etw_testkit::events::{message, rich, with_event};
 
 fn options() -> Options {
     let source = Source { name: "x.etl".into(), computer: Some("PC".into()), timer_resolution: 156_250 };

@@ -28,6 +28,8 @@ mod compiled;
 mod event;
 pub mod event_metadata;
 pub mod event_source;
+mod header;
+pub mod kinds;
 mod layout;
 pub mod manifest;
 pub mod message;
@@ -54,6 +56,9 @@ pub mod wpp;
 
 pub use compiled::{CompiledSchema, EventLabel};
 pub use event::{Event, EventError};
+pub use header::{
+    HeaderField, HeaderObject, HeaderOrigin, HeaderPath, HeaderType, HeaderValue, HeaderVisitor, Source,
+};
 pub use layout::{
     Format, Layout, LayoutDefect, LocateError, LocateErrorKind, Located, MAX_DEPTH, MAX_EMPTY_VALUES,
 };

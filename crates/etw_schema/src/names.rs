@@ -183,6 +183,22 @@ impl<'a> Names<'a> {
         own.iter().filter_map(|name| plain(name)).chain(listed.map(|(_, name)| name))
     }
 
+    /// Returns the provider's name, or its GUID.
+    pub fn provider_text(&self) -> Cow<'a, str> {
+        self.provider().map_or_else(|| self.provider_guid().to_string().into(), Cow::Borrowed)
+    }
+
+    /// Returns [`Names::event`], with the class's GUID and the opcode for a classic event without a type.
+    pub fn event_text(&self) -> Cow<'a, str> {
+        match self.event_type() {
+            Some(name) => name,
+            None if self.is_classic() => {
+                format!("{}/{}", self.record.provider_id(), self.record.descriptor().opcode.0).into()
+            }
+            None => self.event().into(),
+        }
+    }
+
     /// Returns one name for the event: its type, or else task and opcode, or else its id.
     pub fn event(&self) -> String {
         match (self.event_type(), self.task(), self.opcode()) {

@@ -5,17 +5,12 @@
 use std::collections::{BTreeSet, HashMap};
 
 use etw_testkit::data;
-use openetw::export::{HeaderField, JsonWriter, Options};
+use openetw::export::{HeaderPath, JsonWriter, Options};
 use openetw::{Predicate, Trace};
 use serde_json::Value;
 
-/// Header fields that filters do not know.
-const NOT_FILTERED: [&str; 4] = [
-    "System.Computer",
-    "System.Execution.KernelTime",
-    "System.Execution.UserTime",
-    "System.TimeCreated.RawTime",
-];
+/// The field of `System` that filters do not know: the file has it, not the event.
+const NOT_FILTERED: &str = "System.Computer";
 /// Files with at most this many records are read once for each name that they show.
 const SMALL: u64 = 500;
 
@@ -111,8 +106,8 @@ fn kind(json: &Value) -> String {
 /// Conditions on the keys of JSON themselves; lists and objects have keys of their own.
 fn keyed(json: &Value) -> Vec<String> {
     let mut texts = Vec::new();
-    let names = HeaderField::names().filter(|name| !NOT_FILTERED.contains(name));
-    for name in names {
+    for name in HeaderPath::names().filter(|name| name != NOT_FILTERED) {
+        let name = name.as_str();
         let value = name.split('.').try_fold(json, |value, key| value.get(key));
         match value {
             Some(Value::Array(values)) => texts.extend(values.iter().filter_map(|value| equal(name, value))),

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod coverage;
+mod header;
 mod profiles;
 mod tables;
 mod wpa_tables;
@@ -29,6 +30,8 @@ struct Options {
 enum Page {
     /// The decoded share of each real trace, in docs/coverage.md.
     Coverage,
+    /// The fields of an event's header, in docs/header.md, from their declarations.
+    Header,
     /// The tables with rows, in docs/tables.md, from their declarations.
     Tables,
     /// The tables and columns of published profiles of Windows Performance Analyzer that are here, in docs/wpa-tables.md.
@@ -37,7 +40,7 @@ enum Page {
     Profiles,
 }
 
-const ALL: [Page; 4] = [Page::Coverage, Page::Tables, Page::WpaTables, Page::Profiles];
+const ALL: [Page; 5] = [Page::Coverage, Page::Header, Page::Tables, Page::WpaTables, Page::Profiles];
 
 fn main() -> ExitCode {
     let options = Options::parse();
@@ -50,6 +53,7 @@ impl Page {
     fn write(self, is_check: bool) -> Result<()> {
         let (command, files) = match self {
             Page::Coverage => ("coverage", coverage::made()?),
+            Page::Header => ("header", Some(header::made()?)),
             Page::Tables => ("tables", Some(tables::made()?)),
             Page::WpaTables => ("wpa-tables", wpa_tables::made()?),
             Page::Profiles => ("profiles", profiles::made()?),

@@ -165,18 +165,18 @@ fn unknown_fields_are_refused_or_warned_of() {
     warned(&["--where", "System.EventID >= 0 and System.Execution.ProcessorID < 1000"], "");
 }
 
-/// What `--fields` knows of the header is in the documentation of JSON, whose names it has, and of the command.
+/// What `--fields` knows of the header is in the documentation of JSON, whose names it has, and in the list of its fields.
 #[test]
 fn fields_of_the_header_are_documented() {
     let docs = |name: &str| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     };
-    let (json, command) = (docs("json.md"), docs("cli.md"));
-    for name in openetw::export::HeaderField::names() {
+    let (json, list) = (docs("json.md"), docs("header.md"));
+    for name in openetw::export::HeaderPath::names() {
         let key = name.rsplit('.').next().unwrap();
         assert!(json.contains(&format!("`{key}`")) || json.contains(&format!("\"{key}\"")), "json.md: {key}");
-        assert!(command.contains(key), "cli.md: {name}");
+        assert!(list.contains(&format!("`{name}`")), "header.md: {name}");
     }
 }
 

@@ -1,73 +1,13 @@
 //! The meaning of expressions for events: header fields, with their operators and values, and properties.
 
 use etw_event::{Guid, Level};
-use etw_schema::level_by_name;
+use etw_schema::{HeaderField, HeaderType, level_by_name};
 
 use super::FilterError;
 use super::expression::{Expression, FilterComparison, FilterName, FilterValue};
 use super::parser::AN_OPERATOR;
 use crate::Predicate;
-use crate::predicate::{Comparison, Field, HeaderField, Literal, Operator};
-
-/// Header fields by name; errors use the first name of a field.
-const HEADER_FIELDS: [(&str, HeaderField); 25] = [
-    ("provider", HeaderField::Provider),
-    ("event", HeaderField::Event),
-    ("name", HeaderField::Event),
-    ("id", HeaderField::Id),
-    ("version", HeaderField::Version),
-    ("channel", HeaderField::Channel),
-    ("level", HeaderField::Level),
-    ("opcode", HeaderField::Opcode),
-    ("task", HeaderField::Task),
-    ("keyword", HeaderField::Keyword),
-    ("keywords", HeaderField::Keyword),
-    ("pid", HeaderField::ProcessId),
-    ("tid", HeaderField::ThreadId),
-    ("process", HeaderField::Process),
-    ("processor", HeaderField::Processor),
-    ("cpu", HeaderField::Processor),
-    ("time", HeaderField::Time),
-    ("activity", HeaderField::ActivityId),
-    ("related_activity", HeaderField::RelatedActivityId),
-    ("user", HeaderField::User),
-    ("size", HeaderField::PayloadSize),
-    ("class", HeaderField::Provider),
-    ("event_id", HeaderField::Id),
-    ("sid", HeaderField::User),
-    ("stack", HeaderField::Stack),
-];
-
-/// Header fields by their keys in an event's JSON (`docs/json.md`), which are also columns of CSV.
-const JSON_KEYS: [(&str, HeaderField); 27] = [
-    ("System.Channel", HeaderField::Channel),
-    ("System.EventID", HeaderField::Id),
-    ("System.Version", HeaderField::Version),
-    ("System.EventType", HeaderField::Event),
-    ("System.EventGuid", HeaderField::Event),
-    ("System.Correlation.ActivityID", HeaderField::ActivityId),
-    ("System.Correlation.RelatedActivityID", HeaderField::RelatedActivityId),
-    ("System.Execution.ProcessID", HeaderField::ProcessId),
-    ("System.Execution.ThreadID", HeaderField::ThreadId),
-    ("System.Execution.ProcessorID", HeaderField::Processor),
-    ("System.Keywords", HeaderField::Keyword),
-    ("System.Keywords.Mask", HeaderField::Keyword),
-    ("System.Keywords.Name", HeaderField::Keyword),
-    ("System.Level", HeaderField::Level),
-    ("System.Level.Value", HeaderField::Level),
-    ("System.Level.Name", HeaderField::Level),
-    ("System.Opcode", HeaderField::Opcode),
-    ("System.Opcode.Value", HeaderField::Opcode),
-    ("System.Opcode.Name", HeaderField::Opcode),
-    ("System.Task", HeaderField::Task),
-    ("System.Task.Value", HeaderField::Task),
-    ("System.Task.Name", HeaderField::Task),
-    ("System.Provider", HeaderField::Provider),
-    ("System.Provider.Guid", HeaderField::Provider),
-    ("System.Provider.Name", HeaderField::Provider),
-    ("System.TimeCreated", HeaderField::Time),
-    ("System.TimeCreated.SystemTime", HeaderField::Time),
-];
+use crate::predicate::{Comparison, Field, Literal, Operator};
 
 /// Returns the predicate of an expression.
 pub(super) fn predicate(expression: &Expression) -> Result<Predicate, FilterError> {
@@ -110,8 +50,8 @@ fn by_name(name: &FilterName) -> Field {
     if let Some(property) = name.text.strip_prefix("data.") {
         return Field::Property(property.into());
     }
-    match HEADER_FIELDS.into_iter().chain(JSON_KEYS).find(|(known, _)| *known == name.text) {
-        Some((_, field)) => Field::Header(field),
+    match HeaderField::from_filter_name(&name.text) {
+        Some(field) => Field::Header(field),
         None => Field::Property(name.text.as_str().into()),
     }
 }
@@ -151,21 +91,24 @@ enum Values {
 }
 
 fn values(field: HeaderField) -> Values {
-    match field {
-        HeaderField::Provider | HeaderField::Event => Values::NameOrGuid,
-        HeaderField::Process | HeaderField::User | HeaderField::Stack => Values::Name,
-        HeaderField::Opcode | HeaderField::Task | HeaderField::Keyword | HeaderField::Channel => {
-            Values::NamedNumber
-        }
-        HeaderField::Level => Values::Level,
-        HeaderField::Id
-        | HeaderField::Version
-        | HeaderField::ProcessId
-        | HeaderField::ThreadId
-        | HeaderField::Processor
-        | HeaderField::PayloadSize => Values::Number,
-        HeaderField::Time => Values::Time,
-        HeaderField::ActivityId | HeaderField::RelatedActivityId => Values::Guid,
+    match (field, field.value_type()) {
+        (HeaderField::Provider | HeaderField::Event, _) => Values::NameOrGuid,
+        (HeaderField::Level, _) => Values::Level,
+        (_, HeaderType::Guid) => Values::Guid,
+        (_, HeaderType::Time) => Values::Time,
+        (
+            _,
+            HeaderType::U8
+            | HeaderType::U16
+            | HeaderType::U32
+            | HeaderType::U64
+            | HeaderType::I64
+            | HeaderType::Mask,
+        ) => match field.named() {
+            Some(_) => Values::NamedNumber,
+            None => Values::Number,
+        },
+        _ => Values::Name,
     }
 }
 
@@ -182,7 +125,7 @@ fn describe(values: &Values) -> &'static str {
 }
 
 fn name_of(field: HeaderField) -> &'static str {
-    HEADER_FIELDS.into_iter().find(|(_, known)| *known == field).map_or("field", |(name, _)| name)
+    field.filter_names().first().copied().unwrap_or(field.column())
 }
 
 fn check_operator(field: &Field, comparison: &FilterComparison) -> Result<(), FilterError> {

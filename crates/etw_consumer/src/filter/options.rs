@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use etw_event::Record;
+use etw_schema::HeaderField;
 
 use super::FilterError;
-use crate::predicate::HeaderField;
 use crate::{IdSet, Predicate, ProviderSpec, ProviderSpecError, TimePoint};
 
 /// The selection of events made by `--provider --event --pid --tid --process --where --from --to --limit`.

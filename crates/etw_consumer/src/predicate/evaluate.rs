@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 
 use etw_event::{FileTime, Guid, Level, Record};
-use etw_schema::{Names, Value};
+use etw_schema::{HeaderField, HeaderType, HeaderValue, Names, Value};
 
-use super::{Comparison, Field, HeaderField, Literal, Node, Operator, Predicate, text};
+use super::{Comparison, Field, Literal, Node, Operator, Predicate, text};
 use crate::{Event, ProcessTable, ProviderKey};
 
 /// The data that a predicate is evaluated on.
@@ -130,27 +130,16 @@ impl Comparison {
         let record = scope.record;
         let descriptor = || record.descriptor();
         let number = |number: u64| Some(self.ordered(i128::from(number)));
-        let optional = |value: Option<u32>| value.map_or(Some(false), |value| number(value.into()));
         match field {
-            HeaderField::Id => number(descriptor().id.into()),
-            HeaderField::Version => number(descriptor().version.into()),
             HeaderField::Level => match &self.value {
                 Literal::Level(wanted, name) => self.level(descriptor().level, *wanted, name, scope),
                 _ => number(descriptor().level.0.into()),
             },
-            HeaderField::Processor => number(record.processor().into()),
-            HeaderField::PayloadSize => number(record.payload().len() as u64),
-            HeaderField::ProcessId => optional(record.process_id()),
-            HeaderField::ThreadId => optional(record.thread_id()),
             HeaderField::Time => Some(self.time(record.time(), scope.start)),
-            HeaderField::ActivityId => Some(self.guid(record.activity_id())),
-            HeaderField::RelatedActivityId => Some(self.guid(record.related_activity_id())),
-            HeaderField::User => Some(self.name(record.sid().map(|sid| sid.to_string()).as_deref())),
+            HeaderField::RawTime => Some(self.ordered(record.raw_time().0.into())),
+            HeaderField::UserSid => Some(self.name(record.sid().map(|sid| sid.to_string()).as_deref())),
             HeaderField::Process => scope.process_known.then(|| self.name(scope.process)),
-            HeaderField::Channel if self.is_number() => number(descriptor().channel.into()),
-            HeaderField::Opcode if self.is_number() => number(descriptor().opcode.0.into()),
-            HeaderField::Task if self.is_number() => number(descriptor().task.into()),
-            HeaderField::Keyword if self.is_number() => {
+            HeaderField::Keywords if self.is_number() => {
                 let mask = descriptor().keyword.0;
                 match (self.operator, &self.value) {
                     (Operator::Contains, Literal::Integer(wanted)) => {
@@ -172,10 +161,7 @@ impl Comparison {
                 _ => Some(self.parted_names(event_names(&scope.names()?))),
             },
             HeaderField::Stack => Some(false),
-            HeaderField::Channel => Some(self.name(scope.names()?.channel())),
-            HeaderField::Opcode => Some(self.name(scope.names()?.opcode())),
-            HeaderField::Task => Some(self.name(scope.names()?.task())),
-            HeaderField::Keyword => {
+            HeaderField::Keywords => {
                 let mut names = scope.names()?.keywords();
                 Some(match self.operator {
                     // `names` has the keyword if the mask contains it.
@@ -185,6 +171,15 @@ impl Comparison {
                     _ => self.names(names),
                 })
             }
+            field if field.value_type() == HeaderType::Guid => Some(self.guid(field.activity(record))),
+            // Of a number whose values have names, texts are these.
+            field => match field.named().filter(|_| !self.is_number()) {
+                Some(named) => Some(match named.name(&scope.names()?) {
+                    Some(HeaderValue::Text(name)) => self.name(Some(&name)),
+                    _ => false,
+                }),
+                None => field.number(record).map_or(Some(false), number),
+            },
         }
     }
 

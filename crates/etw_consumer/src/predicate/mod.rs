@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use etw_event::{Guid, Level, Opcode, Record};
+use etw_schema::HeaderField;
 
 use crate::{Event, IdSet, ProviderSpec, TimePoint};
 
@@ -64,29 +65,6 @@ pub(crate) struct Comparison {
 pub(crate) enum Field {
     Header(HeaderField),
     Property(Property),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HeaderField {
-    Provider,
-    Event,
-    Id,
-    Version,
-    Channel,
-    Level,
-    Opcode,
-    Task,
-    Keyword,
-    ProcessId,
-    ThreadId,
-    Process,
-    Processor,
-    Time,
-    ActivityId,
-    RelatedActivityId,
-    User,
-    PayloadSize,
-    Stack,
 }
 
 /// An operator of comparisons.

@@ -106,8 +106,7 @@ impl<W: Write + Seek> EvtxWriter<W> {
     /// Fails if the header cannot be written.
     pub fn new(mut out: W, options: &Options) -> io::Result<EvtxWriter<W>> {
         out.write_all(&file_header(0, 1, DIRTY))?;
-        let computer =
-            |source: &crate::source::Source| source.computer.as_deref().map(cut).unwrap_or_default();
+        let computer = |source: &etw_schema::Source| source.computer.as_deref().map(cut).unwrap_or_default();
         Ok(EvtxWriter {
             out,
             chunk: Chunk::new(),

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::chunk::CHUNK_BYTES;
 use super::*;
 use crate::Source;
-use crate::testing::{PROVIDER, rich, with_event};
+use etw_testkit::events::{PROVIDER, rich, with_event};
 
 fn options() -> Options {
     let source = Source { name: "x.etl".into(), computer: Some("PC".into()), timer_resolution: 156_250 };

@@ -14,11 +14,8 @@ use crate::escape::{self, Escaping, Json};
 use crate::fields::FieldSelection;
 use crate::options::Options;
 use crate::put::{self, TimeWriter};
-use crate::source::Source;
 use etw_schema::Event;
 pub(crate) use fields::Fields;
-#[cfg(feature = "columns")]
-pub(crate) use fields::make_unique;
 use system::System;
 use value::ValueWriter;
 
@@ -49,15 +46,10 @@ struct Parts {
 impl JsonWriter {
     /// Creates a writer for events from the sources in the options.
     pub fn new(options: &Options) -> JsonWriter {
-        let computer = |source: &Source| {
-            let mut member = Vec::new();
-            system::string_member(&mut member, "Computer", source.computer.as_deref());
-            member
-        };
         JsonWriter {
             cache: Cache::new(),
             time: TimeWriter::new(),
-            computers: options.sources.iter().map(computer).collect(),
+            computers: options.sources.iter().map(system::computer).collect(),
             raw_time: options.raw_time,
             files: options.source.then(|| options.sources.iter().map(system::source).collect()),
             fields: options.fields.clone(),

@@ -1,59 +1,51 @@
 //! The JSON of an event's header. The parts shared by all events with one schema are prepared once.
 
 use etw_event::Record;
-use etw_schema::Event;
+use etw_schema::{
+    Event, HeaderField, HeaderObject, HeaderOrigin, HeaderType, HeaderValue, HeaderVisitor, Source,
+};
 
 use super::string;
-use crate::header::SourcePart;
 use crate::put::{self, TimeWriter};
-use crate::source::Source;
 
 /// The JSON shared by all events with one schema and descriptor.
 pub(super) struct System {
-    /// From `"Channel"` to the comma before `"Correlation"`.
+    /// The members of `System` itself, with a comma after each.
     head: Vec<u8>,
-    /// From `,"Keywords"` to `"SystemTime":"`.
+    /// From `"Keywords"` to `"SystemTime":"`.
     tail: Vec<u8>,
 }
 
 impl System {
     /// Creates the parts shared by events with the header and the schema of `event`.
     pub(super) fn new(event: &Event<'_>) -> System {
-        let descriptor = event.record.descriptor();
-        let names = event.names();
         let mut head = Vec::new();
-        string_member(&mut head, "Channel", names.channel());
-        number_member(&mut head, "EventID", descriptor.id.into());
-        number_member(&mut head, "Version", descriptor.version.into());
-        string_member(&mut head, "EventType", names.event_type().as_deref());
-        if let Some(guid) = names.event_guid() {
-            head.extend_from_slice(b"\"EventGuid\":\"");
-            put::guid(&mut head, guid);
-            head.extend_from_slice(b"\",");
+        // The channel comes first, although its number is a later column than the id.
+        let (first, others): (Vec<HeaderField>, Vec<HeaderField>) = HeaderObject::System
+            .fields()
+            .filter(|field| matches!(field.origin(), HeaderOrigin::Descriptor | HeaderOrigin::Schema))
+            .partition(|field| *field == HeaderField::ChannelName);
+        for field in first.into_iter().chain(others) {
+            if let Some(value) = field.value(event, None) {
+                member(&mut head, field, &value);
+                head.push(b',');
+            }
         }
         let mut tail = Vec::new();
-        tail.extend_from_slice(b",\"Keywords\":{\"Mask\":\"");
-        put::hex(&mut tail, descriptor.keyword.0);
+        for object in HeaderObject::ALL.into_iter().filter(|object| object.is_of_schema()) {
+            string(&mut tail, object.key());
+            tail.push(b':');
+            let start = tail.len();
+            for field in object.fields() {
+                if let Some(value) = field.value(event, None) {
+                    tail.push(if tail.len() == start { b'{' } else { b',' });
+                    member(&mut tail, field, &value);
+                }
+            }
+            tail.extend_from_slice(b"},");
+        }
+        tail.extend_from_slice(HeaderField::Time.json_first().as_bytes());
         tail.push(b'"');
-        for (index, name) in names.keywords().enumerate() {
-            tail.extend_from_slice(if index == 0 { b",\"Name\":[" } else { b"," });
-            string(&mut tail, name);
-        }
-        if names.keywords().next().is_some() {
-            tail.push(b']');
-        }
-        tail.push(b'}');
-        value_and_name(&mut tail, "Level", descriptor.level.0.into(), names.level());
-        value_and_name(&mut tail, "Opcode", descriptor.opcode.0.into(), names.opcode());
-        value_and_name(&mut tail, "Task", descriptor.task, names.task());
-        tail.extend_from_slice(b",\"Provider\":{\"Guid\":\"");
-        put::guid(&mut tail, names.provider_guid());
-        tail.push(b'"');
-        if let Some(name) = names.provider() {
-            tail.extend_from_slice(b",\"Name\":");
-            string(&mut tail, name);
-        }
-        tail.extend_from_slice(b"},\"TimeCreated\":{\"SystemTime\":\"");
         System { head, tail }
     }
 
@@ -70,23 +62,33 @@ impl System {
         out.extend_from_slice(b"\"System\":{");
         out.extend_from_slice(computer);
         out.extend_from_slice(&self.head);
-        correlation(out, record);
-        execution(out, record);
+        object::<{ HeaderObject::Correlation as u8 }>(out, record);
+        object::<{ HeaderObject::Execution as u8 }>(out, record);
         out.extend_from_slice(&self.tail);
         time.put(out, record.time());
+        out.push(b'"');
         if raw_time {
-            out.extend_from_slice(b"\",\"RawTime\":");
+            out.extend_from_slice(HeaderField::RawTime.json_next().as_bytes());
             put::signed(out, record.raw_time().0);
-            out.push(b'}');
-        } else {
-            out.extend_from_slice(b"\"}");
         }
+        out.push(b'}');
     }
+}
+
+/// Returns the member of `System` with the source's computer, with its comma.
+pub(super) fn computer(source: &Source) -> Vec<u8> {
+    let mut out = Vec::new();
+    if let Some(computer) = &source.computer {
+        member(&mut out, HeaderField::Computer, &HeaderValue::Text(computer.as_str().into()));
+        out.push(b',');
+    }
+    out
 }
 
 /// Returns the start of `Source`, up to the name of the file.
 pub(super) fn source(source: &Source) -> Vec<u8> {
-    let mut start = b",\"Source\":{\"File\":".to_vec();
+    let mut start = b",".to_vec();
+    start.extend_from_slice(HeaderField::SourceFile.json_first().as_bytes());
     string(&mut start, &source.name);
     start
 }
@@ -96,92 +98,91 @@ pub(super) fn source(source: &Source) -> Vec<u8> {
 pub(super) fn put_source(out: &mut Vec<u8>, record: &Record<'_>, files: &[Vec<u8>]) {
     let Some(start) = files.get(record.origin().source as usize) else { return };
     out.extend_from_slice(start);
-    let place = record.place();
-    for part in SourcePart::ALL {
-        if let Some(number) = part.number(place) {
-            out.push(b',');
-            string(out, part.name());
-            out.push(b':');
+    for field in HeaderObject::Source.fields() {
+        if let Some(number) = field.number(record) {
+            out.extend_from_slice(field.json_next().as_bytes());
             put::unsigned(out, number);
         }
     }
     out.push(b'}');
 }
 
-/// Writes `"Correlation":{…},` if the event has an activity.
-#[inline]
-fn correlation(out: &mut Vec<u8>, record: &Record<'_>) {
-    let (activity, related) = (record.activity_id(), record.related_activity_id());
-    if activity.is_none() && related.is_none() {
-        return;
-    }
-    out.extend_from_slice(b"\"Correlation\":{");
-    if let Some(activity) = activity {
-        out.extend_from_slice(b"\"ActivityID\":\"");
-        put::guid(out, activity);
-        out.extend_from_slice(if related.is_some() { b"\"," } else { b"\"" });
-    }
-    if let Some(related) = related {
-        out.extend_from_slice(b"\"RelatedActivityID\":\"");
-        put::guid(out, related);
-        out.push(b'"');
-    }
-    out.extend_from_slice(b"},");
-}
-
-/// Writes `"Execution":{…}`.
-#[inline]
-fn execution(out: &mut Vec<u8>, record: &Record<'_>) {
-    out.extend_from_slice(b"\"Execution\":{");
-    if let Some(process) = record.process_id() {
-        out.extend_from_slice(b"\"ProcessID\":");
-        put::unsigned32(out, process);
-        out.push(b',');
-    }
-    if let Some(thread) = record.thread_id() {
-        out.extend_from_slice(b"\"ThreadID\":");
-        put::unsigned32(out, thread);
-        out.push(b',');
-    }
-    out.extend_from_slice(b"\"ProcessorID\":");
-    put::unsigned32(out, record.processor().into());
-    if let Some((kernel, user)) = record.cpu_times() {
-        out.extend_from_slice(b",\"KernelTime\":");
-        put::unsigned32(out, kernel);
-        out.extend_from_slice(b",\"UserTime\":");
-        put::unsigned32(out, user);
-    }
-    if let Some(time) = record.processor_time() {
-        out.extend_from_slice(b",\"ProcessorTime\":");
-        put::unsigned(out, time);
-    }
-    out.push(b'}');
-}
-
-pub(super) fn string_member(out: &mut Vec<u8>, name: &str, text: Option<&str>) {
-    if let Some(text) = text {
-        string(out, name);
-        out.push(b':');
-        string(out, text);
-        out.push(b',');
+/// Writes an object with what records have, `"Execution":{…},`; nothing if this one has nothing of it.
+#[inline(always)]
+fn object<const OBJECT: u8>(out: &mut Vec<u8>, record: &Record<'_>) {
+    let mut members = Members::<OBJECT> { out, record, is_open: false };
+    HeaderField::visit(&mut members);
+    if members.is_open {
+        out.extend_from_slice(b"},");
     }
 }
 
-fn number_member(out: &mut Vec<u8>, name: &str, number: u32) {
-    string(out, name);
+/// Writes the members of an object. All that depends on the field alone is decided when this is compiled.
+struct Members<'o, 'r, const OBJECT: u8> {
+    out: &'o mut Vec<u8>,
+    record: &'r Record<'r>,
+    is_open: bool,
+}
+
+impl<const OBJECT: u8> Members<'_, '_, OBJECT> {
+    #[inline(always)]
+    fn begin(&mut self, field: HeaderField) {
+        // Each text has a length that is known here, and is copied without a call.
+        match self.is_open {
+            true => self.out.extend_from_slice(field.json_next().as_bytes()),
+            false => self.out.extend_from_slice(field.json_first().as_bytes()),
+        }
+        self.is_open = true;
+    }
+}
+
+impl<const OBJECT: u8> HeaderVisitor for Members<'_, '_, OBJECT> {
+    #[inline(always)]
+    fn field(&mut self, field: HeaderField) {
+        if field.object() as u8 != OBJECT {
+            return;
+        }
+        if field.value_type() == HeaderType::Guid {
+            if let Some(id) = field.activity(self.record) {
+                self.begin(field);
+                self.out.push(b'"');
+                put::guid(self.out, id);
+                self.out.push(b'"');
+            }
+        } else if let Some(number) = field.number(self.record) {
+            self.begin(field);
+            match field.value_type() {
+                HeaderType::U64 => put::unsigned(self.out, number),
+                _ => put::unsigned32(self.out, number as u32),
+            }
+        }
+    }
+}
+
+/// Writes a key with its value.
+fn member(out: &mut Vec<u8>, field: HeaderField, value: &HeaderValue<'_>) {
+    string(out, field.key());
     out.push(b':');
-    put::unsigned32(out, number);
-    out.push(b',');
-}
-
-fn value_and_name(out: &mut Vec<u8>, member: &str, value: u16, name: Option<&str>) {
-    out.push(b',');
-    string(out, member);
-    out.extend_from_slice(b":{\"Value\":");
-    put::unsigned32(out, value.into());
-    if let Some(name) = name {
-        out.extend_from_slice(b",\"Name\":");
-        string(out, name);
+    match value {
+        HeaderValue::Number(mask) if field.value_type() == HeaderType::Mask => {
+            out.push(b'"');
+            put::hex(out, *mask);
+            out.push(b'"');
+        }
+        HeaderValue::Number(number) => put::unsigned(out, *number),
+        HeaderValue::Guid(guid) => {
+            out.push(b'"');
+            put::guid(out, *guid);
+            out.push(b'"');
+        }
+        HeaderValue::Text(text) => string(out, text),
+        HeaderValue::Names(names) => {
+            for (index, name) in names.iter().enumerate() {
+                out.push(if index == 0 { b'[' } else { b',' });
+                string(out, name);
+            }
+            out.push(b']');
+        }
+        _ => out.extend_from_slice(b"null"),
     }
-    out.push(b'}');
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use etw_app::{UsageError, output, text};
 use openetw::Event;
-use openetw::export::{FieldName, FieldSelection, HeaderField};
+use openetw::export::{FieldName, FieldSelection, HeaderPath};
 use openetw::schema::{EventSchema, PropertyType};
 
 use crate::args::{DumpArgs, DumpFormat};
@@ -21,9 +21,10 @@ const MAX_SCHEMAS: usize = 10_000;
 /// Fails if the header has no field of a name, or if the format has no columns for fields of the header.
 pub(super) fn selection(args: &DumpArgs) -> Result<FieldSelection> {
     let usage = |text: String| Err(UsageError(text).into());
-    for name in args.fields.iter().filter(|name| HeaderField::is_name(name)) {
-        if HeaderField::of(name).is_none() {
-            let suggestion = suggestion(text::closest(name, HeaderField::names()));
+    for name in args.fields.iter().filter(|name| HeaderPath::is_name(name)) {
+        if HeaderPath::from_name(name).is_none() {
+            let names: Vec<String> = HeaderPath::names().collect();
+            let suggestion = suggestion(text::closest(name, names.iter().map(String::as_str)));
             return usage(format!("the header has no field '{name}'{suggestion}"));
         }
         if args.format != DumpFormat::Csv {
@@ -82,7 +83,7 @@ impl Missing {
         let names: BTreeSet<String> = all.schemas.values().flat_map(|schema| names(schema)).collect();
         for field in &all.fields {
             let of_header = format!("System.{}", field.name());
-            let of_header = HeaderField::of(&of_header).map(|_| of_header.as_str());
+            let of_header = HeaderPath::from_name(&of_header).map(|_| of_header.as_str());
             let closest = of_header.or_else(|| text::closest(field.name(), names.iter().map(String::as_str)));
             output::warn(&format_args!("no event has a field '{}'{}", field.name(), suggestion(closest)));
         }
