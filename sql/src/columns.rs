@@ -6,276 +6,123 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    ArrayRef, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray, StringBuilder,
-    TimestampNanosecondBuilder, UInt8Builder, UInt16Builder, UInt32Builder, UInt64Builder,
+    ArrayRef, DictionaryArray, Int32Array, Int64Builder, RecordBatch, RecordBatchOptions, StringArray,
+    StringBuilder, TimestampNanosecondBuilder, UInt8Builder, UInt16Builder, UInt32Builder, UInt64Builder,
 };
 use datafusion::arrow::datatypes::{DataType, Field, Int32Type, SchemaRef, TimeUnit};
 use datafusion::arrow::error::ArrowError;
+use etw_arrow::{EventColumns, EventColumnsBuilder};
 use etw_consumer::ProcessTable;
 use etw_event::{FileTime, Guid, Record};
-use etw_export::columns::{EventColumns, EventColumnsBuilder};
 use etw_export::{JsonWriter, Options};
-use etw_schema::{Event, EventSchema};
+use etw_schema::{Event, EventSchema, HeaderField, HeaderOrigin, HeaderType, HeaderValue, Undecoded};
 use serde::{Deserialize, Serialize};
 
 /// Limit of remembered names of kinds of events.
 const MAX_NAMES: usize = 1 << 16;
 
-/// A column of the header.
+/// A column that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Header {
-    Time,
-    Provider,
-    Event,
-    Id,
-    Version,
-    Level,
-    Opcode,
-    Task,
-    Channel,
-    Keywords,
-    ProcessId,
-    ThreadId,
-    Process,
-    Processor,
-    Activity,
-    RelatedActivity,
-    Size,
+pub(crate) enum Wanted {
+    #[serde(with = "by_name")]
+    Header(HeaderField),
+    /// All fields as JSON.
     Payload,
-    LevelName,
-    OpcodeName,
-    TaskName,
-    ChannelName,
-    KeywordNames,
-    UserSid,
-    Message,
-    Inferred,
-    DecodeError,
-    Undecoded,
-    Computer,
-    SourceFile,
-    SourceOffset,
-    SourceWithin,
-    SourceBuffer,
-    SourceRecord,
+    /// The trace.
     Trace,
+    /// A field, by its number among the fields of the table.
+    Field(usize),
 }
 
-use Header::*;
+/// Fields of the header by the names of their columns.
+pub(crate) mod by_name {
+    use etw_schema::HeaderField;
+    use serde::{Deserialize, Deserializer, Serializer, de};
 
-/// The columns of the table `events`.
-pub(crate) const OF_EVENTS: &[Header] = &[
-    Time,
-    Provider,
-    Event,
-    Id,
-    Version,
-    Level,
-    Opcode,
-    Task,
-    Channel,
-    Keywords,
-    ProcessId,
-    ThreadId,
-    Process,
-    Processor,
-    Activity,
-    RelatedActivity,
-    Size,
-    Payload,
-    LevelName,
-    OpcodeName,
-    TaskName,
-    ChannelName,
-    KeywordNames,
-    UserSid,
-    Message,
-    Inferred,
-    DecodeError,
-    Undecoded,
-    Computer,
-    SourceFile,
-    SourceOffset,
-    SourceWithin,
-    SourceBuffer,
-    SourceRecord,
-    Trace,
-];
-
-/// The columns of the tables of kinds of events, before the fields. `Trace` comes after these.
-pub(crate) const OF_KINDS: &[Header] = &[
-    Time,
-    ProcessId,
-    ThreadId,
-    Process,
-    Processor,
-    Version,
-    Level,
-    Opcode,
-    Keywords,
-    Activity,
-    RelatedActivity,
-];
-
-impl Header {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Time => "time",
-            Provider => "provider",
-            Event => "event",
-            Id => "id",
-            Version => "version",
-            Level => "level",
-            Opcode => "opcode",
-            Task => "task",
-            Channel => "channel",
-            Keywords => "keywords",
-            ProcessId => "process_id",
-            ThreadId => "thread_id",
-            Process => "process",
-            Processor => "processor",
-            Activity => "activity",
-            RelatedActivity => "related_activity",
-            Size => "size",
-            Payload => "payload",
-            LevelName => "level_name",
-            OpcodeName => "opcode_name",
-            TaskName => "task_name",
-            ChannelName => "channel_name",
-            KeywordNames => "keyword_names",
-            UserSid => "user_sid",
-            Message => "message",
-            Inferred => "inferred",
-            DecodeError => "decode_error",
-            Undecoded => "undecoded",
-            Computer => "computer",
-            SourceFile => "source_file",
-            SourceOffset => "source_offset",
-            SourceWithin => "source_within",
-            SourceBuffer => "source_buffer",
-            SourceRecord => "source_record",
-            Trace => "trace",
-        }
+    pub(crate) fn serialize<S: Serializer>(field: &HeaderField, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(field.column())
     }
 
-    pub(crate) const fn summary(self) -> &'static str {
-        match self {
-            Time => "When the event was logged.",
-            Provider => "Name of the provider, or its GUID.",
-            Event => "Name of the event, or its task and opcode; Class/Type for classic events.",
-            Id => "Id of the event; 0 for classic events.",
-            Version => "Version of the event.",
-            Level => "Level, from 1 (critical) to 5 (verbose).",
-            Opcode => "Opcode; the type of a classic event.",
-            Task => "Task.",
-            Channel => "Channel.",
-            Keywords => "Keywords.",
-            ProcessId => "Process id in the header.",
-            ThreadId => "Thread id in the header.",
-            Process => "Image name of that process.",
-            Processor => "Processor that logged the event.",
-            Activity => "Activity id.",
-            RelatedActivity => "Activity id of the event's cause.",
-            Size => "Size of the payload in bytes.",
-            Payload => "Fields of the event as JSON; missing if no schema describes them.",
-            LevelName => "Name of the level.",
-            OpcodeName => "Name of the opcode, or of the type of a classic event.",
-            TaskName => "Name of the task, or of the class of a classic event.",
-            ChannelName => "Name of the channel.",
-            KeywordNames => "Names of the keywords, with `,` between them.",
-            UserSid => "User that logged the event, if the session recorded it.",
-            Message => "Message of the event with its inserts, if its schema has one.",
-            Inferred => "What of the payload is inferred, as in `etw dump --format json`.",
-            DecodeError => "Why the payload is not decoded, or not all of it.",
-            Undecoded => "Bytes of the payload that are not decoded, in hexadecimal; missing if all are.",
-            Computer => "Name of the computer that the trace is of, if the trace tells it.",
-            SourceFile => "Path of the file that has the event.",
-            SourceOffset => {
-                "Byte offset in the file of the event's record or, if it is compressed, of its buffer."
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HeaderField, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        HeaderField::from_column(&name)
+            .ok_or_else(|| de::Error::unknown_variant(&name, &["a column of the header"]))
+    }
+}
+
+/// Returns the columns of the table `events`.
+pub(crate) fn of_events() -> Vec<Wanted> {
+    let mut columns: Vec<Wanted> = HeaderField::of_events().map(Wanted::Header).collect();
+    let size = columns.iter().position(|column| *column == Wanted::Header(HeaderField::PayloadSize));
+    columns.insert(size.map_or(columns.len(), |place| place + 1), Wanted::Payload);
+    columns.push(Wanted::Trace);
+    columns
+}
+
+/// Returns the columns of the tables of kinds of events, before the fields. [`Wanted::Trace`] comes after these.
+pub(crate) fn of_kinds() -> impl Iterator<Item = Wanted> {
+    HeaderField::of_kinds().map(Wanted::Header)
+}
+
+/// Name of the column with the trace.
+pub(crate) const TRACE: &str = "trace";
+
+impl Wanted {
+    /// Returns the column in a table's schema; `None` for a field, whose table knows it.
+    pub(crate) fn field(self) -> Option<Field> {
+        let (name, data_type, is_nullable, summary) = match self {
+            Wanted::Header(field) => (field.column(), data_type(field), is_nullable(field), field.summary()),
+            Wanted::Payload => {
+                let summary = "Fields of the event as JSON; missing if no schema describes them.";
+                ("payload", DataType::Utf8, true, summary)
             }
-            SourceWithin => {
-                "Byte offset of the record in its decompressed buffer; missing if the file is not compressed."
-            }
-            SourceBuffer => "Byte offset in the file of the buffer that has the record.",
-            SourceRecord => "Number of the record in its buffer, from 1.",
-            Trace => "Trace that the row is of.",
-        }
-    }
-
-    pub(crate) fn field(self) -> Field {
-        let data_type = match self {
-            Time => DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
-            Provider | Event | Process | Trace | LevelName | OpcodeName | TaskName | ChannelName
-            | KeywordNames | UserSid | Inferred | Computer | SourceFile => dictionary(),
-            Id | Task | Processor => DataType::UInt16,
-            Version | Level | Opcode | Channel => DataType::UInt8,
-            Keywords | SourceOffset | SourceBuffer => DataType::UInt64,
-            ProcessId | ThreadId | Size | SourceWithin | SourceRecord => DataType::UInt32,
-            Activity | RelatedActivity | Payload | Message | DecodeError | Undecoded => DataType::Utf8,
+            Wanted::Trace => (TRACE, dictionary(), false, "Trace that the row is of."),
+            Wanted::Field(_) => return None,
         };
-        let is_nullable = match self {
-            Time | ProcessId | ThreadId | Process | Activity | RelatedActivity => true,
-            _ => self.is_of_decoding() || matches!(self, UserSid | Computer) || self.is_of_place(),
-        };
-        let summary = [("summary".to_owned(), self.summary().to_owned())];
-        Field::new(self.name(), data_type, is_nullable).with_metadata(summary.into())
-    }
-
-    /// Returns the column with a name.
-    pub(crate) fn of_name(name: &str) -> Option<Header> {
-        OF_EVENTS.iter().copied().find(|header| header.name() == name)
-    }
-
-    /// Returns the number that the header of a record has for a column.
-    #[inline]
-    pub(crate) fn number(self, record: &Record<'_>) -> Option<i128> {
-        let descriptor = record.descriptor();
-        Some(match self {
-            Time => unix_nanos(record.time())?.into(),
-            Id => descriptor.id.into(),
-            Version => descriptor.version.into(),
-            Level => descriptor.level.0.into(),
-            Opcode => descriptor.opcode.0.into(),
-            Task => descriptor.task.into(),
-            Channel => descriptor.channel.into(),
-            Keywords => descriptor.keyword.0.into(),
-            ProcessId => record.process_id()?.into(),
-            ThreadId => record.thread_id()?.into(),
-            Processor => record.processor().into(),
-            Size => (record.payload().len() as u32).into(),
-            SourceOffset => record.place()?.offset.into(),
-            SourceWithin => record.place()?.within?.into(),
-            SourceBuffer => record.place()?.buffer.into(),
-            SourceRecord => record.place()?.record.into(),
-            _ => return None,
-        })
-    }
-
-    /// Whether the column says what the event's schema does of it, beside its names.
-    const fn is_of_decoding(self) -> bool {
-        matches!(
-            self,
-            Payload
-                | LevelName
-                | OpcodeName
-                | TaskName
-                | ChannelName
-                | KeywordNames
-                | Message
-                | Inferred
-                | DecodeError
-                | Undecoded
-        )
-    }
-
-    /// Whether the column says where the file has the record.
-    pub(crate) const fn is_of_place(self) -> bool {
-        matches!(self, SourceOffset | SourceWithin | SourceBuffer | SourceRecord)
+        let metadata = [("summary".to_owned(), summary.to_owned())];
+        Some(Field::new(name, data_type, is_nullable).with_metadata(metadata.into()))
     }
 
     /// Whether the schema of the event is needed.
-    pub(crate) const fn needs_schema(self) -> bool {
-        matches!(self, Provider | Event) || self.is_of_decoding()
+    pub(crate) fn needs_schema(self) -> bool {
+        match self {
+            Wanted::Header(field) => matches!(field.origin(), HeaderOrigin::Schema | HeaderOrigin::Payload),
+            Wanted::Payload | Wanted::Field(_) => true,
+            Wanted::Trace => false,
+        }
+    }
+}
+
+fn data_type(field: HeaderField) -> DataType {
+    match field.value_type() {
+        HeaderType::Time => DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
+        HeaderType::RepeatedText | HeaderType::Names => dictionary(),
+        HeaderType::Guid if field.origin() == HeaderOrigin::Schema => dictionary(),
+        HeaderType::U8 => DataType::UInt8,
+        HeaderType::U16 => DataType::UInt16,
+        HeaderType::U32 => DataType::UInt32,
+        HeaderType::U64 | HeaderType::Mask => DataType::UInt64,
+        HeaderType::I64 => DataType::Int64,
+        _ => DataType::Utf8,
+    }
+}
+
+/// Whether events may lack a field.
+fn is_nullable(field: HeaderField) -> bool {
+    match field {
+        HeaderField::Provider | HeaderField::Event | HeaderField::ProviderGuid => false,
+        HeaderField::Processor | HeaderField::PayloadSize | HeaderField::RawTime => false,
+        field => field.origin() != HeaderOrigin::Descriptor,
+    }
+}
+
+/// Returns the number that the header of a record has for a column.
+#[inline]
+pub(crate) fn number(field: HeaderField, record: &Record<'_>) -> Option<i128> {
+    match field {
+        HeaderField::Time => Some(unix_nanos(record.time())?.into()),
+        HeaderField::RawTime => Some(record.raw_time().0.into()),
+        field => field.number(record).map(i128::from),
     }
 }
 
@@ -363,12 +210,7 @@ impl Names {
         let (providers, events) = (&mut self.providers, &mut self.events);
         let (codes, _) = self.known.entry(key).or_insert_with(|| {
             let names = event.names();
-            let provider = names.provider().map_or_else(|| names.provider_guid().to_string(), str::to_owned);
-            let name = match names.event_type() {
-                Some(name) => name.into_owned(),
-                None if names.is_classic() => format!("{}/{}", record.provider_id(), descriptor.opcode.0),
-                None => names.event(),
-            };
+            let (provider, name) = (names.provider_text(), names.event_text());
             let is_wanted = is_wanted(&provider, &name);
             let codes =
                 NameCodes { provider: providers.code(&provider), event: events.code(&name), is_wanted };
@@ -379,60 +221,20 @@ impl Names {
     }
 }
 
-/// Returns a text of an event that others rarely have.
-fn text(header: Header, record: &Record<'_>, event: Option<&Event<'_>>) -> Option<String> {
-    let id = |id: Option<Guid>| id.filter(|id| !id.is_zero()).map(|id| id.to_string());
-    let properties = || event.map(|event| event.properties.as_ref());
-    match header {
-        Activity => id(record.activity_id()),
-        RelatedActivity => id(record.related_activity_id()),
-        Message => {
-            let mut text = String::new();
-            properties()?.ok()?.write_message(&mut text).then_some(text)
-        }
-        DecodeError => match properties()? {
-            Ok(properties) => properties.error().map(|error| error.to_string()),
-            Err(reason) => Some(reason.to_string()),
-        },
-        Undecoded => {
-            let rest = properties()?.map_or(record.payload(), |properties| properties.rest());
-            (!rest.is_empty()).then(|| {
-                rest.iter().fold(String::with_capacity(2 * rest.len()), |mut text, byte| {
-                    // Writing to a string does not fail.
-                    let _written = write!(text, "{byte:02x}");
-                    text
-                })
-            })
+/// Returns a value of an event as text.
+fn text<'a>(field: HeaderField, event: &Event<'a>) -> Option<Cow<'a, str>> {
+    match field.value(event, None)? {
+        HeaderValue::Text(text) => Some(text),
+        HeaderValue::Guid(guid) => Some(guid.to_string().into()),
+        HeaderValue::Names(names) => Some(names.join(",").into()),
+        HeaderValue::Bytes(bytes) => {
+            let mut text = String::with_capacity(2 * bytes.len());
+            // Writing to a string does not fail.
+            bytes.iter().try_for_each(|byte| write!(text, "{byte:02x}")).ok()?;
+            Some(text.into())
         }
         _ => None,
     }
-}
-
-/// Returns a text of an event that others have, too.
-fn repeated<'a>(header: Header, record: &Record<'a>, event: Option<&Event<'a>>) -> Option<Cow<'a, str>> {
-    if header == UserSid {
-        return record.sid().map(|sid| sid.to_string().into());
-    }
-    let names = event?.names();
-    match header {
-        LevelName => names.level().map(Cow::from),
-        OpcodeName => names.opcode().map(Cow::from),
-        TaskName => names.task().map(Cow::from),
-        ChannelName => names.channel().map(Cow::from),
-        KeywordNames => {
-            let all: Vec<&str> = names.keywords().collect();
-            (!all.is_empty()).then(|| all.join(",").into())
-        }
-        _ => event?.properties.as_ref().ok()?.inferred().map(|inferred| inferred.to_string().into()),
-    }
-}
-
-/// A column that is wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Wanted {
-    Header(Header),
-    /// A field, by its number among the fields of the table.
-    Field(usize),
 }
 
 /// Bytes from which on rows are a batch, however few they are.
@@ -463,14 +265,15 @@ enum Column {
     Time(TimestampNanosecondBuilder),
     Provider,
     Event,
-    U8(Header, UInt8Builder),
-    U16(Header, UInt16Builder),
-    U32(Header, UInt32Builder),
-    U64(Header, UInt64Builder),
+    U8(HeaderField, UInt8Builder),
+    U16(HeaderField, UInt16Builder),
+    U32(HeaderField, UInt32Builder),
+    U64(HeaderField, UInt64Builder),
+    I64(HeaderField, Int64Builder),
     Process(Texts),
-    Text(Header, StringBuilder),
+    Text(HeaderField, StringBuilder),
     /// Texts that repeat.
-    Repeated(Header, Texts),
+    Repeated(HeaderField, Texts),
     Payload(Box<JsonWriter>, Vec<u8>, StringBuilder),
     Trace(Texts),
     /// A text of each file of the trace.
@@ -490,36 +293,35 @@ impl Rows {
             .iter()
             .filter_map(|wanted| match wanted {
                 Wanted::Field(number) => Some(*number),
-                Wanted::Header(_) => None,
+                _ => None,
             })
             .collect();
         let column = |wanted: &Wanted| match *wanted {
             Wanted::Field(_) => Column::Field,
-            Wanted::Header(header) => match header {
-                Time => Column::Time(TimestampNanosecondBuilder::new().with_timezone("UTC")),
-                Provider => Column::Provider,
-                Event => Column::Event,
-                Id | Task | Processor => Column::U16(header, UInt16Builder::new()),
-                Version | Level | Opcode | Channel => Column::U8(header, UInt8Builder::new()),
-                Keywords | SourceOffset | SourceBuffer => Column::U64(header, UInt64Builder::new()),
-                ProcessId | ThreadId | Size | SourceWithin | SourceRecord => {
-                    Column::U32(header, UInt32Builder::new())
-                }
-                Process => Column::Process(Texts::default()),
-                Activity | RelatedActivity | Message | DecodeError | Undecoded => {
-                    Column::Text(header, StringBuilder::new())
-                }
-                LevelName | OpcodeName | TaskName | ChannelName | KeywordNames | UserSid | Inferred => {
-                    Column::Repeated(header, Texts::default())
-                }
-                Payload => Column::Payload(
-                    Box::new(JsonWriter::new(&Options::default())),
-                    Vec::new(),
-                    StringBuilder::new(),
-                ),
-                Trace => Column::Trace(Texts::default()),
-                Computer => Column::OfFile(of_trace.computers.to_vec(), Texts::default()),
-                SourceFile => Column::OfFile(of_trace.files.to_vec(), Texts::default()),
+            Wanted::Payload => Column::Payload(
+                Box::new(JsonWriter::new(&Options::default())),
+                Vec::new(),
+                StringBuilder::new(),
+            ),
+            Wanted::Trace => Column::Trace(Texts::default()),
+            Wanted::Header(field) => match field {
+                HeaderField::Provider => Column::Provider,
+                HeaderField::Event => Column::Event,
+                HeaderField::Process => Column::Process(Texts::default()),
+                HeaderField::Computer => Column::OfFile(of_trace.computers.to_vec(), Texts::default()),
+                HeaderField::SourceFile => Column::OfFile(of_trace.files.to_vec(), Texts::default()),
+                field => match data_type(field) {
+                    DataType::Timestamp(..) => {
+                        Column::Time(TimestampNanosecondBuilder::new().with_timezone("UTC"))
+                    }
+                    DataType::UInt8 => Column::U8(field, UInt8Builder::new()),
+                    DataType::UInt16 => Column::U16(field, UInt16Builder::new()),
+                    DataType::UInt32 => Column::U32(field, UInt32Builder::new()),
+                    DataType::UInt64 => Column::U64(field, UInt64Builder::new()),
+                    DataType::Int64 => Column::I64(field, Int64Builder::new()),
+                    DataType::Utf8 => Column::Text(field, StringBuilder::new()),
+                    _ => Column::Repeated(field, Texts::default()),
+                },
             },
         };
         Rows {
@@ -551,28 +353,33 @@ impl Rows {
         processes: &ProcessTable,
     ) {
         let (texts, codes) = names;
+        // Columns of the record alone need no schema.
+        let bare = Event::new(record, Err(&Undecoded::NamelessMessage));
         for column in &mut self.columns {
             match column {
                 Column::Time(builder) => builder.append_option(unix_nanos(record.time())),
                 Column::Provider => texts.providers.put(codes.map(|codes| codes.provider)),
                 Column::Event => texts.events.put(codes.map(|codes| codes.event)),
-                Column::U8(header, builder) => builder.append_option(header.number(record).map(|n| n as u8)),
-                Column::U16(header, builder) => {
-                    builder.append_option(header.number(record).map(|n| n as u16))
+                Column::U8(field, builder) => builder.append_option(number(*field, record).map(|n| n as u8)),
+                Column::U16(field, builder) => {
+                    builder.append_option(number(*field, record).map(|n| n as u16))
                 }
-                Column::U32(header, builder) => {
-                    builder.append_option(header.number(record).map(|n| n as u32))
+                Column::U32(field, builder) => {
+                    builder.append_option(number(*field, record).map(|n| n as u32))
                 }
-                Column::U64(header, builder) => {
-                    builder.append_option(header.number(record).map(|n| n as u64))
+                Column::U64(field, builder) => {
+                    builder.append_option(number(*field, record).map(|n| n as u64))
+                }
+                Column::I64(field, builder) => {
+                    builder.append_option(number(*field, record).map(|n| n as i64))
                 }
                 Column::Process(texts) => {
                     let code = processes.name_of(record).map(|name| texts.code(name));
                     texts.put(code);
                 }
-                Column::Text(header, builder) => builder.append_option(text(*header, record, event)),
-                Column::Repeated(header, texts) => {
-                    let code = repeated(*header, record, event).map(|text| texts.code(&text));
+                Column::Text(field, builder) => builder.append_option(text(*field, event.unwrap_or(&bare))),
+                Column::Repeated(field, texts) => {
+                    let code = text(*field, event.unwrap_or(&bare)).map(|text| texts.code(&text));
                     texts.put(code);
                 }
                 Column::Payload(writer, bytes, builder) => {
@@ -617,6 +424,7 @@ impl Rows {
                 Column::U16(_, builder) => Arc::new(builder.finish()),
                 Column::U32(_, builder) => Arc::new(builder.finish()),
                 Column::U64(_, builder) => Arc::new(builder.finish()),
+                Column::I64(_, builder) => Arc::new(builder.finish()),
                 Column::Process(texts)
                 | Column::Trace(texts)
                 | Column::OfFile(_, texts)

@@ -9,12 +9,14 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
-use etw_analysis::{EventTable, KindKey};
-use etw_export::columns::EventColumns;
+use etw_analysis::EventTable;
+use etw_arrow::EventColumns;
+use etw_schema::HeaderField;
+use etw_schema::kinds::KindKey;
 
 use crate::absent;
 use crate::catalog::STACK_RECORDS;
-use crate::columns::{Header, OF_EVENTS, OF_KINDS, Wanted};
+use crate::columns::{TRACE, Wanted, of_events, of_kinds};
 use crate::condition::Condition;
 use crate::error;
 use crate::reading::{Conditions, EventReading, Piece, decides};
@@ -35,7 +37,7 @@ impl EventsTable {
     /// Returns the table of all events.
     pub(crate) fn all(sources: &[Source]) -> EventsTable {
         let sources = sources.iter().map(|source| (source.clone(), None)).collect();
-        EventsTable::new("events", sources, OF_EVENTS, EventColumns::default(), &[])
+        EventsTable::new("events", sources, of_events(), EventColumns::default())
     }
 
     /// Returns the table of the kind of events with a name; `None` if no trace has such events, and nothing else describes
@@ -58,7 +60,7 @@ impl EventsTable {
             let known = absent::kind(&source.scanned()?.resolver, name);
             return Ok(known.map(|kind| {
                 let fields = EventColumns::of(kind.schemas().iter().map(|schema| &**schema), &reserved());
-                EventsTable::new(&kind.schema().name, Vec::new(), OF_KINDS, fields, &[Header::Trace])
+                EventsTable::of_fields(&kind.schema().name, Vec::new(), fields)
             }));
         };
         let name = first.schema().name.to_string();
@@ -66,29 +68,28 @@ impl EventsTable {
         let fields = EventColumns::of(schemas.map(|schema| &**schema), &reserved());
         let sources =
             found.iter().map(|(source, kind)| ((*source).clone(), Some(Arc::new(kind.key().clone()))));
-        Ok(Some(EventsTable::new(&name, sources.collect(), OF_KINDS, fields, &[Header::Trace])))
+        Ok(Some(EventsTable::of_fields(&name, sources.collect(), fields)))
+    }
+
+    fn of_fields(
+        name: &str,
+        sources: Vec<(Source, Option<Arc<KindKey>>)>,
+        fields: EventColumns,
+    ) -> EventsTable {
+        let of_fields = (0..fields.fields().len()).map(Wanted::Field);
+        let columns = of_kinds().chain(of_fields).chain([Wanted::Trace]).collect();
+        EventsTable::new(name, sources, columns, fields)
     }
 
     fn new(
         name: &str,
         sources: Vec<(Source, Option<Arc<KindKey>>)>,
-        before: &[Header],
+        columns: Vec<Wanted>,
         fields: EventColumns,
-        after: &[Header],
     ) -> EventsTable {
-        let of_fields = fields.fields();
-        let columns: Vec<Wanted> = before
-            .iter()
-            .map(|header| Wanted::Header(*header))
-            .chain((0..of_fields.len()).map(Wanted::Field))
-            .chain(after.iter().map(|header| Wanted::Header(*header)))
-            .collect();
-        let schema: Vec<_> = before
-            .iter()
-            .map(|header| header.field())
-            .chain(of_fields)
-            .chain(after.iter().map(|header| header.field()))
-            .collect();
+        let mut of_fields = fields.fields().into_iter();
+        let schema: Vec<_> =
+            columns.iter().filter_map(|column| column.field().or_else(|| of_fields.next())).collect();
         EventsTable { name: name.to_owned(), sources, schema: Arc::new(Schema::new(schema)), columns, fields }
     }
 
@@ -103,7 +104,7 @@ impl EventsTable {
 
 /// Returns the names that no field of an event has, as they are those of columns of the header.
 pub(crate) fn reserved() -> Vec<&'static str> {
-    OF_KINDS.iter().chain(&[Header::Trace]).map(|header| header.name()).collect()
+    HeaderField::of_kinds().map(HeaderField::column).chain([TRACE]).collect()
 }
 
 /// Finds the kind with a name, in any case.
@@ -166,10 +167,10 @@ impl TableProvider for EventsTable {
         if pieces.is_empty() {
             return Ok(Arc::new(EmptyExec::new(schema)));
         }
-        let is_ordered = in_order && wanted.contains(&Wanted::Header(Header::Time));
+        let is_ordered = in_order && wanted.contains(&Wanted::Header(HeaderField::Time));
         let reading = EventReading { wanted, fields: self.fields.clone(), conditions };
         let scan = Scan::new(&self.name, schema, Arc::new(reading), pieces, limit).fitted(state);
-        Ok(Arc::new(if is_ordered { scan.ordered_by(Header::Time.name())? } else { scan }))
+        Ok(Arc::new(if is_ordered { scan.ordered_by(HeaderField::Time.column())? } else { scan }))
     }
 }
 

@@ -6,14 +6,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::arrow::error::ArrowError;
-use etw_analysis::KindKey;
+use etw_arrow::EventColumns;
 use etw_consumer::ProcessTable;
 use etw_event::{FileTime, Record};
-use etw_export::columns::EventColumns;
-use etw_schema::{Event, EventSchema, Located, Resolver};
+use etw_schema::kinds::KindKey;
+use etw_schema::{Event, EventSchema, HeaderField, HeaderOrigin, HeaderType, Located, Resolver};
 use serde::{Deserialize, Serialize};
 
-use crate::columns::{Header, Names, OfTrace, Rows, Wanted};
+use crate::columns::{Names, OfTrace, Rows, Wanted, by_name, number};
 use crate::condition::{Accepted, Condition};
 use crate::scan::{Reading, Run};
 use crate::source::{Part, Source};
@@ -42,21 +42,31 @@ pub(crate) struct EventReading {
 
 /// Conditions on headers, all of which hold.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Conditions(Vec<(Header, Accepted)>);
+pub(crate) struct Conditions(Vec<HeaderCondition>);
+
+/// A condition on a field of the header.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct HeaderCondition {
+    #[serde(with = "by_name")]
+    field: HeaderField,
+    accepted: Accepted,
+}
 
 impl Conditions {
     /// Returns those of these conditions that are on headers.
     pub(crate) fn new(conditions: impl IntoIterator<Item = Condition>) -> Conditions {
-        let on_header =
-            |condition: Condition| Some((Header::of_name(&condition.column)?, condition.accepted));
+        let on_header = |condition: Condition| {
+            let field = HeaderField::from_column(&condition.column)?;
+            Some(HeaderCondition { field, accepted: condition.accepted })
+        };
         Conditions(conditions.into_iter().filter_map(on_header).collect())
     }
 
     /// Returns the range of time outside of which no event meets the conditions.
     pub(crate) fn times(&self) -> (Option<FileTime>, Option<FileTime>) {
         let (mut from, mut to) = (None, None);
-        for (header, accepted) in &self.0 {
-            let (Header::Time, Accepted::Numbers(ranges)) = (header, accepted) else { continue };
+        for HeaderCondition { field, accepted } in &self.0 {
+            let (HeaderField::Time, Accepted::Numbers(ranges)) = (field, accepted) else { continue };
             let (first, last) = (ranges.first(), ranges.last());
             // Without a range, no time is accepted.
             let least = first.map_or(i128::MAX, |(low, _)| *low);
@@ -71,34 +81,52 @@ impl Conditions {
     }
 
     fn accept_header(&self, record: &Record<'_>, processes: &ProcessTable) -> bool {
-        self.0.iter().all(|(header, accepted)| match header {
-            Header::Provider | Header::Event => true,
-            Header::Process => processes.name_of(record).is_some_and(|name| accepted.has_text(name)),
-            header => header.number(record).is_some_and(|number| accepted.has_number(number)),
+        self.0.iter().all(|HeaderCondition { field, accepted }| match field {
+            HeaderField::Provider | HeaderField::Event => true,
+            HeaderField::Process => processes.name_of(record).is_some_and(|name| accepted.has_text(name)),
+            field => number(*field, record).is_some_and(|number| accepted.has_number(number)),
         })
     }
 
     fn accept_names(&self, provider: &str, event: &str) -> bool {
-        self.0.iter().all(|(header, accepted)| match header {
-            Header::Provider => accepted.has_text(provider),
-            Header::Event => accepted.has_text(event),
+        self.0.iter().all(|HeaderCondition { field, accepted }| match field {
+            HeaderField::Provider => accepted.has_text(provider),
+            HeaderField::Event => accepted.has_text(event),
             _ => true,
         })
     }
 
     fn need_names(&self) -> bool {
-        self.0.iter().any(|(header, _)| matches!(header, Header::Provider | Header::Event))
+        self.0.iter().any(|one| matches!(one.field, HeaderField::Provider | HeaderField::Event))
     }
 }
 
 /// Whether a table decides a condition on a column exactly.
 pub(crate) fn decides(condition: &Condition) -> bool {
-    use Header::*;
-    match (Header::of_name(&condition.column), &condition.accepted) {
-        (Some(Provider | Event | Process), Accepted::Texts(_)) => true,
-        (Some(Provider | Event | Process | Activity | RelatedActivity | Payload | Trace) | None, _) => false,
-        (Some(_), accepted) => matches!(accepted, Accepted::Numbers(_)),
+    let Some(field) = HeaderField::from_column(&condition.column) else { return false };
+    match (field, &condition.accepted) {
+        (HeaderField::Provider | HeaderField::Event | HeaderField::Process, accepted) => {
+            matches!(accepted, Accepted::Texts(_))
+        }
+        (field, Accepted::Numbers(_)) => is_number(field),
+        _ => false,
     }
+}
+
+/// Whether the header of a record has a number for the field, or lacks it.
+fn is_number(field: HeaderField) -> bool {
+    let is_of_record =
+        matches!(field.origin(), HeaderOrigin::Record | HeaderOrigin::Descriptor | HeaderOrigin::Place);
+    let is_text = matches!(
+        field.value_type(),
+        HeaderType::Guid
+            | HeaderType::Text
+            | HeaderType::RepeatedText
+            | HeaderType::Names
+            | HeaderType::Bytes
+            | HeaderType::Addresses
+    );
+    is_of_record && !is_text
 }
 
 /// Returns the last time that is not later than one in nanoseconds since 1970; `None` if every time is.
@@ -124,7 +152,7 @@ impl Reading for EventReading {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let decided: Vec<&str> = self.conditions.0.iter().map(|(header, _)| header.name()).collect();
+        let decided: Vec<&str> = self.conditions.0.iter().map(|one| one.field.column()).collect();
         if !decided.is_empty() {
             write!(f, ", decided=[{}]", decided.join(", "))?;
         }
@@ -140,25 +168,23 @@ impl Reading for EventReading {
         let processes = &scanned.processes;
         let kind = kind.as_deref().map(KindMatch::new);
         let needs_names = conditions.need_names()
-            || wanted.contains(&Wanted::Header(Header::Provider))
-            || wanted.contains(&Wanted::Header(Header::Event));
+            || wanted.contains(&Wanted::Header(HeaderField::Provider))
+            || wanted.contains(&Wanted::Header(HeaderField::Event));
         let needs_schema = needs_names
             || kind.as_ref().is_some_and(|kind| !kind.key.is_told_by_header())
-            || wanted.iter().any(|wanted| match wanted {
-                Wanted::Header(header) => header.needs_schema(),
-                Wanted::Field(_) => true,
-            });
-        let computers = match wanted.contains(&Wanted::Header(Header::Computer)) {
+            || wanted.iter().any(|wanted| wanted.needs_schema());
+        let computers = match wanted.contains(&Wanted::Header(HeaderField::Computer)) {
             true => source.computers()?,
             false => &[],
         };
-        let files = match wanted.contains(&Wanted::Header(Header::SourceFile)) {
+        let files = match wanted.contains(&Wanted::Header(HeaderField::SourceFile)) {
             true => source.file_names()?,
             false => Vec::new(),
         };
         let of_trace = OfTrace { name: &source.name, computers, files: &files };
-        let needs_places = conditions.0.iter().any(|(header, _)| header.is_of_place())
-            || wanted.iter().any(|wanted| matches!(wanted, Wanted::Header(header) if header.is_of_place()));
+        let is_place = |field: HeaderField| field.origin() == HeaderOrigin::Place;
+        let needs_places = conditions.0.iter().any(|one| is_place(one.field))
+            || wanted.iter().any(|wanted| matches!(wanted, Wanted::Header(field) if is_place(*field)));
         let (batch_rows, left) = (run.batch_rows, run.left());
         let mut state = State {
             resolver: scanned.resolver.clone(),
@@ -216,7 +242,7 @@ impl Reading for EventReading {
                 source.fetch_ahead(*next);
             }
             // Rows come in the order of time if that can be seen; without it, reading is faster.
-            match wanted.contains(&Wanted::Header(Header::Time)) {
+            match wanted.contains(&Wanted::Header(HeaderField::Time)) {
                 true => trace.for_each_record(|record| read(&mut state, record))?,
                 false => trace.for_each_record_unordered(std::slice::from_mut(&mut state), read)?,
             }

@@ -26,7 +26,7 @@ use etw_event::FileTime;
 use serde::{Deserialize, Serialize};
 
 use crate::bases::{Bases, Traces};
-use crate::columns::{Header, dictionary, unix_nanos};
+use crate::columns::{TRACE, Wanted, dictionary, unix_nanos};
 use crate::condition::{Accepted, Condition};
 use crate::database::Unreadable;
 use crate::events::blocking;
@@ -107,9 +107,9 @@ impl RowTable {
             columns.push(RowColumn::Own(number));
             fields.push(field(column));
         }
-        if declared.column(Header::Trace.name()).is_none() {
+        if declared.column(TRACE).is_none() {
             columns.push(RowColumn::Trace);
-            fields.push(Header::Trace.field());
+            fields.extend(Wanted::Trace.field());
         }
         let mut unreadable = unreadable.to_vec();
         if declared.name == TRACES {

@@ -9,49 +9,23 @@ use arrow_array::types::{
     UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
-    Array, ArrayRef, Decimal128Array, Float64Array, Int64Array, ListArray, StringArray, UInt64Array,
+    Array, ArrayRef, ArrowPrimitiveType, Decimal128Array, Float64Array, ListArray, PrimitiveArray,
+    StringArray,
 };
-use arrow_schema::{ArrowError, DataType, Field};
+use arrow_schema::{ArrowError, DataType};
 use openetw::FileTime;
 
-/// The digits of all unsigned numbers of 64 bits.
-const DIGITS: u8 = 20;
-
-/// Returns a type for the values of both. Values without one, such as structures and numbers, become text.
-pub(crate) fn common_type(one: &DataType, other: &DataType) -> DataType {
-    // Decimals are what this makes of numbers with more than 63 bits and signed ones.
-    let is_decimal = |of: &DataType| matches!(of, DataType::Decimal128(..));
-    let is_integer = |of: &DataType| of.is_integer() || is_decimal(of);
-    let is_long = |of: &DataType| *of == DataType::UInt64 || is_decimal(of);
-    match (one, other) {
-        (one, other) if one == other => one.clone(),
-        (one, other) if one.is_unsigned_integer() && other.is_unsigned_integer() => DataType::UInt64,
-        (one, other) if is_integer(one) && is_integer(other) => match is_long(one) || is_long(other) {
-            true => DataType::Decimal128(DIGITS, 0),
-            false => DataType::Int64,
-        },
-        (one, other) if one.is_numeric() && other.is_numeric() => DataType::Float64,
-        (DataType::List(one), DataType::List(other)) => {
-            let element = common_type(one.data_type(), other.data_type());
-            DataType::List(Arc::new(Field::new(one.name(), element, true)))
-        }
-        _ => DataType::Utf8,
-    }
-}
-
-/// Returns a column with another type, which [`common_type`] has returned for its own.
+/// Returns a column with another type, which [`joined_type`](openetw::export::joined_type) has returned for its own.
 pub(crate) fn convert(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
     let rows = 0..array.len();
     Ok(match to {
         to if array.data_type() == to => array.clone(),
-        DataType::UInt64 => {
-            let value = |row| u64::try_from(integer(array, row)?).ok();
-            Arc::new(rows.map(value).collect::<UInt64Array>())
-        }
-        DataType::Int64 => {
-            let value = |row| i64::try_from(integer(array, row)?).ok();
-            Arc::new(rows.map(value).collect::<Int64Array>())
-        }
+        DataType::UInt16 => integers::<UInt16Type>(array),
+        DataType::UInt32 => integers::<UInt32Type>(array),
+        DataType::UInt64 => integers::<UInt64Type>(array),
+        DataType::Int16 => integers::<Int16Type>(array),
+        DataType::Int32 => integers::<Int32Type>(array),
+        DataType::Int64 => integers::<Int64Type>(array),
         DataType::Decimal128(digits, scale) => {
             let values: Decimal128Array = rows.map(|row| integer(array, row)).collect();
             Arc::new(values.with_precision_and_scale(*digits, *scale)?)
@@ -65,6 +39,12 @@ pub(crate) fn convert(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Arrow
         }
         _ => texts(array),
     })
+}
+
+/// Returns a column of whole numbers as one of a type that holds them.
+fn integers<T: ArrowPrimitiveType<Native: TryFrom<i128>>>(array: &ArrayRef) -> ArrayRef {
+    let value = |row| T::Native::try_from(integer(array, row)?).ok();
+    Arc::new((0..array.len()).map(value).collect::<PrimitiveArray<T>>())
 }
 
 /// Returns a column as texts.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use etw_event::OwnedRecord;
-use openetw::export::{JsonWriter, Options};
+use openetw::export::{HeaderField, JsonWriter, Options};
 use openetw::schema::{CompiledSchema, Located, Names, ProviderInfo, Undecoded};
 use openetw::{Event as Decoded, FileTime, Record};
 use pyo3::exceptions::PyKeyError;
@@ -152,6 +152,21 @@ impl Event {
     fn text(&self, name: &str) -> PyResult<String> {
         let text = self.with(|event| event.find_path(name).map(|found| found.text().to_string()));
         text.ok_or_else(|| PyKeyError::new_err(name.to_owned()))
+    }
+
+    /// What the header and the schema say of the event, by the names that columns of tables have; without what the event
+    /// lacks.
+    #[getter]
+    fn header<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let header = PyDict::new(py);
+        self.with(|event| {
+            for field in HeaderField::ALL.iter().filter(|field| !field.column().is_empty()) {
+                if let Some(value) = field.value(event, None) {
+                    header.set_item(field.column(), values::header_value(py, value)?)?;
+                }
+            }
+            Ok(header)
+        })
     }
 
     /// When the event was logged, in UTC; ``time_ns`` is exact. ``None`` outside of the years 1 to 9999.

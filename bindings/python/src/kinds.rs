@@ -11,11 +11,12 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array, new_nu
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
-use openetw::export::RowCollector;
+use openetw::export::{HeaderField, RowCollector, joined_type};
 use openetw::schema::EventSchema;
+use openetw::schema::kinds::KindName;
 use openetw::{Event, StopHandle, Trace};
 
-use crate::convert::{common_type, convert};
+use crate::convert::convert;
 use crate::errors::Failure;
 
 /// Number of rows of a batch.
@@ -23,35 +24,13 @@ const BATCH_ROWS: u64 = 1 << 16;
 
 /// Returns what a kind of events is called: `Provider/Event`, or `Class/Type` for classic events.
 pub(crate) fn kind_name(event: &Event<'_>) -> String {
-    let names = event.names();
-    let provider = || names.provider().map_or_else(|| names.provider_guid().to_string(), str::to_owned);
-    match (names.event_type(), names.is_classic()) {
-        (Some(name), true) => without_version(&name).to_owned(),
-        (None, true) => format!("{}/{}", event.record.provider_id(), event.record.descriptor().opcode.0),
-        (Some(name), false) => format!("{}/{}", provider(), without_version(&name)),
-        (None, false) => format!("{}/{}", provider(), without_version(&names.event())),
-    }
-}
-
-/// Returns the name without the version that names of some events end in.
-fn without_version(name: &str) -> &str {
-    match name.rsplit_once("_V") {
-        Some((rest, digits)) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-            rest
-        }
-        _ => name,
-    }
+    KindName::new(event).to_string()
 }
 
 /// Whether `wanted` names the kind of an event, ignoring case: by its name, or by provider and id (`Provider/12`).
 fn is_kind(wanted: &str, name: &str, event: &Event<'_>) -> bool {
-    let (id, is_classic) = (event.record.descriptor().id, event.names().is_classic());
     wanted.eq_ignore_ascii_case(name)
-        || wanted.rsplit_once('/').is_some_and(|(provider, number)| {
-            let own = name.get(..provider.len()).filter(|_| name[provider.len()..].starts_with('/'));
-            let is_provider = own.is_some_and(|own| own.eq_ignore_ascii_case(provider));
-            !is_classic && id != 0 && number.parse() == Ok(id) && is_provider
-        })
+        || KindName::new(event).id_in(wanted) == Some(event.record.descriptor().id)
 }
 
 /// Returns the number of events of each kind, in order of first appearance.
@@ -205,7 +184,7 @@ fn merge_versions(batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>, ArrowEr
         for field in batch.schema_ref().fields() {
             match places.get(field.name()) {
                 Some(place) => {
-                    let data_type = common_type(fields[*place].data_type(), field.data_type());
+                    let data_type = joined_type(fields[*place].data_type(), field.data_type());
                     fields[*place].set_data_type(data_type);
                 }
                 None => {
@@ -222,7 +201,7 @@ fn merge_versions(batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>, ArrowEr
 
 /// Sorts rows by time; those of one time stay in their order.
 fn in_order_of_time(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let times = batch.column_by_name("Time");
+    let times = batch.column_by_name(HeaderField::Time.column());
     let Some(times) = times.and_then(|times| times.as_primitive_opt::<TimestampNanosecondType>()) else {
         return Ok(batch.clone());
     };

@@ -1,6 +1,6 @@
 //! Values of events as Python objects.
 
-use openetw::schema::{Array, Format, Members, Value, text::Text};
+use openetw::schema::{Array, Format, HeaderValue, Members, Value, text::Text};
 use openetw::{FileTime, Guid};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -52,6 +52,21 @@ pub(crate) fn fields<'py>(py: Python<'py>, members: Members<'_>) -> PyResult<Bou
         fields.set_item(member.name(), to_python(py, &member.value(), member.format())?)?;
     }
     Ok(fields)
+}
+
+/// Returns the value of a field of the header; `None` for a time that a `datetime` cannot hold.
+pub(crate) fn header_value<'py>(py: Python<'py>, value: HeaderValue<'_>) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        HeaderValue::Number(number) => number.into_bound_py_any(py),
+        HeaderValue::Signed(number) => number.into_bound_py_any(py),
+        HeaderValue::Time(time) => optional(py, datetime(py, time)?),
+        HeaderValue::Guid(guid) => uuid(py, guid),
+        HeaderValue::Text(text) => text.into_bound_py_any(py),
+        HeaderValue::Names(names) => names.into_bound_py_any(py),
+        HeaderValue::Bytes(bytes) => Ok(PyBytes::new(py, bytes).into_any()),
+        HeaderValue::Addresses(stack) => stack.addresses().collect::<Vec<u64>>().into_bound_py_any(py),
+        _ => Ok(py.None().into_bound(py)),
+    }
 }
 
 fn elements<'py>(py: Python<'py>, array: &Array<'_>) -> PyResult<Bound<'py, PyAny>> {

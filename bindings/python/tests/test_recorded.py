@@ -29,6 +29,17 @@ def test_loop_and_filters(shop):
     assert trace.kinds()[KIND] == 300
 
 
+def test_events_have_the_header_of_tables(shop):
+    pytest.importorskip("pyarrow")
+    trace = openetw.open(shop)
+    event = next(iter(trace.where("n == 7")))
+    header = event.header
+    assert header["process_id"] == event.pid and header["time"] == event.time and header["level"] == event.level
+    assert header["event"] == "Order" and header["provider_guid"] == event.provider_id and "decode_error" not in header
+    columns = trace.to_arrow(KIND).column_names
+    assert set(header) & set(columns) >= {"time", "processor", "process_id", "thread_id", "version", "keywords"}
+
+
 def test_events_are_mappings(shop):
     event = next(iter(openetw.open(shop).where("n == 7")))
     assert isinstance(event, collections.abc.Mapping)
@@ -73,8 +84,8 @@ def test_columns(shop):
     assert frame.filter(polars.col("worker") == "Bob")["price"].sum() == sum(n / 4 for n in range(1, 300, 2))
     pandas = pytest.importorskip("pandas")
     frame = trace.to_pandas(KIND)
-    assert str(frame["Time"].dt.tz) == "UTC" and frame["n"].tolist() == list(range(300))
-    assert isinstance(frame["Time"].iloc[0], pandas.Timestamp)
+    assert str(frame["time"].dt.tz) == "UTC" and frame["n"].tolist() == list(range(300))
+    assert isinstance(frame["time"].iloc[0], pandas.Timestamp)
 
 
 def test_columns_need_a_library_that_is_there(shop):

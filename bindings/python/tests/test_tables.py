@@ -14,7 +14,7 @@ def test_kind_as_arrow(network):
     assert arrow.num_rows == kind[1] and arrow.column_names == table.column_names
     wanted = [event for event in trace if event.kind == kind[0]]
     assert arrow["PID"].to_pylist() == [event["PID"] for event in wanted]
-    assert arrow["Time"].cast(pa.int64()).to_pylist() == [event.time_ns for event in wanted]
+    assert arrow["time"].cast(pa.int64()).to_pylist() == [event.time_ns for event in wanted]
     # The same memory is read several times.
     assert pa.table(table).equals(arrow) and pa.RecordBatchReader.from_stream(table).read_all().equals(arrow)
     assert pa.schema(table) == arrow.schema
@@ -26,8 +26,8 @@ def test_kind_by_id_case_and_filter(network):
     first = next(event for event in trace if event.kind == name)
     assert len(trace.table(name.upper())) == count
     assert len(trace.table(f"{first.provider}/{first.id}")) == count
-    some = trace.to_arrow(name, ["Time", "PID"], where=f"PID == {first['PID']}")
-    assert some.column_names == ["Time", "PID"] and set(some["PID"].to_pylist()) == {first["PID"]}
+    some = trace.to_arrow(name, ["time", "PID"], where=f"PID == {first['PID']}")
+    assert some.column_names == ["time", "PID"] and set(some["PID"].to_pylist()) == {first["PID"]}
     assert some.num_rows == trace.where(f"PID == {first['PID']}").table(name).num_rows
     nothing = trace.table(name, where="PID == 0xFFFFFFFE")
     assert len(nothing) == 0 and "PID" in nothing.column_names

@@ -70,7 +70,7 @@ pub use process_filter::ProcessFilter;
 pub use processes::{ProcessIndex, ThreadIndex};
 pub use report::{Report, ReportOptions};
 pub use rows::{
-    EventKinds, EventTable, KindKey, Regions, RegionsError, RowFilterError, RowLabel, RowSummary, RowTables,
+    EventKinds, EventTable, Regions, RegionsError, RowFilterError, RowLabel, RowSummary, RowTables,
     column_path, in_window, row_filter, row_label, row_summary, row_tables,
 };
 pub use stack_names::StackNames;

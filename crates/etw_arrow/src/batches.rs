@@ -1,12 +1,10 @@
 //! The record batches of a table.
 
 use std::collections::HashMap;
-use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
-use arrow_ipc::reader::StreamReader;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use etw_columns::{ColumnType, Table};
 
@@ -43,20 +41,13 @@ impl<'i> ArrowTable<'i> {
     }
 
     /// Prepares a table some of whose columns have values from elsewhere, such as arrays and structs, which an index
-    /// keeps as texts. These columns are null until [`ArrowTable::fill`] replaces them.
-    ///
-    /// `given` returns values for so many rows after those it returned before, as a stream in Arrow's format with at most
-    /// one record batch, whose columns have the names of those that they replace.
+    /// keeps as texts. These columns, whose names and types are `given`, are null until [`ArrowTable::fill`] replaces them.
     ///
     /// # Errors
     ///
-    /// As [`ArrowTable::new`]; and if `given` fails, returns no stream, or a column that the table does not have.
-    pub fn with_given(
-        table: Table<'i>,
-        given: &mut impl FnMut(usize) -> io::Result<Vec<u8>>,
-    ) -> Result<ArrowTable<'i>, ArrowTableError> {
-        let (schema, _) = piece(given, 0)?;
-        let fields: Vec<Field> = schema.fields().iter().map(|field| (**field).clone()).collect();
+    /// As [`ArrowTable::new`]; and if the table has no column of a name.
+    pub fn with_given(table: Table<'i>, given: &Schema) -> Result<ArrowTable<'i>, ArrowTableError> {
+        let fields: Vec<Field> = given.fields().iter().map(|field| (**field).clone()).collect();
         ArrowTable::with_fields(table, &fields)
     }
 
@@ -143,43 +134,20 @@ impl<'i> ArrowTable<'i> {
         Batches { table: self, chunk: chunks.start, end, row: 0, values: Vec::new() }
     }
 
-    /// Returns a batch with the values of the next rows that `given` returns. All batches are filled, in their order.
+    /// Returns a batch with other values in the columns that are given, which are those of `given` in its order.
     ///
     /// # Errors
     ///
-    /// Fails if `given` fails, or returns other columns or another number of rows.
-    pub fn fill(
-        &self,
-        batch: &RecordBatch,
-        given: &mut impl FnMut(usize) -> io::Result<Vec<u8>>,
-    ) -> Result<RecordBatch, ArrowTableError> {
-        let (_, arrays) = piece(given, batch.num_rows())?;
+    /// Fails if there are other columns, or another number of rows.
+    pub fn fill(&self, batch: &RecordBatch, given: &RecordBatch) -> Result<RecordBatch, ArrowTableError> {
         let mut columns = batch.columns().to_vec();
-        for (place, array) in self.given.iter().zip(arrays) {
+        for (place, array) in self.given.iter().zip(given.columns()) {
             if let Some(column) = columns.get_mut(place + usize::from(self.is_numbered)) {
-                *column = array;
+                *column = array.clone();
             }
         }
         Ok(RecordBatch::try_new(self.schema(), columns)?)
     }
-}
-
-/// Returns the schema and the columns of the next rows.
-fn piece(
-    given: &mut impl FnMut(usize) -> io::Result<Vec<u8>>,
-    rows: usize,
-) -> Result<(SchemaRef, Vec<ArrayRef>), ArrowTableError> {
-    let stream = given(rows).map_err(ArrowError::from)?;
-    let mut reader = StreamReader::try_new(stream.as_slice(), None)?;
-    let schema = reader.schema();
-    let arrays = match reader.next() {
-        Some(batch) => batch?.columns().to_vec(),
-        None => Vec::new(),
-    };
-    if arrays.iter().any(|array| array.len() != rows) {
-        return Err(ArrowError::InvalidArgumentError(format!("not {rows} values")).into());
-    }
-    Ok((schema, arrays))
 }
 
 /// The batches of a table.

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::FileWriter;
+use arrow_schema::{ArrowError, Schema};
 use etw_columns::Table;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
@@ -21,18 +22,32 @@ pub fn write_parquet<W: Write + Send>(table: Table<'_>, out: W) -> Result<(), Ar
     parquet(&table, table.batches(), out)
 }
 
-/// Writes a table as [`write_parquet`] does, with columns whose values `given` returns ([`ArrowTable::with_given`]).
+/// Writes a table as [`write_parquet`] does, with `given` columns from elsewhere ([`ArrowTable::with_given`]):
+/// `values` returns so many rows after those it returned before.
 ///
 /// # Errors
 ///
-/// As [`write_parquet`], [`ArrowTable::with_given`] and [`ArrowTable::fill`].
+/// As [`write_parquet`], [`ArrowTable::with_given`] and [`ArrowTable::fill`]; and if `values` fails.
 pub fn write_parquet_with<W: Write + Send>(
     table: Table<'_>,
-    mut given: impl FnMut(usize) -> io::Result<Vec<u8>>,
+    given: &Schema,
+    values: impl FnMut(usize) -> io::Result<RecordBatch>,
     out: W,
 ) -> Result<(), ArrowTableError> {
-    let table = ArrowTable::with_given(table, &mut given)?;
-    parquet(&table, table.batches().map(|batch| table.fill(&batch?, &mut given)), out)
+    let table = ArrowTable::with_given(table, given)?;
+    parquet(&table, filled(&table, values), out)
+}
+
+/// Returns the batches of a table with the values of the columns that are given.
+fn filled<'t>(
+    table: &'t ArrowTable<'_>,
+    mut values: impl FnMut(usize) -> io::Result<RecordBatch> + 't,
+) -> impl Iterator<Item = Result<RecordBatch, ArrowTableError>> + 't {
+    table.batches().map(move |batch| {
+        let batch = batch?;
+        let given = values(batch.num_rows()).map_err(ArrowError::from)?;
+        table.fill(&batch, &given)
+    })
 }
 
 fn parquet<W: Write + Send>(
@@ -60,18 +75,20 @@ pub fn write_arrow<W: Write>(table: Table<'_>, out: W) -> Result<(), ArrowTableE
     arrow(&table, table.batches(), out)
 }
 
-/// Writes a table as [`write_arrow`] does, with columns whose values `given` returns ([`ArrowTable::with_given`]).
+/// Writes a table as [`write_arrow`] does, with `given` columns from elsewhere ([`ArrowTable::with_given`]):
+/// `values` returns so many rows after those it returned before.
 ///
 /// # Errors
 ///
-/// As [`write_arrow`], [`ArrowTable::with_given`] and [`ArrowTable::fill`].
+/// As [`write_arrow`], [`ArrowTable::with_given`] and [`ArrowTable::fill`]; and if `values` fails.
 pub fn write_arrow_with<W: Write>(
     table: Table<'_>,
-    mut given: impl FnMut(usize) -> io::Result<Vec<u8>>,
+    given: &Schema,
+    values: impl FnMut(usize) -> io::Result<RecordBatch>,
     out: W,
 ) -> Result<(), ArrowTableError> {
-    let table = ArrowTable::with_given(table, &mut given)?;
-    arrow(&table, table.batches().map(|batch| table.fill(&batch?, &mut given)), out)
+    let table = ArrowTable::with_given(table, given)?;
+    arrow(&table, filled(&table, values), out)
 }
 
 fn arrow<W: Write>(

@@ -1,10 +1,13 @@
-//! Tables of an index as Arrow record batches, and as Parquet and Arrow files.
+//! Events and tables of an index as Arrow record batches, and as Parquet and Arrow files.
 //!
 //! An [`ArrowTable`] turns a table of an [`Index`](etw_columns::Index) into record batches of at most 65,536 rows, one
 //! after the other, so that memory does not grow with the number of rows. [`write_parquet`] and [`write_arrow`] write
 //! them as files.
 //!
-//! Not in this crate: what the tables of a trace are, and events as tables (`etw_export`).
+//! [`events`] has events as tables, one for each kind.
+//!
+//! Not in this crate: what the tables of a trace are, and what the columns of events are called
+//! ([`etw_schema::kinds`]).
 //!
 //! ```
 //! use etw_arrow::ArrowTable;
@@ -52,8 +55,13 @@
 mod batches;
 mod columns;
 mod error;
+pub mod events;
 mod files;
 
 pub use batches::{ArrowTable, Batches};
 pub use error::ArrowTableError;
+pub use events::{
+    ColumnFormat, ColumnsSummary, ColumnsWriter, EventColumns, EventColumnsBuilder, NestedColumns,
+    RowCollector, Rows, joined_type,
+};
 pub use files::{write_arrow, write_arrow_with, write_parquet, write_parquet_with};

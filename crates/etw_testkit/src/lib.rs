@@ -14,6 +14,8 @@ pub mod compiled_manifest;
 pub mod data;
 #[cfg(feature = "decoded")]
 pub mod decoded;
+#[cfg(feature = "decoded")]
+pub mod events;
 pub mod hive;
 pub mod mutate;
 pub mod nettrace;

@@ -197,13 +197,14 @@ pub mod kernel_events {
 pub mod schema {
     pub use etw_schema::{
         Array, ChannelName, CompiledSchema, Count, Decoding, EventLabel, EventSchema, Format, Found,
-        FromValue, IdSet, InType, Inference, Inferred, KeywordName, KeywordSpec, Layout, LayoutDefect,
+        FromValue, HeaderField, HeaderObject, HeaderOrigin, HeaderPath, HeaderType, HeaderValue,
+        HeaderVisitor, IdSet, InType, Inference, Inferred, KeywordName, KeywordSpec, Layout, LayoutDefect,
         Length, LocateError, LocateErrorKind, Located, MAX_DEPTH, MAX_EMPTY_VALUES, MapEntry, MapKind,
         Members, MessageStyle, Names, Observed, OpcodeName, OtherLayouts, OutType, PayloadError, Properties,
         Property, PropertyError, PropertyIndex, PropertyType, PropertyValue, Provider, ProviderInfo,
         ProviderKey, ProviderSpec, ProviderSpecError, Providers, Resolver, SchemaSource, Struct, TaskName,
-        Undecoded, Value, ValueMap, ValueName, builtin, event_metadata, event_source, message, model, mof,
-        publishers, store, text, tracelogging, wevt, wpp,
+        Undecoded, Value, ValueMap, ValueName, builtin, event_metadata, event_source, kinds, message, model,
+        mof, publishers, store, text, tracelogging, wevt, wpp,
     };
 
     /// Instrumentation manifests: read, checked, written, and compiled to code.
@@ -362,11 +363,13 @@ pub mod export {
     }
 
     #[cfg(feature = "columns")]
-    pub use etw_export::{ColumnFormat, ColumnsSummary, ColumnsWriter, RowCollector, Rows, columns};
+    pub use etw_arrow::{
+        ColumnFormat, ColumnsSummary, ColumnsWriter, NestedColumns, RowCollector, Rows, joined_type,
+    };
     pub use etw_export::{
-        CsvWriter, EvtxSummary, EvtxWriter, FieldName, FieldSelection, HeaderField, JsonWriter, Options,
-        Part, PcapngSummary, PcapngWriter, PlainWriter, Separator, Source, SourcePart, TextWriter,
-        TracerptCsvWriter, XmlWriter, csv, evtx, pcapng, plain_line, text, tracerpt, xml,
+        CsvWriter, EvtxSummary, EvtxWriter, FieldName, FieldSelection, HeaderField, HeaderPath, JsonWriter,
+        Options, PcapngSummary, PcapngWriter, PlainWriter, Separator, Source, TextWriter, TracerptCsvWriter,
+        XmlWriter, csv, evtx, pcapng, plain_line, text, tracerpt, xml,
     };
 }
 
@@ -438,9 +441,9 @@ pub mod tables {
     }
 
     pub use etw_analysis::{
-        EventKinds, EventTable, IndexHome, IndexNote, IndexPlace, IndexProblem, KindKey, Regions,
-        RegionsError, RowFilterError, RowLabel, RowSummary, RowTables, TraceIndex, TraceIndexError,
-        column_path, in_window, row_filter, row_label, row_summary, row_tables,
+        EventKinds, EventTable, IndexHome, IndexNote, IndexPlace, IndexProblem, Regions, RegionsError,
+        RowFilterError, RowLabel, RowSummary, RowTables, TraceIndex, TraceIndexError, column_path, in_window,
+        row_filter, row_label, row_summary, row_tables,
     };
     pub use etw_columns::{
         Aggregate, AggregateError, ChunkStatistics, Column, ColumnReader, ColumnType, ColumnsError,
@@ -448,6 +451,7 @@ pub mod tables {
         PivotResult, Role, Row, StackNode, Stacks, Table, TableId, TableSchema, TextPattern, TextPosition,
         Texts, Unit, Value, Values,
     };
+    pub use etw_schema::kinds::KindKey;
 }
 
 /// Names of functions and source lines for addresses in programs, libraries and the kernel.

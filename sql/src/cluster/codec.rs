@@ -9,14 +9,15 @@ use datafusion::common::Result;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
-use etw_analysis::KindKey;
+use etw_arrow::EventColumns;
 use etw_event::{FileTime, Guid};
-use etw_export::columns::EventColumns;
+use etw_schema::HeaderField;
+use etw_schema::kinds::KindKey;
 use serde::{Deserialize, Serialize};
 
 use super::messages::{decode, encode};
 use crate::bases::{Bases, Traces};
-use crate::columns::{Header, Wanted};
+use crate::columns::Wanted;
 use crate::damage::DamageReading;
 use crate::database::Unreadable;
 use crate::error;
@@ -203,7 +204,7 @@ impl Shape {
     fn scan<R: Reading>(self, reading: R, pieces: Vec<R::Piece>) -> anyhow::Result<Arc<dyn ExecutionPlan>> {
         let Shape { table, schema, limit, partitions, is_ordered } = self;
         let scan = Scan::new(&table, schema, Arc::new(reading), Vec::new(), limit);
-        let scan = if is_ordered { scan.ordered_by(Header::Time.name())? } else { scan };
+        let scan = if is_ordered { scan.ordered_by(HeaderField::Time.column())? } else { scan };
         Ok(Arc::new(scan.with_pieces(pieces, partitions)))
     }
 }
@@ -214,11 +215,11 @@ fn encode_scan(node: &Arc<dyn ExecutionPlan>) -> anyhow::Result<Vec<u8>> {
         let EventReading { wanted, fields, conditions } = scan.reading();
         let mut numbers = Vec::new();
         let wanted = wanted.iter().map(|wanted| match *wanted {
-            Wanted::Header(header) => Wanted::Header(header),
             Wanted::Field(number) => {
                 numbers.push(number);
                 Wanted::Field(numbers.len() - 1)
             }
+            other => other,
         });
         let wanted = wanted.collect();
         let pieces = scan.pieces().map(|piece| {

@@ -218,6 +218,11 @@ class Event:
     def text(self, name: str) -> str:
         """Returns the text of a field as its schema formats it: names of values, hexadecimal numbers, addresses."""
     @property
+    def header(self) -> dict[str, Any]:
+        """What the header and the schema say of the event, by the names that columns of tables have; without what the event
+        lacks.
+        """
+    @property
     def time(self) -> Optional[datetime]:
         """When the event was logged, in UTC; ``time_ns`` is exact. ``None`` outside of the years 1 to 9999."""
     @property

@@ -86,17 +86,10 @@ impl Kinds {
 
 fn add(event: &Event<'_>, writer: &mut RowWriter) {
     let (names, descriptor) = (event.names(), event.record.descriptor());
-    let guid = names.provider_guid();
-    let provider = names.provider().map_or_else(|| guid.to_string(), str::to_owned);
-    let name = match names.event_type() {
-        Some(name) => name.into_owned(),
-        None if names.is_classic() => format!("{}/{}", event.record.provider_id(), descriptor.opcode.0),
-        None => names.event(),
-    };
     writer.add(EventKindRow {
-        provider: &provider,
-        provider_guid: guid,
-        event: &name,
+        provider: &names.provider_text(),
+        provider_guid: names.provider_guid(),
+        event: &names.event_text(),
         id: descriptor.id.into(),
         version: descriptor.version.into(),
         opcode: descriptor.opcode.0.into(),

@@ -53,7 +53,7 @@ use crate::{Machines, Window};
 pub use conditions::{RowFilterError, column_path, row_filter};
 use declared::DeclaredTables;
 use event_tables::EventTables;
-pub use event_tables::{EventKinds, EventTable, KindKey};
+pub use event_tables::{EventKinds, EventTable};
 use events::EventRow;
 use frames::Frames;
 use kinds::Kinds;

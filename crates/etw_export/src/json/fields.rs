@@ -1,7 +1,8 @@
 //! The JSON keys of a schema's properties.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
+use etw_schema::kinds::make_unique;
 use etw_schema::{EventSchema, PropertyType};
 
 use super::is_wpp;
@@ -26,7 +27,7 @@ impl Fields {
             // The message text uses this name.
             make_unique(top_level, &["Message"]);
         } else {
-            make_unique(top_level, &[]);
+            make_unique(top_level, &[""; 0]);
         }
         // Several properties may share a struct's members; each run is processed once.
         let mut done = HashSet::new();
@@ -35,7 +36,7 @@ impl Fields {
                 && done.insert((first, members))
             {
                 let range = usize::from(first)..usize::from(first) + usize::from(members);
-                make_unique(names.get_mut(range).unwrap_or_default(), &[]);
+                make_unique(names.get_mut(range).unwrap_or_default(), &[""; 0]);
             }
         }
         let mut fields = Fields::default();
@@ -54,41 +55,5 @@ impl Fields {
         let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         let end = self.ends.get(index).copied().unwrap_or(0);
         self.keys.get(start as usize..end as usize).unwrap_or(b"\"\":")
-    }
-}
-
-/// Makes names unique, also relative to the reserved ones.
-pub(crate) fn make_unique(names: &mut [String], reserved: &[&str]) {
-    let mut taken: HashSet<String> = names.iter().cloned().collect();
-    let mut seen: HashSet<String> = reserved.iter().map(|name| (*name).to_owned()).collect();
-    // Remembers the next number to try for each name: there are schemas of thousands of equal names.
-    let mut next: HashMap<String, u32> = HashMap::new();
-    for name in names {
-        if seen.insert(name.clone()) {
-            continue;
-        }
-        let number = next.entry(name.clone()).or_insert(2);
-        let mut other = format!("{name}_{number}");
-        while !taken.insert(other.clone()) {
-            *number += 1;
-            other = format!("{name}_{number}");
-        }
-        seen.insert(other.clone());
-        *name = other;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_of_one_object_differ() {
-        let mut names = ["a", "b", "a", "a_2", "a", ""].map(String::from);
-        make_unique(&mut names, &["b"]);
-        assert_eq!(names, ["a", "b_2", "a_3", "a_2", "a_4", ""]);
-        let mut names = vec![String::new(); 30_000];
-        make_unique(&mut names, &[]);
-        assert_eq!((&*names[1], &*names[29_999]), ("_2", "_30000"));
     }
 }

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::io::{self, Cursor};
 
-use etw_export::columns::{ColumnFormat, ColumnsWriter};
+use etw_arrow::{ColumnFormat, ColumnsWriter};
 use etw_export::{EvtxWriter, Options};
 use etw_schema::Event;
 use etw_symbols::Symbolizer;

@@ -32,7 +32,7 @@ pub(super) fn run(args: &ExportArgs, format: ColumnFormat) -> Result<()> {
         Ok(BufWriter::new(OutputOptions::new().create_new().open(&path)?))
     });
     if args.source {
-        writer = writer.with_places(opened.sources.iter().map(|source| source.name.clone()));
+        writer = writer.with_places(opened.sources.iter().cloned());
         opened.trace.find_places();
     }
     let failed = || format!("{}: cannot be written", args.output.display());

@@ -12,8 +12,7 @@ use etw_app::schemas::Schemas;
 use etw_app::{UsageError, output};
 use etw_sys::output::OutputOptions;
 use openetw::analysis::Machines;
-use openetw::export::ColumnFormat;
-use openetw::export::columns::NestedColumns;
+use openetw::export::{ColumnFormat, NestedColumns};
 use openetw::tables::{EventKinds, EventTable, Index, IndexWriter, RowTables, Table, arrow, row_tables};
 
 use super::{prepare, say};
@@ -183,7 +182,8 @@ fn write_nested(
     // By the address of the schema, which is kept: the property of each column.
     let mut places = HashMap::new();
     let mut reader = opened.trace.reader()?;
-    let mut given = |rows: usize| -> io::Result<Vec<u8>> {
+    let schema = nested.schema();
+    let values = |rows: usize| {
         while nested.rows() < rows {
             let Some(mut record) = reader.next_record() else {
                 return Err(io::Error::other("the trace has changed"));
@@ -205,11 +205,11 @@ fn write_nested(
             });
             nested.put(properties_of.iter().map(|property| properties.iter().nth((*property)?)));
         }
-        nested.take()
+        nested.take().map_err(io::Error::other)
     };
     match format {
-        ColumnFormat::Arrow => arrow::write_arrow_with(table, &mut given, &mut file)?,
-        _ => arrow::write_parquet_with(table, &mut given, &mut file)?,
+        ColumnFormat::Arrow => arrow::write_arrow_with(table, &schema, values, &mut file)?,
+        _ => arrow::write_parquet_with(table, &schema, values, &mut file)?,
     }
     file.flush()?;
     let (times, values) = nested.lost();

@@ -4,19 +4,17 @@ use std::sync::Arc;
 
 use arrow_array::builder::{BinaryBuilder, BooleanBuilder, PrimitiveBuilder, StringBuilder};
 use arrow_array::types::{
-    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampNanosecondType, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
+    Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{ArrayRef, ListArray, StructArray};
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::ArrowError;
 use etw_event::FileTime;
-use etw_schema::{Format, Value, text::Text};
+use etw_schema::kinds::FieldType;
+use etw_schema::{Format, HeaderValue, Value, text::Text};
 
-use super::kind::{Kind, element_field, member_fields};
-
-/// The Unix epoch as a FILETIME, in 100 ns.
-const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
+use super::types::{data_type, element_field, member_fields};
 
 /// Counts of values that could not be stored in their column.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,13 +44,14 @@ pub(super) enum Builder {
     U16(PrimitiveBuilder<UInt16Type>),
     U32(PrimitiveBuilder<UInt32Type>),
     U64(PrimitiveBuilder<UInt64Type>),
+    Decimal(PrimitiveBuilder<Decimal128Type>),
     F32(PrimitiveBuilder<Float32Type>),
     F64(PrimitiveBuilder<Float64Type>),
     Text(StringBuilder),
     Binary(BinaryBuilder),
     Time(PrimitiveBuilder<TimestampNanosecondType>),
-    List { kind: Kind, ends: Vec<i32>, valid: Vec<bool>, elements: Box<Builder> },
-    Struct { kinds: Vec<(String, Kind)>, valid: Vec<bool>, members: Vec<Builder> },
+    List { kind: FieldType, ends: Vec<i32>, valid: Vec<bool>, elements: Box<Builder> },
+    Struct { kinds: Vec<(String, FieldType)>, valid: Vec<bool>, members: Vec<Builder> },
 }
 
 macro_rules! each_builder {
@@ -67,6 +66,7 @@ macro_rules! each_builder {
             Builder::U16($builder) => $use,
             Builder::U32($builder) => $use,
             Builder::U64($builder) => $use,
+            Builder::Decimal($builder) => $use,
             Builder::F32($builder) => $use,
             Builder::F64($builder) => $use,
             Builder::Text($builder) => $use,
@@ -78,33 +78,38 @@ macro_rules! each_builder {
 }
 
 impl Builder {
-    pub(super) fn new(kind: &Kind) -> Builder {
+    pub(super) fn new(kind: &FieldType) -> Builder {
         match kind {
-            Kind::Bool => Builder::Bool(BooleanBuilder::with_capacity(0)),
-            Kind::I8 => Builder::I8(PrimitiveBuilder::with_capacity(0)),
-            Kind::I16 => Builder::I16(PrimitiveBuilder::with_capacity(0)),
-            Kind::I32 => Builder::I32(PrimitiveBuilder::with_capacity(0)),
-            Kind::I64 => Builder::I64(PrimitiveBuilder::with_capacity(0)),
-            Kind::U8 => Builder::U8(PrimitiveBuilder::with_capacity(0)),
-            Kind::U16 => Builder::U16(PrimitiveBuilder::with_capacity(0)),
-            Kind::U32 => Builder::U32(PrimitiveBuilder::with_capacity(0)),
-            Kind::U64 => Builder::U64(PrimitiveBuilder::with_capacity(0)),
-            Kind::F32 => Builder::F32(PrimitiveBuilder::with_capacity(0)),
-            Kind::F64 => Builder::F64(PrimitiveBuilder::with_capacity(0)),
-            Kind::Text => Builder::Text(StringBuilder::with_capacity(0, 0)),
-            Kind::Binary => Builder::Binary(BinaryBuilder::with_capacity(0, 0)),
-            Kind::Time => Builder::Time(PrimitiveBuilder::with_capacity(0).with_data_type(kind.data_type())),
-            Kind::List(element) => Builder::List {
+            FieldType::Bool => Builder::Bool(BooleanBuilder::with_capacity(0)),
+            FieldType::I8 => Builder::I8(PrimitiveBuilder::with_capacity(0)),
+            FieldType::I16 => Builder::I16(PrimitiveBuilder::with_capacity(0)),
+            FieldType::I32 => Builder::I32(PrimitiveBuilder::with_capacity(0)),
+            FieldType::I64 => Builder::I64(PrimitiveBuilder::with_capacity(0)),
+            FieldType::U8 => Builder::U8(PrimitiveBuilder::with_capacity(0)),
+            FieldType::U16 => Builder::U16(PrimitiveBuilder::with_capacity(0)),
+            FieldType::U32 => Builder::U32(PrimitiveBuilder::with_capacity(0)),
+            FieldType::U64 => Builder::U64(PrimitiveBuilder::with_capacity(0)),
+            FieldType::Decimal => {
+                Builder::Decimal(PrimitiveBuilder::with_capacity(0).with_data_type(data_type(kind)))
+            }
+            FieldType::F32 => Builder::F32(PrimitiveBuilder::with_capacity(0)),
+            FieldType::F64 => Builder::F64(PrimitiveBuilder::with_capacity(0)),
+            FieldType::Binary => Builder::Binary(BinaryBuilder::with_capacity(0, 0)),
+            FieldType::Time => {
+                Builder::Time(PrimitiveBuilder::with_capacity(0).with_data_type(data_type(kind)))
+            }
+            FieldType::List(element) => Builder::List {
                 kind: (**element).clone(),
                 ends: vec![0],
                 valid: Vec::new(),
                 elements: Box::new(Builder::new(element)),
             },
-            Kind::Struct(members) => Builder::Struct {
+            FieldType::Struct(members) => Builder::Struct {
                 kinds: members.clone(),
                 valid: Vec::new(),
                 members: members.iter().map(|(_, kind)| Builder::new(kind)).collect(),
             },
+            _ => Builder::Text(StringBuilder::with_capacity(0, 0)),
         }
     }
 
@@ -142,17 +147,8 @@ impl Builder {
         }
     }
 
-    pub(super) fn bytes(&mut self, bytes: Option<&[u8]>) {
-        match (self, bytes) {
-            (Builder::Binary(builder), Some(bytes)) => builder.append_value(bytes),
-            (builder, _) => {
-                builder.null();
-            }
-        }
-    }
-
     pub(super) fn time(&mut self, time: FileTime, lost: &mut Lost) {
-        let nanos = time.0.checked_sub(UNIX_EPOCH).and_then(|ticks| ticks.checked_mul(100));
+        let nanos = i64::try_from(time.unix_nanos()).ok();
         match (self, nanos) {
             (Builder::Time(builder), Some(nanos)) => builder.append_value(nanos),
             (builder, _) => {
@@ -160,6 +156,51 @@ impl Builder {
                 builder.null();
             }
         }
+    }
+
+    /// Appends a value of the header, or a null without one. Returns the approximate number of bytes it takes beside that
+    /// of a column.
+    pub(super) fn header(&mut self, value: Option<HeaderValue<'_>>, lost: &mut Lost) -> usize {
+        match (self, value) {
+            (Builder::U8(builder), Some(HeaderValue::Number(value))) => builder.append_value(value as u8),
+            (Builder::U16(builder), Some(HeaderValue::Number(value))) => builder.append_value(value as u16),
+            (Builder::U32(builder), Some(HeaderValue::Number(value))) => builder.append_value(value as u32),
+            (Builder::U64(builder), Some(HeaderValue::Number(value))) => builder.append_value(value),
+            (Builder::I64(builder), Some(HeaderValue::Signed(value))) => builder.append_value(value),
+            (builder @ Builder::Time(_), Some(HeaderValue::Time(time))) => builder.time(time, lost),
+            (Builder::Text(builder), Some(value)) => {
+                let text = match value {
+                    HeaderValue::Text(text) => text,
+                    HeaderValue::Guid(guid) => guid.to_string().into(),
+                    HeaderValue::Names(names) => names.join(",").into(),
+                    _ => {
+                        builder.append_null();
+                        return 0;
+                    }
+                };
+                builder.append_value(&text);
+                return text.len();
+            }
+            (Builder::Binary(builder), Some(HeaderValue::Bytes(bytes))) => {
+                builder.append_value(bytes);
+                return bytes.len();
+            }
+            (Builder::List { ends, valid, elements, .. }, Some(HeaderValue::Addresses(stack))) => {
+                let before = ends.last().copied().unwrap_or(0);
+                let mut count = 0;
+                for address in stack.addresses() {
+                    elements.header(Some(HeaderValue::Number(address)), lost);
+                    count += 1;
+                }
+                ends.push(before.saturating_add(count));
+                valid.push(true);
+                return 8 * count as usize;
+            }
+            (builder, _) => {
+                builder.null();
+            }
+        }
+        0
     }
 
     /// Appends a value. Returns the approximate number of bytes it takes.
@@ -192,6 +233,7 @@ impl Builder {
             Builder::U16(builder) => integer!(builder),
             Builder::U32(builder) => integer!(builder),
             Builder::U64(builder) => integer!(builder),
+            Builder::Decimal(builder) => integer!(builder),
             Builder::F32(builder) => match value {
                 Value::F32(number) => builder.append_value(number),
                 _ => {
@@ -202,10 +244,14 @@ impl Builder {
             Builder::F64(builder) => match value {
                 Value::F64(number) => builder.append_value(number),
                 Value::F32(number) => builder.append_value(number.into()),
-                _ => {
-                    lost.values += 1;
-                    builder.append_null();
-                }
+                // The field is a whole number in other versions of the event.
+                _ => match value.as_integer() {
+                    Some(number) => builder.append_value(number as f64),
+                    None => {
+                        lost.values += 1;
+                        builder.append_null();
+                    }
+                },
             },
             Builder::Text(builder) => {
                 let text = match value.as_text() {

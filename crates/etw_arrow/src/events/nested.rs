@@ -1,27 +1,24 @@
 //! Arrays and structs in events as columns with the types of their schema, for tables that others write.
 
-use std::collections::HashMap;
-use std::io;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
-use arrow_ipc::writer::StreamWriter;
-use arrow_schema::{Field, Schema};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use etw_schema::kinds::{FieldType, MAX_COLUMNS};
 use etw_schema::{EventSchema, PropertyValue};
 
 use super::builder::{Builder, Lost};
-use super::kind::{Kind, of_schema};
+use super::types::data_type;
 
 /// Columns of arrays and structs: each has the values of one property of the events of a kind.
 ///
-/// Rows are taken in Arrow's stream format, so that other crates can read them without this one's types.
-///
 /// ```
-/// use etw_export::columns::NestedColumns;
+/// use arrow_array::RecordBatch;
+/// use etw_arrow::NestedColumns;
 /// use etw_schema::Event;
 ///
-/// /// Returns the values of a property of some events, in Arrow's stream format.
-/// fn values(events: &[Event<'_>], number: usize) -> Option<Vec<u8>> {
+/// /// Returns the values of a property of some events.
+/// fn values(events: &[Event<'_>], number: usize) -> Option<RecordBatch> {
 ///     let schema = events.first()?.schema()?;
 ///     let mut columns = NestedColumns::default();
 ///     columns.add("values", &[(&**schema, number)]);
@@ -34,7 +31,7 @@ use super::kind::{Kind, of_schema};
 #[derive(Debug, Default)]
 pub struct NestedColumns {
     names: Vec<String>,
-    kinds: Vec<Kind>,
+    kinds: Vec<FieldType>,
     builders: Vec<Builder>,
     lost: Lost,
     rows: usize,
@@ -45,11 +42,11 @@ impl NestedColumns {
     ///
     /// Returns false, without adding it, if the property is no array or struct, or has several types.
     pub fn add(&mut self, name: &str, properties: &[(&EventSchema, usize)]) -> bool {
-        let mut kinds = properties
-            .iter()
-            .map(|(schema, number)| Some(of_schema(schema, &[], usize::MAX)?.into_iter().nth(*number)?.kind));
+        let mut kinds = properties.iter().map(|(schema, number)| {
+            FieldType::from_property(schema, schema.properties.get(*number)?, &mut { MAX_COLUMNS })
+        });
         let Some(Some(kind)) = kinds.next() else { return false };
-        let is_nested = matches!(kind, Kind::List(_) | Kind::Struct(_));
+        let is_nested = matches!(kind, FieldType::List(_) | FieldType::Struct(_));
         if !is_nested || kinds.any(|other| other.as_ref() != Some(&kind)) {
             return false;
         }
@@ -81,27 +78,22 @@ impl NestedColumns {
         self.rows
     }
 
-    /// Takes the rows as a stream in Arrow's format with one record batch.
+    /// Returns the schema of the rows.
+    pub fn schema(&self) -> SchemaRef {
+        let fields = self.names.iter().zip(&self.kinds);
+        let fields: Vec<Field> = fields.map(|(name, kind)| Field::new(name, data_type(kind), true)).collect();
+        Arc::new(Schema::new(fields))
+    }
+
+    /// Takes the rows.
     ///
     /// # Errors
     ///
     /// Fails if there are more elements than the offsets of lists can count.
-    pub fn take(&mut self) -> io::Result<Vec<u8>> {
-        let fields = self.names.iter().zip(&self.kinds);
-        let fields: Vec<Field> =
-            fields.map(|(name, kind)| Field::new(name, kind.data_type(), true)).collect();
-        let schema = Arc::new(Schema::new_with_metadata(fields, HashMap::new()));
-        let mut stream = Vec::new();
+    pub fn take(&mut self) -> Result<RecordBatch, ArrowError> {
         let options = RecordBatchOptions::new().with_row_count(Some(std::mem::take(&mut self.rows)));
-        let arrays = self.builders.iter_mut().map(Builder::finish).collect::<Result<_, _>>();
-        let written = arrays.and_then(|arrays| {
-            let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options)?;
-            let mut writer = StreamWriter::try_new(&mut stream, &schema)?;
-            writer.write(&batch)?;
-            writer.finish()
-        });
-        written.map_err(io::Error::other)?;
-        Ok(stream)
+        let arrays = self.builders.iter_mut().map(Builder::finish).collect::<Result<_, _>>()?;
+        RecordBatch::try_new_with_options(self.schema(), arrays, &options)
     }
 
     /// Returns how many times and how many other values are null because a column cannot hold them.

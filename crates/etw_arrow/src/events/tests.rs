@@ -12,7 +12,7 @@ use etw_schema::{EventSchema, InType, OutType, Property};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::*;
-use crate::testing::{message, rich, with_event};
+use etw_testkit::events::{message, rich, with_event};
 
 /// Creates a writer of files in a directory.
 fn writer(
@@ -44,19 +44,19 @@ fn read(directory: &Path, format: ColumnFormat, name: &str) -> Vec<RecordBatch> 
 fn the_place_of_an_event_has_columns_on_request() {
     let directory = tempfile::tempdir().unwrap();
     let (schema, payload) = rich();
-    let mut writer =
-        writer(directory.path(), ColumnFormat::Parquet, 0).with_places(["traces/x.etl".to_owned()]);
+    let mut writer = writer(directory.path(), ColumnFormat::Parquet, 0)
+        .with_places([Source { name: "traces/x.etl".to_owned(), ..Source::default() }]);
     with_event(&payload, Some(&schema), |event| writer.put(event).unwrap());
     with_event(&payload, None, |event| writer.put(event).unwrap());
     writer.finish().unwrap();
     for name in ["Contoso__Quoted_/ProcessStart_Start.1.v4.parquet", "undecoded.parquet"] {
         let batches = read(directory.path(), ColumnFormat::Parquet, name);
         let column = |name: &str| batches[0].column_by_name(name).unwrap_or_else(|| panic!("{name}"));
-        assert_eq!(column("SourceFile").as_string::<i32>().value(0), "traces/x.etl");
+        assert_eq!(column("source_file").as_string::<i32>().value(0), "traces/x.etl");
         let wide = |name| column(name).as_primitive::<UInt64Type>().value(0);
         let narrow = |name| column(name).as_primitive::<UInt32Type>().value(0);
-        assert_eq!([wide("SourceOffset"), wide("SourceBuffer")], [65_536; 2]);
-        assert_eq!((narrow("SourceWithin"), narrow("SourceRecord")), (96, 2));
+        assert_eq!([wide("source_offset"), wide("source_buffer")], [65_536; 2]);
+        assert_eq!((narrow("source_within"), narrow("source_record")), (96, 2));
     }
 }
 
@@ -77,14 +77,14 @@ fn every_kind_of_value_comes_back() {
         let rows = &batches[0];
         assert_eq!((batches.len(), rows.num_rows()), (1, 2));
         let column = |name: &str| rows.column_by_name(name).unwrap_or_else(|| panic!("{name}"));
-        let time = column("Time").as_primitive::<TimestampNanosecondType>().value(0);
+        let time = column("time").as_primitive::<TimestampNanosecondType>().value(0);
         assert_eq!(time, 1_767_323_045_123_456_700);
-        assert_eq!(column("Processor").as_primitive::<UInt16Type>().value(0), 3);
-        assert_eq!(column("ProcessId").as_primitive::<UInt32Type>().value(0), 4);
-        assert_eq!(column("Process").as_string::<i32>().value(0), "x y.exe");
-        assert_eq!(column("Keyword").as_primitive::<UInt64Type>().value(0), 0x8000_0000_0000_0010);
-        assert!(column("ActivityId").as_string::<i32>().value(0).starts_with("{a1a1a1a1-"));
-        let stack = column("Stack").as_list::<i32>().value(0);
+        assert_eq!(column("processor").as_primitive::<UInt16Type>().value(0), 3);
+        assert_eq!(column("process_id").as_primitive::<UInt32Type>().value(0), 4);
+        assert_eq!(column("process").as_string::<i32>().value(0), "x y.exe");
+        assert_eq!(column("keywords").as_primitive::<UInt64Type>().value(0), 0x8000_0000_0000_0010);
+        assert!(column("activity").as_string::<i32>().value(0).starts_with("{a1a1a1a1-"));
+        let stack = column("stack").as_list::<i32>().value(0);
         assert_eq!(stack.as_primitive::<UInt64Type>().values(), &[0x7FFE_0000_1234]);
         assert_eq!(column("Image").as_string::<i32>().value(0), "C:\\x <&\".exe");
         assert_eq!(column("Id").as_primitive::<UInt64Type>().value(0), u64::MAX);
@@ -102,7 +102,7 @@ fn every_kind_of_value_comes_back() {
         assert!(inner.column_by_name("Flag").unwrap().as_boolean().value(0));
         // The missing fields of the truncated event are null, and the reason is given.
         assert!(column("Id").is_null(1) && column("Ports").is_null(1) && column("Inner").is_null(1));
-        assert!(column("DecodeError").is_null(0) && !column("DecodeError").is_null(1));
+        assert!(column("decode_error").is_null(0) && !column("decode_error").is_null(1));
         // The Parquet reader does not return the table's metadata with its rows.
         if format == ColumnFormat::Arrow {
             assert_eq!(rows.schema_ref().metadata()["event_id"], "1");
@@ -119,12 +119,12 @@ fn events_without_schema_keep_their_bytes() {
     assert_eq!((summary.events, summary.undecoded), (1, 1));
     let batches = read(directory.path(), ColumnFormat::Parquet, "undecoded.parquet");
     let column = |name: &str| batches[0].column_by_name(name).unwrap().clone();
-    assert_eq!(column("Payload").as_binary::<i32>().value(0), b"\x01\x02");
+    assert_eq!(column("undecoded").as_binary::<i32>().value(0), b"\x01\x02");
     assert_eq!(
-        column("Reason").as_string::<i32>().value(0),
+        column("decode_error").as_string::<i32>().value(0),
         "the WPP message carries no GUID by which to find its format"
     );
-    assert_eq!(column("EventId").as_primitive::<UInt16Type>().value(0), 1);
+    assert_eq!(column("id").as_primitive::<UInt16Type>().value(0), 1);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn wpp_messages_have_their_text() {
     writer.finish().unwrap();
     let name = "Contoso__Quoted_/ProcessStart_Start.1.v4.parquet";
     let batches = read(directory.path(), ColumnFormat::Parquet, name);
-    let text = batches[0].column_by_name("FormattedMessage").unwrap();
+    let text = batches[0].column_by_name("message").unwrap();
     assert_eq!(text.as_string::<i32>().value(0), "7 is \"x<y\"");
 }
 
@@ -330,10 +330,12 @@ fn fields_of_several_types_are_wider_or_texts() {
         });
         let columns = EventColumns::of(&schemas, &["Field"]);
         assert_eq!(columns.fields()[0].data_type(), &expected, "{one:?} {other:?}");
-        assert_eq!(columns.fields()[0].name(), "Field_", "the name is reserved");
+        assert_eq!(columns.fields()[0].name(), "Field_2", "the name is reserved");
     };
     check(InType::UINT8, InType::UINT8, DataType::UInt8);
-    check(InType::UINT8, InType::UINT32, DataType::UInt64);
+    check(InType::UINT8, InType::UINT32, DataType::UInt32);
     check(InType::UINT32, InType::INT8, DataType::Int64);
+    check(InType::UINT64, InType::INT8, DataType::Decimal128(20, 0));
+    check(InType::UINT64, InType::DOUBLE, DataType::Float64);
     check(InType::UINT32, InType::UNICODE_STRING, DataType::Utf8);
 }

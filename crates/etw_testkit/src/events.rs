@@ -1,4 +1,4 @@
-//! Events for the writers' tests.
+//! Decoded events with values of most kinds, for tests of what writes events.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use etw_schema::{
 };
 
 /// The provider of the test events.
-pub(crate) const PROVIDER: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
+pub const PROVIDER: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
 
 /// Returns 2026-01-02T03:04:05.1234567Z.
-pub(crate) fn time() -> FileTime {
-    FileTime::from_civil(2026, 1, 2, 3, 4, 5, 1_234_567).unwrap()
+pub fn time() -> FileTime {
+    FileTime::from_civil(2026, 1, 2, 3, 4, 5, 1_234_567).unwrap_or(FileTime(0))
 }
 
 /// Builds a manifest event with an activity, a related activity and a stack.
-pub(crate) fn record_bytes(payload: &[u8]) -> Vec<u8> {
+pub fn record_bytes(payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0, 0, 0x13, 0xC0, 1, 0, 0, 0];
     bytes.extend(8u32.to_le_bytes());
     bytes.extend(4u32.to_le_bytes());
@@ -66,7 +66,7 @@ fn schema(properties: Vec<Property>, top_level: u16) -> Arc<CompiledSchema> {
 }
 
 /// Returns a schema with values of most kinds, and a payload for it.
-pub(crate) fn rich() -> (Arc<CompiledSchema>, Vec<u8>) {
+pub fn rich() -> (Arc<CompiledSchema>, Vec<u8>) {
     let map = Arc::new(ValueMap {
         name: "State".into(),
         kind: MapKind::Value,
@@ -108,7 +108,7 @@ pub(crate) fn rich() -> (Arc<CompiledSchema>, Vec<u8>) {
 }
 
 /// Returns a schema with a message and two properties, and a payload for it; as WPP if `wpp` is set.
-pub(crate) fn message(wpp: bool) -> (Arc<CompiledSchema>, Vec<u8>) {
+pub fn message(wpp: bool) -> (Arc<CompiledSchema>, Vec<u8>) {
     let properties = vec![
         Property::scalar("Message", InType::UINT32, OutType::NULL),
         Property::scalar("Name", InType::ANSI_STRING, OutType::NULL),
@@ -125,11 +125,11 @@ pub(crate) fn message(wpp: bool) -> (Arc<CompiledSchema>, Vec<u8>) {
 }
 
 /// Calls `use_it` with an event, which is decoded if there is a schema.
-pub(crate) fn with_event(
-    payload: &[u8],
-    schema: Option<&Arc<CompiledSchema>>,
-    use_it: impl FnOnce(&Event<'_>),
-) {
+///
+/// # Panics
+///
+/// Panics if the payload is too long for a record.
+pub fn with_event(payload: &[u8], schema: Option<&Arc<CompiledSchema>>, use_it: impl FnOnce(&Event<'_>)) {
     let bytes = record_bytes(payload);
     let origin = Origin {
         clock: Clock::system_time(),
@@ -139,7 +139,8 @@ pub(crate) fn with_event(
         is_private: false,
         buffer: Some(BufferPlace { offset: 0x1_0000, storage: Storage::Compressed }),
     };
-    let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap().at(Position { at: 0x18, number: 2 });
+    let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap_or_else(|error| panic!("{error}"));
+    let record = record.at(Position { at: 0x18, number: 2 });
     let mut located = Located::new();
     let reason = Undecoded::NamelessMessage;
     let properties = match schema {

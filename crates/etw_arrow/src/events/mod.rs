@@ -1,7 +1,7 @@
 //! Events as tables: a Parquet or Arrow file for each kind of event, with a column for each field.
 //!
-//! Each table has the header's columns ([`HEADER_COLUMNS`], on request also [`PLACE_COLUMNS`]), followed by those of the payload with the types of its
-//! schema: numbers, texts, times, bytes, lists, structs. Names of values are in the metadata of their columns. Events
+//! Each table has the columns of the header ([`HeaderField::of_files`](etw_schema::HeaderField::of_files)), followed by
+//! those of the payload with the types of its schema: numbers, texts, times, bytes, lists, structs. Names of values are in the metadata of their columns. Events
 //! without a schema go to a separate table, with their bytes.
 //!
 //! Rows are collected until a row group is full, or until all tables together hold too much, so memory is bounded
@@ -14,7 +14,7 @@
 //! ```
 //! use std::fs::File;
 //!
-//! use etw_export::{ColumnFormat, ColumnsWriter};
+//! use etw_arrow::{ColumnFormat, ColumnsWriter};
 //! use etw_schema::Event;
 //!
 //! /// Writes events as Parquet, one file for each kind.
@@ -30,10 +30,10 @@
 mod builder;
 mod collect;
 mod encode;
-mod kind;
 mod nested;
 mod selected;
 mod table;
+mod types;
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -42,7 +42,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use arrow_select::concat::concat_batches;
-use etw_schema::Event;
+use etw_schema::{Event, Source};
 
 use builder::Lost;
 use encode::{Encoders, Job};
@@ -51,7 +51,7 @@ use table::TableKey;
 pub use collect::{RowCollector, Rows};
 pub use nested::NestedColumns;
 pub use selected::{EventColumns, EventColumnsBuilder};
-pub use table::{HEADER_COLUMNS, PLACE_COLUMNS};
+pub use types::joined_type;
 
 /// Limit of open files.
 const MAX_OPEN: usize = 256;
@@ -159,10 +159,10 @@ impl<W: Write + Send + 'static, F: FnMut(&str) -> io::Result<W>> ColumnsWriter<W
         }
     }
 
-    /// Adds the columns [`PLACE_COLUMNS`] to every table. `sources` are the names of the files and sessions that events are
-    /// from, by `Origin::source`.
+    /// Adds the columns that tell where an event is from to every table. `sources` are the files and sessions that events
+    /// are from, by `Origin::source`; readers find places on request.
     #[must_use]
-    pub fn with_places(self, sources: impl IntoIterator<Item = String>) -> ColumnsWriter<W, F> {
+    pub fn with_places(self, sources: impl IntoIterator<Item = Source>) -> ColumnsWriter<W, F> {
         ColumnsWriter { own: self.own.with_places(sources.into_iter().collect()), ..self }
     }
 

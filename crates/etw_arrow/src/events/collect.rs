@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::RecordBatch;
 use etw_event::EventDescriptor;
-use etw_schema::{Event, EventSchema};
+use etw_schema::{Event, EventSchema, Source};
 
 use super::builder::Lost;
 use super::table::{TableKey, TableRows};
@@ -36,8 +36,8 @@ pub struct RowCollector {
     undecoded_table: Option<usize>,
     /// Number of columns in the tables of all collectors.
     columns: Arc<AtomicUsize>,
-    /// Names of the sources, if the columns that tell where an event is from are wanted.
-    sources: Option<Arc<[String]>>,
+    /// The sources, if the columns that tell where an event is from are wanted.
+    sources: Option<Arc<[Source]>>,
     /// Tables that have rows, in the order of their first one.
     used: Vec<usize>,
     events: u64,
@@ -85,9 +85,9 @@ impl RowCollector {
         RowCollector { sources: self.sources.clone(), ..RowCollector::with_columns(self.columns.clone()) }
     }
 
-    /// Adds the columns [`PLACE_COLUMNS`](super::PLACE_COLUMNS) to every table. `sources` are the names of the files and
-    /// sessions that events are from, by `Origin::source`.
-    pub(super) fn with_places(self, sources: Arc<[String]>) -> RowCollector {
+    /// Adds the columns that tell where an event is from to every table. `sources` are the files and sessions that events
+    /// are from, by `Origin::source`.
+    pub(super) fn with_places(self, sources: Arc<[Source]>) -> RowCollector {
         RowCollector { sources: Some(sources), ..self }
     }
 
@@ -205,7 +205,7 @@ fn file_name(event: &Event<'_>) -> String {
     let record = event.record;
     let descriptor: EventDescriptor = record.descriptor();
     let names = event.names();
-    let provider = names.provider().map_or_else(|| names.provider_guid().to_string(), str::to_owned);
+    let provider = names.provider_text();
     let name = names.event();
     let id = if record.kind().is_classic() { descriptor.opcode.0.into() } else { descriptor.id };
     format!("{}/{}.{id}.v{}", plain(&provider), plain(&name), descriptor.version)
