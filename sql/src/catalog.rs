@@ -1,6 +1,6 @@
 //! The tables of a database by their names. A table of a kind of events is looked for in the traces when it is named.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -65,6 +65,9 @@ impl TraceTables {
     fn names<'s>(&'s self, kinds: impl Fn(&'s Source) -> Option<&'s [EventTable]>) -> Vec<String> {
         let told = [EVENTS, damage::NAME].into_iter().chain(rows::names()).map(str::to_owned);
         let kinds = self.sources.iter().filter_map(kinds).flatten();
+        // A kind that traces call differently is one table.
+        let mut keys = HashSet::new();
+        let kinds = kinds.filter(|kind| keys.insert(kind.key()));
         let kinds =
             kinds.map(|kind| kind.schema().name.to_string()).filter(|name| !name.starts_with(STACK_RECORDS));
         let mut names: Vec<String> = told.chain(self.known().keys().cloned()).chain(kinds).collect();

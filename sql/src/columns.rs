@@ -210,7 +210,7 @@ impl Names {
         let (providers, events) = (&mut self.providers, &mut self.events);
         let (codes, _) = self.known.entry(key).or_insert_with(|| {
             let names = event.names();
-            let (provider, name) = (names.provider_text(), names.event_text());
+            let (provider, name) = (names.provider_text(), names.event());
             let is_wanted = is_wanted(&provider, &name);
             let codes =
                 NameCodes { provider: providers.code(&provider), event: events.code(&name), is_wanted };

@@ -47,14 +47,15 @@ impl EventsTable {
     ///
     /// Fails if a trace cannot be read.
     pub(crate) fn of_kind(sources: &[Source], name: &str) -> anyhow::Result<Option<EventsTable>> {
-        let mut found: Vec<(&Source, &EventTable)> = Vec::new();
         let stacks =
             name.get(..STACK_RECORDS.len()).is_some_and(|start| start.eq_ignore_ascii_case(STACK_RECORDS));
+        let mut kinds: Vec<(&Source, &EventTable)> = Vec::new();
         for source in sources {
-            if let Some(kind) = find(source.kinds(stacks)?, name) {
-                found.push((source, kind));
-            }
+            kinds.extend(source.kinds(stacks)?.iter().map(|kind| (source, kind)));
         }
+        // The kind is the same in every trace, whatever it is called there.
+        let key = find(kinds.iter().map(|(_, kind)| *kind), name).map(EventTable::key);
+        let found: Vec<_> = kinds.iter().filter(|(_, kind)| Some(kind.key()) == key).collect();
         let Some((_, first)) = found.first() else {
             let Some(source) = sources.first() else { return Ok(None) };
             let known = absent::kind(&source.scanned()?.resolver, name);
@@ -107,10 +108,11 @@ pub(crate) fn reserved() -> Vec<&'static str> {
     HeaderField::of_kinds().map(HeaderField::column).chain([TRACE]).collect()
 }
 
-/// Finds the kind with a name, in any case.
-fn find<'k>(kinds: &'k [EventTable], name: &str) -> Option<&'k EventTable> {
-    let exact = kinds.iter().find(|kind| kind.schema().name == name);
-    exact.or_else(|| kinds.iter().find(|kind| kind.schema().name.eq_ignore_ascii_case(name)))
+/// Finds the kind with a name: as it is shown, in any case, or as other descriptions call the event.
+fn find<'k>(kinds: impl Iterator<Item = &'k EventTable> + Clone, name: &str) -> Option<&'k EventTable> {
+    let exact = kinds.clone().find(|kind| kind.schema().name == name);
+    let in_any_case = || kinds.clone().find(|kind| kind.schema().name.eq_ignore_ascii_case(name));
+    exact.or_else(in_any_case).or_else(|| kinds.clone().find(|kind| kind.is_called(name)))
 }
 
 #[async_trait]

@@ -196,7 +196,7 @@ impl Event {
     /// Name of the event, or task and opcode, or its id.
     #[getter]
     fn name(&self) -> String {
-        self.names(|names| names.event())
+        self.names(|names| names.event().into_owned())
     }
 
     /// ``Provider/Event``, or ``Class/Type`` for classic events: what ``Trace.table`` takes.

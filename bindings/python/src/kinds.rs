@@ -27,12 +27,6 @@ pub(crate) fn kind_name(event: &Event<'_>) -> String {
     KindName::new(event).to_string()
 }
 
-/// Whether `wanted` names the kind of an event, ignoring case: by its name, or by provider and id (`Provider/12`).
-fn is_kind(wanted: &str, name: &str, event: &Event<'_>) -> bool {
-    wanted.eq_ignore_ascii_case(name)
-        || KindName::new(event).id_in(wanted) == Some(event.record.descriptor().id)
-}
-
 /// Returns the number of events of each kind, in order of first appearance.
 pub(crate) fn count(trace: &mut Trace, stop: &StopHandle) -> Result<Vec<(String, u64)>, Failure> {
     let mut kinds = Kinds::default();
@@ -58,7 +52,7 @@ pub(crate) fn read_one(
     wanted: &str,
     stop: &StopHandle,
 ) -> Result<Option<Vec<RecordBatch>>, Failure> {
-    let mut tables = read(trace, stop, |name, event| is_kind(wanted, name, event))?;
+    let mut tables = read(trace, stop, |_, event| KindName::new(event).is(wanted))?;
     let Some((_, mut batches)) = tables.pop() else { return Ok(None) };
     // The name of one provider may be written in several ways.
     tables.into_iter().rev().for_each(|(_, more)| batches.splice(..0, more).for_each(drop));
@@ -68,8 +62,8 @@ pub(crate) fn read_one(
 /// Returns the columns of a kind of events, as its first event has them, without rows.
 pub(crate) fn columns_of(trace: &mut Trace, wanted: &str) -> Result<Option<Vec<RecordBatch>>, Failure> {
     let first = StopHandle::default();
-    let tables = read(trace, &first, |name, event| {
-        let is_it = is_kind(wanted, name, event);
+    let tables = read(trace, &first, |_, event| {
+        let is_it = KindName::new(event).is(wanted);
         if is_it {
             first.stop();
         }

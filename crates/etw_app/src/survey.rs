@@ -316,7 +316,7 @@ impl<'f> Counter<'f> {
             guid: names.provider_guid(),
             event_guid: names.event_guid(),
             descriptor,
-            name: names.event(),
+            name: names.event().into_owned(),
             count: 1,
             decoded,
             bytes,

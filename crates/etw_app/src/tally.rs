@@ -98,8 +98,8 @@ impl Tally {
         let kind = Kind {
             count: 1,
             name: if is_known { names.column_name() } else { String::new() },
-            provider: names.provider().map_or_else(|| names.provider_guid().to_string(), str::to_owned),
-            event: names.event(),
+            provider: names.provider_text().into_owned(),
+            event: names.event().into_owned(),
             task: descriptor.task,
             opcode: names.opcode().map_or_else(|| descriptor.opcode.0.to_string(), str::to_owned),
             schema: schema.cloned(),

@@ -173,13 +173,7 @@ impl Parts {
         let descriptor = event.record.descriptor();
         let mut name = Vec::new();
         if names.event_guid().is_none() || !event.record.kind().is_classic() {
-            match names.provider() {
-                Some(provider) => escape::text::<Line>(&mut name, provider),
-                None => put::guid(&mut name, names.provider_guid()),
-            }
-            name.push(b'/');
-        } else if names.event_type().is_none() {
-            put::guid(&mut name, event.record.provider_id());
+            escape::text::<Line>(&mut name, &names.provider_text());
             name.push(b'/');
         }
         escape::text::<Line>(&mut name, &names.event());

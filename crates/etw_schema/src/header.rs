@@ -96,7 +96,7 @@ header_fields! {
     Time: "time", TimeCreated "SystemTime", ["time"], Time, Record, Kinds;
     /// Name of the provider, or its GUID.
     Provider: "provider", None "", ["provider", "class"], RepeatedText, Schema, Events;
-    /// Name of the event, or its task and opcode; `Class/Type` for classic events.
+    /// Name of the event without its version, or its task and opcode; `Class/Type` for classic events.
     Event: "event", None "", ["event", "name"], RepeatedText, Schema, Events;
     /// Id of the event; 0 for classic events.
     Id: "id", System "EventID", ["id", "event_id"], U16, Descriptor, Events;
@@ -553,7 +553,7 @@ impl HeaderField {
             HeaderField::Provider => Some(HeaderValue::Text(names.provider_text())),
             HeaderField::ProviderName => names.provider().map(text),
             HeaderField::ProviderGuid => Some(HeaderValue::Guid(names.provider_guid())),
-            HeaderField::Event => Some(HeaderValue::Text(names.event_text())),
+            HeaderField::Event => Some(HeaderValue::Text(names.event())),
             HeaderField::EventType => names.event_type().map(HeaderValue::Text),
             HeaderField::EventGuid => names.event_guid().map(HeaderValue::Guid),
             HeaderField::LevelName => names.level().map(text),

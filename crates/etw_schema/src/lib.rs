@@ -63,9 +63,9 @@ pub use layout::{
     Format, Layout, LayoutDefect, LocateError, LocateErrorKind, Located, MAX_DEPTH, MAX_EMPTY_VALUES,
 };
 pub use model::{
-    ChannelName, Count, Decoding, EventSchema, InType, Inference, Inferred, KeywordName, Length, MapEntry,
-    MapKind, MessageStyle, OpcodeName, OutType, Property, PropertyType, Provider, ProviderInfo, TaskName,
-    ValueMap, ValueName,
+    ChannelName, Count, Decoding, EventNames, EventSchema, InType, Inference, Inferred, KeywordName, Length,
+    MapEntry, MapKind, MessageStyle, OpcodeName, OutType, Property, PropertyType, Provider, ProviderInfo,
+    TaskName, ValueMap, ValueName,
 };
 pub use names::{KERNEL_PROVIDER, Names};
 pub use properties::{

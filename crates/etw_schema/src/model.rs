@@ -222,6 +222,22 @@ pub struct EventSchema {
     pub user_data: bool,
     /// What of the properties is inferred; `None` if the source states them all.
     pub inferred: Option<Inferred>,
+    /// What the descriptions of the event call it, the one first whose name is shown; empty if there is no other than this
+    /// one. Set by [`Resolver`](crate::Resolver).
+    pub names: Vec<EventNames>,
+}
+
+/// What a description of an event calls it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct EventNames {
+    /// Name of the provider; for a class, of the one it belongs to.
+    pub provider: Option<Arc<str>>,
+    /// Name of the event; `None` for a classic event.
+    pub event: Option<Arc<str>>,
+    /// Name of the task; for a classic event the class.
+    pub task: Option<Arc<str>>,
+    /// Name of the opcode; for a classic event the type.
+    pub opcode: Option<Arc<str>>,
 }
 
 /// Properties that the source does not state completely.
@@ -281,6 +297,7 @@ impl EventSchema {
             top_level: 0,
             user_data: false,
             inferred: None,
+            names: Vec::new(),
         }
     }
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use etw_event::{EventDescriptor, Guid, Record, classes};
 
-use crate::{Decoding, EventSchema, OpcodeName, ProviderInfo};
+use crate::kinds::without_version;
+use crate::{Decoding, EventNames, EventSchema, OpcodeName, ProviderInfo};
 
 /// Name of the provider of the kernel's classic events.
 pub const KERNEL_PROVIDER: &str = "Windows Kernel Trace";
@@ -183,30 +184,41 @@ impl<'a> Names<'a> {
         own.iter().filter_map(|name| plain(name)).chain(listed.map(|(_, name)| name))
     }
 
-    /// Returns the provider's name, or its GUID.
+    /// Returns the provider's name, or its GUID: the same for every description of the event.
     pub fn provider_text(&self) -> Cow<'a, str> {
-        self.provider().map_or_else(|| self.provider_guid().to_string().into(), Cow::Borrowed)
+        let shown = self.descriptions().first().and_then(|names| names.provider.as_deref());
+        let name = shown.or_else(|| self.provider());
+        name.map_or_else(|| self.provider_guid().to_string().into(), Cow::Borrowed)
     }
 
-    /// Returns [`Names::event`], with the class's GUID and the opcode for a classic event without a type.
-    pub fn event_text(&self) -> Cow<'a, str> {
-        match self.event_type() {
-            Some(name) => name,
-            None if self.is_classic() => {
-                format!("{}/{}", self.record.provider_id(), self.record.descriptor().opcode.0).into()
+    /// Returns one name for the event, the same for every description and version of it: its type or name, or else task
+    /// and opcode, or else its id; for a classic event without a type its class and opcode.
+    pub fn event(&self) -> Cow<'a, str> {
+        let (name, task, opcode) = match self.descriptions().first() {
+            Some(names) if !self.is_classic() => {
+                (names.event.as_deref().map(Cow::Borrowed), names.task.as_deref(), names.opcode.as_deref())
             }
-            None => self.event().into(),
+            Some(EventNames { task: Some(class), opcode: Some(opcode), .. }) => {
+                (Some(format!("{class}/{opcode}").into()), None, None)
+            }
+            _ => (self.event_type(), self.task(), self.opcode()),
+        };
+        let EventDescriptor { id, opcode: number, .. } = self.record.descriptor();
+        match (name, task, opcode) {
+            // The name of a self-describing event is all that tells it from others.
+            (Some(name), ..) if id == 0 && !self.is_classic() => name,
+            (Some(Cow::Borrowed(name)), ..) => without_version(name).into(),
+            (Some(Cow::Owned(name)), ..) => without_version(&name).to_owned().into(),
+            _ if self.is_classic() => format!("{}/{}", self.record.provider_id(), number.0).into(),
+            (None, Some(task), Some(opcode)) if opcode != "Info" => format!("{task}/{opcode}").into(),
+            (None, Some(task), _) => task.into(),
+            (None, None, _) => format!("Event({id})").into(),
         }
     }
 
-    /// Returns one name for the event: its type, or else task and opcode, or else its id.
-    pub fn event(&self) -> String {
-        match (self.event_type(), self.task(), self.opcode()) {
-            (Some(name), ..) => name.into_owned(),
-            (None, Some(task), Some(opcode)) if opcode != "Info" => format!("{task}/{opcode}"),
-            (None, Some(task), _) => task.to_owned(),
-            (None, None, _) => format!("Event({})", self.record.descriptor().id),
-        }
+    /// Returns what the descriptions of the event call it, the one first whose name is shown; empty if there is one only.
+    pub fn descriptions(&self) -> &'a [EventNames] {
+        self.schema.map_or(&[], |schema| &schema.names)
     }
 
     /// Returns the event name that tracerpt shows: the class of a classic event, otherwise the provider. The event's

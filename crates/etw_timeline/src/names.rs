@@ -50,6 +50,5 @@ fn bits(descriptor: &EventDescriptor) -> u128 {
 
 fn name(event: &Event<'_>) -> EventName {
     let names = event.names();
-    let provider = names.provider().map_or_else(|| names.provider_guid().to_string(), str::to_owned);
-    EventName { name: names.event().into(), provider: provider.into() }
+    EventName { name: names.event().into(), provider: names.provider_text().into() }
 }

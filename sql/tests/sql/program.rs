@@ -64,6 +64,21 @@ fn events_are_counted_selected_and_decoded() {
 }
 
 #[test]
+fn every_name_of_a_kind_is_its_table() {
+    let fixture = Fixture::new();
+    let guid = "{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}";
+    for name in [
+        "Microsoft-Windows-Kernel-Process/1".to_owned(),
+        "microsoft-windows-kernel-process/processstart".to_owned(),
+        "Microsoft-Windows-Kernel-Process/ProcessStart_V9".to_owned(),
+        format!("{guid}/ProcessStart"),
+        format!("{guid}/1"),
+    ] {
+        assert_eq!(fixture.ask(&format!("select count(*) from \"{name}\"")), EVENTS.to_string(), "{name}");
+    }
+}
+
+#[test]
 fn payloads_are_searched_as_json() {
     let fixture = Fixture::new();
     let check = |query: &str, expected: &str| assert_eq!(fixture.ask(query), expected, "{query}");

@@ -78,6 +78,7 @@ struct Kind {
 #[derive(Debug, Clone)]
 pub struct EventTable {
     key: KindKey,
+    name: KindName,
     schema: TableSchema,
     events: u64,
     /// The schemas of all versions.
@@ -100,6 +101,11 @@ impl EventTable {
     /// Returns what makes an event a row of the table.
     pub fn key(&self) -> &KindKey {
         &self.key
+    }
+
+    /// Whether this is one of the names of the events ([`KindName::is`]).
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name.is(name)
     }
 
     /// Returns the schemas of all versions of the event.
@@ -158,6 +164,7 @@ impl EventKinds {
             let schemas = kind.schemas.values().cloned().collect();
             EventTable {
                 key: key.clone(),
+                name: kind.name.clone(),
                 schema: kind.schema(name),
                 events: kind.events,
                 schemas,
@@ -169,15 +176,11 @@ impl EventKinds {
         tables
     }
 
-    /// Finds a table by its name, ignoring case, or by the provider and the id of the event: `Provider/12`.
+    /// Finds a table by its name, ignoring case, or by any other name of its events ([`EventTable::is_called`]).
     pub fn find(&self, name: &str) -> Option<EventTable> {
         let tables = self.tables();
-        let by_id = |table: &&EventTable| {
-            let kind = self.kinds.get(&table.key);
-            kind.and_then(|kind| kind.name.id_in(name)) == Some(table.key.id)
-        };
-        let found = tables.iter().find(|table| table.schema.name.eq_ignore_ascii_case(name));
-        found.or_else(|| tables.iter().find(by_id)).cloned()
+        let exact = tables.iter().find(|table| table.schema.name.eq_ignore_ascii_case(name));
+        exact.or_else(|| tables.iter().find(|table| table.is_called(name))).cloned()
     }
 }
 

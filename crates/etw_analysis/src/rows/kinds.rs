@@ -89,7 +89,7 @@ fn add(event: &Event<'_>, writer: &mut RowWriter) {
     writer.add(EventKindRow {
         provider: &names.provider_text(),
         provider_guid: names.provider_guid(),
-        event: &names.event_text(),
+        event: &names.event(),
         id: descriptor.id.into(),
         version: descriptor.version.into(),
         opcode: descriptor.opcode.0.into(),

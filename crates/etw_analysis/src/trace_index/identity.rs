@@ -12,7 +12,7 @@ use super::IndexProblem;
 use crate::rows::row_tables;
 
 /// Version of what the tables hold, for changes that their declarations do not show.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Bytes at the start and at the end of a file that are hashed.
 const EDGE_BYTES: u64 = 64 << 10;

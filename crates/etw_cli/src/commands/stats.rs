@@ -170,7 +170,6 @@ impl Counter {
 
     fn label(&self, key: Key, record: &Record<'_>, names: &Names<'_>) -> String {
         let descriptor = record.descriptor();
-        let provider = || names.provider().map_or_else(|| names.provider_guid().to_string(), str::to_owned);
         let or_none =
             |id: Option<u32>| id.map_or_else(|| "(not in the header)".to_owned(), |id| id.to_string());
         let named = |number: u64, name: Option<&str>| match name {
@@ -178,11 +177,11 @@ impl Counter {
             None => number.to_string(),
         };
         match key {
-            Key::Provider => provider(),
-            Key::Event if names.event_guid().is_some() && descriptor.id == 0 => names.event(),
+            Key::Provider => names.provider_text().into_owned(),
+            Key::Event if names.event_guid().is_some() && descriptor.id == 0 => names.event().into_owned(),
             Key::Event => {
                 let id = if descriptor.id == 0 { String::new() } else { format!(" ({})", descriptor.id) };
-                format!("{}/{}{id}", provider(), names.event())
+                format!("{}/{}{id}", names.provider_text(), names.event())
             }
             Key::Process => match record.process_id() {
                 Some(id) => match self.processes.name_of(record) {

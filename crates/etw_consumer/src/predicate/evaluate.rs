@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 
 use etw_event::{FileTime, Guid, Level, Record};
-use etw_schema::{HeaderField, HeaderType, HeaderValue, Names, Value};
+use etw_schema::kinds::without_version;
+use etw_schema::{EventNames, HeaderField, HeaderType, HeaderValue, Names, Value};
 
 use super::{Comparison, Field, Literal, Node, Operator, Predicate, text};
 use crate::{Event, ProcessTable, ProviderKey};
@@ -100,12 +101,20 @@ fn provider_is(scope: &Scope<'_>, guids: &[Guid], by_names: impl Fn(&Names<'_>) 
 
 /// Returns the names of an event's provider; a class has its own name and that of its provider.
 fn provider_names<'a>(names: &Names<'a>) -> impl Iterator<Item = &'a str> {
-    names.provider().into_iter().chain(names.own_name())
+    let others = names.descriptions().iter().filter_map(|names| names.provider.as_deref());
+    names.provider().into_iter().chain(names.own_name()).chain(others)
 }
 
 impl Comparison {
     /// Folds the value's text, since names in headers are compared without regard to case.
     pub(super) fn folded(mut self) -> Comparison {
+        let is_event = self.field == Field::Header(HeaderField::Event);
+        if let Literal::Text(wanted) = &mut self.value
+            && is_event
+            && matches!(self.operator, Operator::Equal | Operator::NotEqual)
+        {
+            *wanted = without_version(wanted).into();
+        }
         self.ignore_case |= matches!(self.field, Field::Header(_));
         if let Literal::Text(wanted) | Literal::Level(_, wanted) = &mut self.value
             && self.ignore_case
@@ -158,7 +167,7 @@ impl Comparison {
             HeaderField::Event => match &self.value {
                 Literal::Guid(_) if record.kind().is_classic() => Some(self.guid(Some(record.provider_id()))),
                 Literal::Guid(_) => Some(self.guid(scope.names()?.event_guid())),
-                _ => Some(self.parted_names(event_names(&scope.names()?))),
+                _ => Some(self.event_names(&scope.names()?)),
             },
             HeaderField::Stack => Some(false),
             HeaderField::Keywords => {
@@ -222,6 +231,22 @@ impl Comparison {
 
     fn guid(&self, found: Option<Guid>) -> bool {
         matches!((&self.value, found), (Literal::Guid(wanted), Some(found)) if self.holds(found.cmp(wanted)))
+    }
+
+    /// As `names`, for the names of an event. Versions, which some names end in, are compared only if the operator asks for
+    /// a part of the name: `GCStart_V1 == GCStart`.
+    fn event_names(&self, names: &Names<'_>) -> bool {
+        // An event without names is shown by its number.
+        let is_nameless = names.event_type_parts().is_none() && names.task().is_none();
+        let number = is_nameless.then(|| names.event());
+        let all = event_names(names).chain(number.as_deref().map(|name| [name, "", ""]));
+        match self.operator {
+            Operator::Equal | Operator::NotEqual => self.parted_names(all.map(|parts| match parts {
+                [name, "", ""] => [without_version(name), "", ""],
+                [class, slash, name] => [class, slash, without_version(name)],
+            })),
+            _ => self.parted_names(all),
+        }
     }
 
     fn name(&self, found: Option<&str>) -> bool {
@@ -300,7 +325,8 @@ fn float(value: &Value<'_>) -> Option<f64> {
 }
 
 /// Returns the names an event can have: its own name; its type; its task; its task and opcode. A classic event has its
-/// class as task, `Process/Start`, and its opcode alone is a name too.
+/// class as task, `Process/Start`, and its opcode alone is a name too. Other descriptions of the event may have other
+/// names.
 fn event_names<'a>(names: &Names<'a>) -> impl Iterator<Item = [&'a str; 3]> {
     let (event_type, task, opcode) = (names.event_type_parts(), names.task(), names.opcode());
     // The type of other events is their own name.
@@ -308,5 +334,13 @@ fn event_names<'a>(names: &Names<'a>) -> impl Iterator<Item = [&'a str; 3]> {
     let both = task.zip(opcode).filter(|_| event_type.is_none()).map(|(task, opcode)| [task, "/", opcode]);
     let opcode = opcode.filter(|_| names.is_classic());
     let whole = [own, task, opcode].into_iter().flatten().map(|name| [name, "", ""]);
-    whole.chain(event_type).chain(both)
+    let is_classic = names.is_classic();
+    let others = names.descriptions().iter().flat_map(move |names| {
+        let EventNames { event, task, opcode, .. } = names;
+        let (event, task, opcode) = (event.as_deref(), task.as_deref(), opcode.as_deref());
+        let both = task.zip(opcode).filter(|_| event.is_none()).map(|(task, opcode)| [task, "/", opcode]);
+        let whole = [event, task, opcode.filter(|_| is_classic)];
+        whole.into_iter().flatten().map(|name| [name, "", ""]).chain(both)
+    });
+    whole.chain(event_type).chain(both).chain(others)
 }

@@ -123,14 +123,10 @@ pub(crate) fn time_of_day(time: FileTime) -> String {
 fn operation(event: &Event<'_>) -> String {
     let record = event.record;
     let names = event.names();
-    let name = names.event();
     if names.event_guid().is_some() && record.kind().is_classic() {
-        return printable(&name);
+        return printable(&names.event());
     }
-    match names.provider() {
-        Some(provider) => printable(&format!("{provider}/{name}")),
-        None => printable(&format!("{}/{name}", names.provider_guid())),
-    }
+    printable(&format!("{}/{}", names.provider_text(), names.event()))
 }
 
 fn status(status: u32) -> String {

@@ -8,7 +8,7 @@ use etw_event::{Guid, Record};
 use crate::Event;
 
 pub use columns::{ColumnUnit, FieldType, KindColumn, KindColumns, MAX_COLUMNS, column_names};
-pub use names::{KindName, make_unique};
+pub use names::{KindName, make_unique, without_version};
 
 /// What makes a kind of events, of any version: the provider, and the id, the type of a classic event, or the name of a
 /// self-describing one.
@@ -28,7 +28,7 @@ impl KindKey {
     /// Returns the kind of an event.
     pub fn new(event: &Event<'_>) -> KindKey {
         let (is_classic, id) = classic_and_id(event.record);
-        let name = (id == 0 && !is_classic).then(|| event.names().event());
+        let name = (id == 0 && !is_classic).then(|| event.names().event().into_owned());
         KindKey { provider: event.record.provider_id(), is_classic, id, name }
     }
 

@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
 use crate::Event;
 
-/// The name of a kind of events: `Provider/Event`, or `Class/Type` for classic events, whose class stands for the
+/// The names of a kind of events: `Provider/Event`, or `Class/Type` for classic events, whose class stands for the
 /// provider.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KindName {
@@ -13,22 +14,56 @@ pub struct KindName {
     pub provider: Option<String>,
     /// Name of the event without its version, or `Class/Type`.
     pub event: String,
+    /// Id of the event, by which it is found too; 0 for classic and self-describing events.
+    id: u16,
+    /// What other descriptions call the provider and the event.
+    others: Vec<(Option<String>, String)>,
 }
 
 impl KindName {
-    /// Returns the name of an event's kind.
+    /// Returns the names of an event's kind.
     pub fn new(event: &Event<'_>) -> KindName {
-        let names = event.names();
-        let provider = (!names.is_classic()).then(|| names.provider_text().into_owned());
-        KindName { provider, event: without_version(&names.event_text()).to_owned() }
+        let (names, descriptor) = (event.names(), event.record.descriptor());
+        let is_classic = names.is_classic();
+        let provider = (!is_classic).then(|| names.provider_text().into_owned());
+        let guid = (!is_classic).then(|| names.provider_guid().to_string());
+        let mut others = Vec::new();
+        for other in names.descriptions() {
+            let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
+            let of_task = match &*text(&other.opcode) {
+                "" => text(&other.task),
+                opcode => format!("{}/{opcode}", text(&other.task)),
+            };
+            let provider = || other.provider.as_deref().filter(|_| !is_classic).map(str::to_owned);
+            let event = other.event.as_deref().map(|name| without_version(name).to_owned());
+            others.extend(
+                event.into_iter().chain([text(&other.task), of_task]).map(|event| (provider(), event)),
+            );
+        }
+        let event = names.event().into_owned();
+        others.push((guid, event.clone()));
+        KindName { provider, event, id: if is_classic { 0 } else { descriptor.id }, others }
     }
 
-    /// Returns the number in `Provider/12` if the provider is this one, ignoring case; `None` for classic events.
-    pub fn id_in(&self, name: &str) -> Option<u16> {
-        let provider = self.provider.as_deref()?;
-        let rest = name.get(..provider.len()).filter(|start| start.eq_ignore_ascii_case(provider));
-        let id = rest.and(name.get(provider.len()..)?.strip_prefix('/'))?.parse().ok()?;
-        (id != 0).then_some(id)
+    /// Whether a name is one of this kind, ignoring case and versions: `Provider/Event` of any description of the event,
+    /// with the provider's GUID for its name, or `Provider/12` with the id.
+    pub fn is(&self, name: &str) -> bool {
+        let own = (self.provider.clone(), self.event.clone());
+        let all = || [&own].into_iter().chain(&self.others);
+        let after = |provider: &Option<String>| match provider {
+            None => Some(name),
+            Some(provider) => {
+                let start = name.get(..provider.len())?;
+                start.eq_ignore_ascii_case(provider).then(|| name.get(provider.len()..)?.strip_prefix('/'))?
+            }
+        };
+        let is_id = |rest: &str| self.id != 0 && rest.parse() == Ok(self.id);
+        all().any(|(provider, event)| {
+            after(provider).is_some_and(|rest| {
+                let is_event = !event.is_empty() && without_version(rest).eq_ignore_ascii_case(event);
+                is_event || rest.eq_ignore_ascii_case(event) || (provider.is_some() && is_id(rest))
+            })
+        })
     }
 }
 
@@ -42,7 +77,7 @@ impl fmt::Display for KindName {
 }
 
 /// Returns the name without the version that names of some events end in.
-fn without_version(name: &str) -> &str {
+pub fn without_version(name: &str) -> &str {
     match name.rsplit_once("_V") {
         Some((rest, digits)) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
             rest

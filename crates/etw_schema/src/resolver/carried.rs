@@ -40,7 +40,7 @@ pub enum Observed {
     },
 }
 
-/// The schemas in the traces of one machine.
+/// The schemas in a trace.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Carried {
     pub(super) metadata: EventMetadata,
@@ -109,10 +109,10 @@ impl Manifests {
 }
 
 impl Resolver {
-    fn carries(&mut self, machine: usize, guid: Guid) {
+    fn carries(&mut self, source: usize, guid: Guid) {
         self.carried_guids.insert(guid);
         let differ = |carried: &Carried| carried.manifests.get(&guid).is_some_and(|it| it.distinct.len() > 1);
-        self.is_scoped |= self.carried.len() > 1 || self.carried.get(machine).is_some_and(differ);
+        self.is_scoped |= self.carried.len() > 1 || self.carried.get(source).is_some_and(differ);
         self.forget(&guid);
     }
 
@@ -136,15 +136,15 @@ impl Resolver {
 
     #[cold]
     fn observe_metadata(&mut self, record: &Record<'_>) -> Result<Observed, EventMetadataError> {
-        let machine = self.machine_of(record);
-        let Some(carried) = self.carried.get_mut(machine) else { return Ok(Observed::Nothing) };
+        let source = self.source_of(record);
+        let Some(carried) = self.carried.get_mut(source) else { return Ok(Observed::Nothing) };
         let added = match EventId::from_record(record) {
             Some(ids::EventMetadata::EVENT_INFO) => carried.metadata.add_event(record.payload())?,
             Some(ids::EventMetadata::EVENT_MAP_INFO) => carried.metadata.add_map(record.payload())?,
             _ => return Ok(Observed::Nothing),
         };
         if let Some(guid) = added {
-            self.carries(machine, guid);
+            self.carries(source, guid);
         }
         Ok(Observed::EventMetadata)
     }
@@ -154,8 +154,8 @@ impl Resolver {
         if !is_manifest_chunk(record) {
             return Observed::Nothing;
         }
-        let machine = self.machine_of(record);
-        let Some(carried) = self.carried.get_mut(machine) else { return Observed::ManifestChunk };
+        let source = self.source_of(record);
+        let Some(carried) = self.carried.get_mut(source) else { return Observed::ManifestChunk };
         let Some(manifest) = carried.gathered.add(record) else { return Observed::ManifestChunk };
         let EventSourceManifest { guid, process, number, text } = manifest;
         let is_new = text.is_some();
@@ -176,7 +176,7 @@ impl Resolver {
         {
             let is_sent = manifests.send(record, place);
             if is_new || is_sent {
-                self.carries(machine, guid);
+                self.carries(source, guid);
             }
         }
         match is_new {

@@ -5,12 +5,14 @@ use std::sync::{Arc, LazyLock};
 use etw_event::{EventDescriptor, HookId, MessageFlags, Record};
 
 use super::cache::{Key, KeyKind, Outcome};
+use super::carried::Carried;
 use super::key::{PARTITION_INFO, partition_info_version};
 use super::{Resolver, Undecoded};
 use crate::event_source::is_manifest_chunk;
 use crate::tracelogging::{self, ProviderTraits};
 use crate::{
-    CompiledSchema, Decoding, EventSchema, Found, InType, OutType, Property, Provider, ProviderInfo,
+    CompiledSchema, Decoding, EventNames, EventSchema, Found, InType, Names, OutType, Property, Provider,
+    ProviderInfo,
 };
 
 /// What the names of the .NET runtimes' providers start with. A new version of one of their events appends fields to the
@@ -24,6 +26,26 @@ fn with_prefix(providers: &[Arc<Provider>], id: u16, version: u8) -> Option<Even
     let mut schema = EventSchema::clone(earlier.max_by_key(|event| event.descriptor.version)?);
     schema.descriptor.version = version;
     Some(schema)
+}
+
+/// Returns what descriptions of a record's event call it, those first that have a name for the event; nothing if there is
+/// one name only.
+fn names_of<'s>(record: &Record<'_>, schemas: impl Iterator<Item = &'s Arc<EventSchema>>) -> Vec<EventNames> {
+    let mut all: Vec<EventNames> = Vec::new();
+    for schema in schemas {
+        let names = Names::of(record, Some(schema), None);
+        let called = EventNames {
+            provider: names.provider().map(Into::into),
+            event: schema.name.clone().filter(|_| !names.is_classic()),
+            task: names.task().map(Into::into),
+            opcode: names.opcode().map(Into::into),
+        };
+        if !all.contains(&called) {
+            all.push(called);
+        }
+    }
+    all.sort_by_key(|names| names.event.is_none());
+    if all.len() < 2 { Vec::new() } else { all }
 }
 
 impl Resolver {
@@ -83,25 +105,18 @@ impl Resolver {
         let decode = ProviderTraits::of(record).and_then(|traits| traits.decode);
         let mut other_in_source = None;
         for guid in [Some(guid), decode].into_iter().flatten() {
-            let carried = self.carried_by(record);
-            let layouts = carried.metadata.layouts(&guid, id, version);
-            // Which of several descriptions in a merged trace is the event's is not known.
-            if let Some(found) = self.with_other_layouts(&layouts, build, layouts.len() < 2) {
-                return Ok(found);
-            }
             let is_it =
                 |event: &&Arc<EventSchema>| event.descriptor.id == id && event.descriptor.version == version;
-            let mut layouts: Vec<Arc<EventSchema>> = Vec::new();
-            layouts.extend(
-                carried.manifests(record, &guid).filter_map(|manifest| manifest.event(id, version)).cloned(),
-            );
+            let exact = |providers: &[Arc<Provider>]| -> Vec<Arc<EventSchema>> {
+                providers.iter().filter_map(|provider| provider.events.iter().find(is_it)).cloned().collect()
+            };
             let known = self.known(&guid, build);
-            layouts.extend(known.iter().filter_map(|provider| provider.events.iter().find(is_it)).cloned());
-            if layouts.is_empty() {
+            let (user, mut built_in) = (exact(&known.user), exact(&known.built_in));
+            if built_in.is_empty() {
                 for source in &self.built_in {
                     match source.event_of_build(&guid, id, version, build) {
                         Found::Event(schema) => {
-                            layouts.push(schema);
+                            built_in.push(schema);
                             break;
                         }
                         Found::NoEvent { other_versions } => other_in_source = Some(other_versions),
@@ -109,8 +124,26 @@ impl Resolver {
                     }
                 }
             }
-            let is_certain = self.carried_by(record).tells_manifest(record, &guid);
-            if let Some(found) = self.with_other_layouts(&layouts, build, is_certain) {
+            let carried = self.carried_by(record);
+            let metadata = carried.metadata.layouts(&guid, id, version);
+            let sent = |carried: &Carried| -> Vec<Arc<EventSchema>> {
+                let manifests = carried.manifests(record, &guid);
+                manifests.filter_map(|manifest| manifest.event(id, version)).cloned().collect()
+            };
+            let own = sent(carried);
+            let called = [&built_in, &user, &metadata, &own].into_iter().flatten();
+            let names = names_of(record, called);
+            // Which of several descriptions in a merged trace is the event's is not known.
+            if let Some(found) = self.with_other_layouts(&metadata, names.clone(), build, metadata.len() < 2)
+            {
+                return Ok(found);
+            }
+            let is_certain = carried.tells_manifest(record, &guid);
+            let beside = self.carried_beside(record).flat_map(|carried| {
+                carried.metadata.layouts(&guid, id, version).into_iter().chain(sent(carried))
+            });
+            let layouts: Vec<_> = own.into_iter().chain(user).chain(built_in).chain(beside).collect();
+            if let Some(found) = self.with_other_layouts(&layouts, names, build, is_certain) {
                 return Ok(found);
             }
         }
@@ -125,13 +158,16 @@ impl Resolver {
         }
         let providers = self.providers(record, &guid);
         let carried = self.carried_by(record);
-        let mut names =
-            providers.iter().map(|provider| &provider.info.name).chain(carried.metadata.provider_name(&guid));
+        let in_metadata = || {
+            let mut all = [carried].into_iter().chain(self.carried_beside(record));
+            all.find_map(|carried| carried.metadata.provider_name(&guid))
+        };
+        let mut names = providers.iter().map(|provider| &provider.info.name).chain(in_metadata());
         let name = names.next().cloned().or_else(|| ProviderTraits::name_of(record).map(Arc::from));
         let knows_events =
             other_in_source.is_some() || providers.iter().any(|provider| !provider.events.is_empty());
         let name = match name {
-            Some(name) if knows_events || carried.metadata.provider_name(&guid).is_some() => name,
+            Some(name) if knows_events || in_metadata().is_some() => name,
             name => return Err(Undecoded::UnknownProvider { provider: guid, name }),
         };
         if name.starts_with(DOTNET_RUNTIME)
@@ -143,15 +179,16 @@ impl Resolver {
         let other_versions = other_in_source == Some(true)
             || carried.manifests(record, &guid).any(|manifest| manifest.has_id(id))
             || carried.metadata.has_id(&guid, id)
-            || self.known(&guid, build).iter().any(has_id);
+            || self.known(&guid, build).all().any(has_id);
         Err(Undecoded::UnknownEvent { provider: guid, name, id, version, other_versions })
     }
 
     /// Compiles the first of several layouts of one event, with the rest of them, and those of other releases, as others.
-    /// `is_certain` says whether the first one is known to be that of the event.
+    /// `is_certain` says whether the first one is known to be that of the event, `names` what descriptions call it.
     fn with_other_layouts(
         &self,
         layouts: &[Arc<EventSchema>],
+        names: Vec<EventNames>,
         build: u32,
         mut is_certain: bool,
     ) -> Option<Arc<CompiledSchema>> {
@@ -162,7 +199,11 @@ impl Resolver {
             others.extend(found.layouts);
             is_certain &= found.is_certain;
         }
-        Some(CompiledSchema::with_others(first.clone(), &others, is_certain))
+        let first = match names.is_empty() {
+            true => first.clone(),
+            false => Arc::new(EventSchema { names, ..EventSchema::clone(first) }),
+        };
+        Some(CompiledSchema::with_others(first, &others, is_certain))
     }
 
     /// Returns the schema of a chunk of an EventSource manifest, which is itself an event.
@@ -207,10 +248,6 @@ impl Resolver {
             return Err(Undecoded::UnknownHook { hook, version });
         }
         let build = self.build_of(record);
-        let layouts = self.carried_by(record).metadata.classic_layouts(&class, opcode, version);
-        if let Some(found) = self.with_other_layouts(&layouts, build, layouts.len() < 2) {
-            return Ok(found);
-        }
         let providers = self.providers(record, &class);
         // Published MOF files describe the same versions of built-in classes with fewer fields
         // (Observed: SampleProfile in perfview's kerneltraceeventparser.mof).
@@ -226,6 +263,11 @@ impl Resolver {
                 best = Some(event);
             }
         }
+        let metadata = self.carried_by(record).metadata.classic_layouts(&class, opcode, version);
+        let names = names_of(record, best.into_iter().chain(&metadata));
+        if let Some(found) = self.with_other_layouts(&metadata, names.clone(), build, metadata.len() < 2) {
+            return Ok(found);
+        }
         if let Some(best) = best {
             let is_same = |event: &&Arc<EventSchema>| {
                 let descriptor = event.descriptor;
@@ -235,9 +277,15 @@ impl Resolver {
                     && !Arc::ptr_eq(event, best)
             };
             let layouts: Vec<_> = [best].into_iter().chain(of_type().filter(is_same)).cloned().collect();
-            if let Some(found) = self.with_other_layouts(&layouts, build, true) {
+            if let Some(found) = self.with_other_layouts(&layouts, names, build, true) {
                 return Ok(found);
             }
+        }
+        let beside = self.carried_beside(record);
+        let beside: Vec<_> =
+            beside.flat_map(|carried| carried.metadata.classic_layouts(&class, opcode, version)).collect();
+        if let Some(found) = self.with_other_layouts(&beside, Vec::new(), build, beside.len() < 2) {
+            return Ok(found);
         }
         match providers.first() {
             Some(provider) => {

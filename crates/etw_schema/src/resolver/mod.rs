@@ -30,9 +30,14 @@ use key::key_of;
 /// need an exact match of id and version. Classic events are found by event type and version: the exact version from
 /// any source, otherwise the highest version below it. For the same version the built-in schema takes precedence.
 ///
-/// Metadata in a trace holds for the machine that it was recorded on ([`Resolver::set_machines`]). Of several EventSource
-/// manifests of one provider, each holds for the process that sent it: from its arrival on, the first one also before.
-/// The other descriptions of an event are used for payloads that only they fit ([`CompiledSchema::locate`]).
+/// Metadata in a trace holds for the events of that trace; those of other traces of its machine
+/// ([`Resolver::set_machines`]) are described by it if nothing else does. So a trace is decoded in the same way alone and
+/// beside others. Of several EventSource manifests of one provider, each holds for the process that sent it: from its
+/// arrival on, the first one also before. The other descriptions of an event are used for payloads that only they fit
+/// ([`CompiledSchema::locate`]).
+///
+/// An event is called as the built-in schemas call it, else the user's, else its trace; a description that has a name for
+/// the event goes before one that has not ([`EventSchema::names`](crate::EventSchema::names)).
 ///
 /// Results, including failures, are cached; a hit does not allocate. A resolver serves one thread. Clones share
 /// schemas.
@@ -59,11 +64,11 @@ use key::key_of;
 /// ```
 #[derive(Clone)]
 pub struct Resolver {
-    /// What the traces say of schemas, by machine.
+    /// What each trace says of schemas, by [`Origin::source`](etw_event::Origin::source).
     carried: Vec<Carried>,
     /// The providers and classes of which any of them says something.
     carried_guids: HashSet<Guid>,
-    /// Whether it depends on a record's machine or process which of their schemas holds.
+    /// Whether it depends on a record's trace or process which of their schemas holds.
     is_scoped: bool,
     /// Number of properties of the events in the manifests, plus eight per event.
     carried_properties: usize,
@@ -73,20 +78,34 @@ pub struct Resolver {
     builds: Vec<u32>,
     /// Whether they differ.
     is_mixed: bool,
-    /// Machines of the traces, by [`Origin::source`](etw_event::Origin::source), as numbers in `carried`.
+    /// Machines of the traces, by [`Origin::source`](etw_event::Origin::source).
     machines: Vec<u32>,
     /// The providers of a GUID, as of a build, in the user's and the built-in sources.
-    known: HashMap<(Guid, u32), Arc<[Arc<Provider>]>>,
+    known: HashMap<(Guid, u32), Known>,
     cache: Cache,
     /// The provider of the last event without a schema.
     named: Option<Named>,
+}
+
+/// The descriptions of a provider in the sources that are no traces.
+#[derive(Clone)]
+struct Known {
+    user: Arc<[Arc<Provider>]>,
+    built_in: Arc<[Arc<Provider>]>,
+}
+
+impl Known {
+    /// Returns all descriptions, in decoding order.
+    fn all(&self) -> impl Iterator<Item = &Arc<Provider>> {
+        self.user.iter().chain(self.built_in.iter())
+    }
 }
 
 /// The names of the provider of an event without a schema.
 #[derive(Clone)]
 struct Named {
     guid: Guid,
-    machine: usize,
+    source: usize,
     info: Option<Arc<ProviderInfo>>,
 }
 
@@ -159,32 +178,40 @@ impl Resolver {
     }
 
     /// Sets on which machine each trace was recorded, by [`Origin::source`](etw_event::Origin::source): equal numbers are
-    /// of one boot of a machine. What a trace says of schemas holds for its machine. Without this, all traces are of one.
+    /// of one boot of a machine. Without this, all traces are one.
     ///
     /// Call it before [`Resolver::observe`], which adds what traces say.
     pub fn set_machines(&mut self, machines: &[u32]) {
-        let mut numbers: HashMap<u32, u32> = HashMap::new();
-        let mut number = |machine: &u32| {
-            let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
-            *numbers.entry(*machine).or_insert(next)
-        };
-        self.machines = machines.iter().map(&mut number).collect();
-        self.carried = vec![Carried::default(); numbers.len().max(1)];
+        self.machines = machines.to_vec();
+        self.carried = vec![Carried::default(); machines.len().max(1)];
         self.carried_guids.clear();
         self.is_scoped = false;
         self.cache.clear();
         self.named = None;
     }
 
-    /// Returns the number of the machine that a record's trace is from.
-    fn machine_of(&self, record: &Record<'_>) -> usize {
-        self.machines.get(record.origin().source as usize).map_or(0, |machine| *machine as usize)
+    /// Returns the number of a record's trace in `carried`.
+    fn source_of(&self, record: &Record<'_>) -> usize {
+        match self.machines.is_empty() {
+            true => 0,
+            false => record.origin().source as usize,
+        }
     }
 
-    /// Returns what the traces of a record's machine say of schemas.
+    /// Returns what a record's trace says of schemas.
     fn carried_by(&self, record: &Record<'_>) -> &Carried {
         static NOTHING: LazyLock<Carried> = LazyLock::new(Carried::default);
-        self.carried.get(self.machine_of(record)).unwrap_or(&NOTHING)
+        self.carried.get(self.source_of(record)).unwrap_or(&NOTHING)
+    }
+
+    /// Returns what the other traces of its machine say.
+    fn carried_beside(&self, record: &Record<'_>) -> impl Iterator<Item = &Carried> {
+        let own = self.source_of(record);
+        let machine = self.machines.get(own);
+        let others = self.carried.iter().zip(&self.machines).enumerate();
+        others
+            .filter(move |(source, (_, of))| *source != own && Some(*of) == machine)
+            .map(|(_, (carried, _))| carried)
     }
 
     /// Returns the Windows build of a record's trace; 0 if it is unknown.
@@ -204,7 +231,7 @@ impl Resolver {
             return Some(info.clone());
         }
         let build = self.builds.first().copied().unwrap_or(0);
-        self.known(guid, build).first().map(|provider| provider.info.clone())
+        self.known(guid, build).all().next().map(|provider| provider.info.clone())
     }
 
     /// Returns the names of the provider with this GUID for a record.
@@ -213,7 +240,8 @@ impl Resolver {
             return Some(info.clone());
         }
         let build = self.build_of(record);
-        self.known(guid, build).first().map(|provider| provider.info.clone())
+        let known = self.known(guid, build).all().next().map(|provider| provider.info.clone());
+        known.or_else(|| self.carried_beside(record).find_map(|carried| carried.info(guid)).cloned())
     }
 
     /// Returns every schema found since the sources last changed.
@@ -281,15 +309,15 @@ impl Resolver {
             return 0;
         }
         let manifest = self.carried_by(record).manifest_number(record, guid);
-        1 + manifest + ((self.machine_of(record) as u64) << 32)
+        1 + manifest + ((self.source_of(record) as u64) << 32)
     }
 
     #[cold]
     fn name(&mut self, record: &Record<'_>) {
         let guid = record.provider_id();
-        let machine = self.machine_of(record);
-        if self.named.as_ref().is_none_or(|named| named.guid != guid || named.machine != machine) {
-            self.named = Some(Named { guid, machine, info: self.info_for(record, &guid) });
+        let source = self.source_of(record);
+        if self.named.as_ref().is_none_or(|named| named.guid != guid || named.source != source) {
+            self.named = Some(Named { guid, source, info: self.info_for(record, &guid) });
         }
     }
 
@@ -299,16 +327,18 @@ impl Resolver {
         self.cache.insert(key, outcome)
     }
 
-    /// Returns the providers of a GUID in the user's and the built-in sources, in order.
-    fn known(&mut self, guid: &Guid, build: u32) -> Arc<[Arc<Provider>]> {
+    /// Returns the providers of a GUID in the user's and the built-in sources.
+    fn known(&mut self, guid: &Guid, build: u32) -> Known {
         if let Some(known) = self.known.get(&(*guid, build)) {
             return known.clone();
         }
         if self.known.len() >= MAX_KNOWN {
             self.known.clear();
         }
-        let sources = self.user.iter().chain(&self.built_in);
-        let known: Arc<[_]> = sources.filter_map(|source| source.provider_of_build(guid, build)).collect();
+        let of = |sources: &[Arc<dyn SchemaSource>]| {
+            sources.iter().filter_map(|source| source.provider_of_build(guid, build)).collect()
+        };
+        let known = Known { user: of(&self.user), built_in: of(&self.built_in) };
         self.known.insert((*guid, build), known.clone());
         known
     }
@@ -317,6 +347,8 @@ impl Resolver {
     fn providers(&mut self, record: &Record<'_>, guid: &Guid) -> Vec<Arc<Provider>> {
         let known = self.known(guid, self.build_of(record));
         let carried = self.carried_by(record).manifests(record, guid);
-        carried.map(Joined::provider).chain(known.iter()).cloned().collect()
+        let beside = self.carried_beside(record).flat_map(|carried| carried.manifests(record, guid));
+        let (carried, beside) = (carried.map(Joined::provider), beside.map(Joined::provider));
+        carried.chain(known.all()).chain(beside).cloned().collect()
     }
 }

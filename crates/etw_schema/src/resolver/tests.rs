@@ -270,3 +270,36 @@ fn rarer_forms() {
     message.extend(PROVIDER.to_bytes());
     check(&message, "no WPP format of message GUID {11111111-2222-3333-4444-555555555555} (message 10)");
 }
+
+#[test]
+fn a_trace_is_decoded_alike_alone_and_beside_others() {
+    let mut user = manifest("User", &[(1, 0, "user")]);
+    Arc::make_mut(&mut user.events[0]).name = Some("Started_V1".into());
+    let mut resolver = Resolver::new();
+    resolver.add_source(Arc::new(Providers::from_iter([user])));
+    resolver.set_machines(&[7, 7, 3]);
+    let origin = |source| Origin { source, ..Origin::default() };
+    send(&mut resolver, &origin(0), (9, 1), &[(1, 0, "UInt8", "trace"), (3, 0, "UInt8", "x")]);
+    let mut check = |source, id, fields: &str, own: Option<&str>, shown: &str| {
+        let (bytes, origin) = (event(descriptor(id, 0, 0), 0, &[], &[5]), origin(source));
+        let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap();
+        let mut located = Located::new();
+        let event = resolver.decode(&record, &mut located);
+        let found = event
+            .properties
+            .as_ref()
+            .map(|found| found.iter().map(|property| format!("{property:?}")).collect::<Vec<_>>().join(" "));
+        assert_eq!(found.unwrap_or_default(), fields, "{source} {id}");
+        let names = event.names();
+        assert_eq!(names.provider(), own, "{source} {id}");
+        assert_eq!(format!("{}/{}", names.provider_text(), names.event()), shown, "{source} {id}");
+    };
+    // Its own description tells what it has; the first one that has a name for it, what it is called.
+    check(0, 1, "trace=5", Some("Trace"), "User/Started");
+    check(1, 1, "user=5", Some("User"), "User/Started");
+    check(2, 1, "user=5", Some("User"), "User/Started");
+    // Nothing else describes it, but of another machine it may be another one.
+    check(0, 3, "x=5", Some("Trace"), "Trace/Event(3)");
+    check(1, 3, "x=5", Some("Trace"), "Trace/Event(3)");
+    check(2, 3, "", Some("User"), "User/Event(3)");
+}

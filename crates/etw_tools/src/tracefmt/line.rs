@@ -66,7 +66,7 @@ impl<'o> Lines<'o> {
         let is_wpp = schema.is_some_and(|schema| schema.decoding == Decoding::Wpp);
         let kind = match schema {
             Some(schema) if is_wpp => schema.name.as_deref().unwrap_or_default().to_owned(),
-            _ => names.event(),
+            _ => names.event().into_owned(),
         };
         let (kernel, user) = record.cpu_times().unwrap_or_default();
         let values = Values {

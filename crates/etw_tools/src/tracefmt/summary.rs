@@ -82,7 +82,7 @@ impl Summary {
             None => names
                 .opcode()
                 .filter(|_| record.kind().is_classic())
-                .map_or_else(|| names.event(), str::to_owned),
+                .map_or_else(|| names.event().into_owned(), str::to_owned),
         };
         let name = match names.task().filter(|_| record.kind().is_classic() && wpp.is_none()) {
             Some(class) => class.to_owned(),

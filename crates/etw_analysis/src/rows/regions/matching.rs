@@ -300,7 +300,7 @@ fn is_named(name: &str, event: &EventContext<'_, '_>) -> bool {
     let event_type = names.event_type();
     names.own_name() == Some(name)
         || names.task() == Some(name)
-        || [Some(names.event()), event_type.map(|name| name.into_owned())]
+        || [Some(names.event()), event_type]
             .into_iter()
             .flatten()
             .any(|found| found == name || found.replace('/', "") == name)

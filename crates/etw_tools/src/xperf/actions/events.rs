@@ -25,11 +25,9 @@ const MAX_DISKS: usize = 1 << 12;
 /// Returns the name of an event: class and type for classic events, provider and event for others.
 pub(super) fn name(event: &Event<'_>) -> String {
     let names = event.names();
-    let own = names.event();
-    match (names.provider(), event.record.kind().is_classic()) {
-        (_, true) => own,
-        (Some(provider), false) => format!("{provider}/{own}"),
-        (None, false) => format!("{}/{own}", names.provider_guid()),
+    match event.record.kind().is_classic() {
+        true => names.event().into_owned(),
+        false => format!("{}/{}", names.provider_text(), names.event()),
     }
 }
 
