@@ -91,7 +91,7 @@ impl Events {
         });
         let body = move |mut trace: openetw::Trace| {
             let is_live = trace.sessions_handle().is_some();
-            let read = trace.for_each_layout(|event| {
+            let read = trace.for_each_event(|event| {
                 // What a session has instead of the header of a file.
                 if is_live && event.record.provider_id() == classes::EVENT_TRACE {
                     return ControlFlow::Continue(());

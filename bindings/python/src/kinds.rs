@@ -32,7 +32,7 @@ pub(crate) fn count(trace: &mut Trace, stop: &StopHandle) -> Result<Vec<(String,
     let mut kinds = Kinds::default();
     let mut counts: Vec<(String, u64)> = Vec::new();
     let mut numbers: HashMap<String, usize> = HashMap::new();
-    trace.for_each_layout(|event| {
+    trace.for_each_event(|event| {
         let number = kinds.number(event, || {
             let name = kind_name(event);
             *numbers.entry(name.clone()).or_insert_with(|| {
@@ -91,7 +91,7 @@ fn read(
     let mut tables: Vec<(String, RowCollector, Vec<RecordBatch>)> = Vec::new();
     let mut numbers: HashMap<String, usize> = HashMap::new();
     let mut failed = Ok(());
-    trace.for_each_layout(|event| {
+    trace.for_each_event(|event| {
         let number = kinds.number(event, || {
             let name = kind_name(event);
             if !is_wanted(&name, event) {

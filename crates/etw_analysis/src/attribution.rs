@@ -46,7 +46,7 @@ impl Attribution {
         let filter = EventFilter { providers: vec![threads], ..EventFilter::default() };
         let mut trace = traces.filter(&filter).open()?;
         let mut attribution = Attribution { processes: trace.processes()?.clone(), ..Attribution::default() };
-        trace.for_each_layout(|event| attribution.add(event))?;
+        trace.for_each_event(|event| attribution.add(event))?;
         Ok(attribution)
     }
 

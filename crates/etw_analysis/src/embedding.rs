@@ -102,7 +102,7 @@ fn report(trace: &mut Trace, symbolizer: &Symbolizer, kept: &Rc<RefCell<Kept>>) 
     let analysis = Analysis::new(Window::ALL).of_machines(Machines::of(trace));
     let mut analysis = analysis.by_stack(StackWeight::Events);
     analysis.model.images.names.keep(kept);
-    trace.for_each_layout(|event| analysis.add_with_stack(event, &stacks.of(event.record)))?;
+    trace.for_each_event(|event| analysis.add_with_stack(event, &stacks.of(event.record)))?;
     let options = ReportOptions { symbolizer: symbolizer.clone(), ..ReportOptions::of(trace.headers()) };
     let _tables = analysis.report(&options);
     Ok(())

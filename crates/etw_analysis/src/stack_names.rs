@@ -138,7 +138,7 @@ impl StackNames {
         let mut trace = traces.clone().look_ahead(false).open()?;
         let stacks = trace.stacks()?;
         let mut learned = Learned::new(Machines::of(&trace));
-        trace.for_each_layout(|event| learned.add(event))?;
+        trace.for_each_event(|event| learned.add(event))?;
         drop(trace);
         learned.methods.finish();
         if let Some(kept) = kept {

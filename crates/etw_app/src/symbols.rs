@@ -104,7 +104,7 @@ pub fn used_modules(trace: &mut Trace, mut reach: impl FnMut(FileTime)) -> Resul
     let analysis = Analysis::new(Window::ALL).of_machines(Machines::of(trace));
     let mut analysis = analysis.by_stack(StackWeight::Events);
     let mut events = 0_u64;
-    trace.for_each_layout(|event| {
+    trace.for_each_event(|event| {
         match event.record.hook_id() {
             // Samples are counted with their stacks anyway.
             Some(SAMPLED_PROFILE) => analysis.add(event),

@@ -37,15 +37,19 @@ enum openetw_level {
 /* Called for each event in the order of time; returns 0 to go on, anything else to end. */
 typedef int (*openetw_callback)(const openetw_event *event, void *context);
 
-/* The header of an event. */
+/*
+ * The header of an event. Set size to sizeof(struct openetw_header) before the call: as many bytes are written, or fewer by
+ * a library that has fewer members; size says how many.
+ */
 struct openetw_header {
+  uint32_t size;
+  uint32_t source; /* number of the file or session, in the order of adding */
   int64_t time; /* 100 ns since 1601, UTC */
   uint64_t keyword;
   const uint8_t *payload;
   uint32_t payload_size;
   uint32_t process_id; /* 0xFFFFFFFF if not known */
   uint32_t thread_id;  /* 0xFFFFFFFF if not known */
-  uint32_t source;     /* number of the file or session, in the order of adding */
   uint16_t processor;
   uint16_t id;
   uint16_t task;
@@ -59,8 +63,10 @@ struct openetw_header {
   uint8_t activity[16]; /* zeros if there is none */
 };
 
-/* Counts of a trace, while it is read or afterwards. */
+/* Counts of a trace, while it is read or afterwards. Set size to sizeof(struct openetw_counts) before the call, as above. */
 struct openetw_counts {
+  uint32_t size;
+  uint32_t reserved;
   uint64_t records;
   uint64_t delivered;
   uint64_t undecoded;
@@ -96,12 +102,35 @@ const char *openetw_event_provider_name(const openetw_event *event);
 const char *openetw_event_name(const openetw_event *event);
 /* The event as one JSON object (docs/json.md). */
 const char *openetw_event_json(const openetw_event *event);
-/* A property as text. */
-const char *openetw_event_text(const openetw_event *event, const char *property);
-/* A property as a number; these fail if there is none, or it does not fit. */
-int openetw_event_int64(const openetw_event *event, const char *property, int64_t *value);
-int openetw_event_uint64(const openetw_event *event, const char *property, uint64_t *value);
-int openetw_event_double(const openetw_event *event, const char *property, double *value);
+/*
+ * Values of the payload by their paths: "Field", "Struct.Member", "Array[3]", "Array[3].Member". All need OPENETW_LAYOUTS.
+ */
+enum openetw_type {
+  OPENETW_NOTHING = 0, /* there is no such value */
+  OPENETW_INT = 1,     /* openetw_event_int64 */
+  OPENETW_UINT = 2,    /* openetw_event_uint64; also addresses */
+  OPENETW_DOUBLE = 3,  /* openetw_event_double */
+  OPENETW_BOOL = 4,    /* openetw_event_int64 */
+  OPENETW_TEXT = 5,    /* openetw_event_text; also SIDs and addresses of networks */
+  OPENETW_GUID = 6,    /* openetw_event_bytes: 16, as a GUID in memory on Windows */
+  OPENETW_TIME = 7,    /* openetw_event_int64: 100 ns since 1601, UTC */
+  OPENETW_BINARY = 8,  /* openetw_event_bytes */
+  OPENETW_ARRAY = 9,   /* openetw_event_count */
+  OPENETW_STRUCT = 10  /* openetw_event_count, openetw_event_member */
+};
+enum openetw_type openetw_event_type(const openetw_event *event, const char *path);
+/* The number of elements of an array, of members of a struct, or of fields of the event (NULL); -1 for other values. */
+int64_t openetw_event_count(const openetw_event *event, const char *path);
+/* The name of a member of a struct, or of a field of the event (NULL), from 0; NULL after the last. */
+const char *openetw_event_member(const openetw_event *event, const char *path, uint32_t number);
+/* Any value as text, as its schema formats it. */
+const char *openetw_event_text(const openetw_event *event, const char *path);
+/* A value as a number; these fail if there is none, or it does not fit. */
+int openetw_event_int64(const openetw_event *event, const char *path, int64_t *value);
+int openetw_event_uint64(const openetw_event *event, const char *path, uint64_t *value);
+int openetw_event_double(const openetw_event *event, const char *path, double *value);
+/* The bytes of a GUID, SID or binary value, which are valid until the callback returns. */
+int openetw_event_bytes(const openetw_event *event, const char *path, const uint8_t **bytes, size_t *size);
 
 /*
  * The fields of an EVENT_RECORD (evntcons.h) as one JSON object, the EventData of docs/json.md; NULL if they are not known.

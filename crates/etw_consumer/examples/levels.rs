@@ -43,8 +43,8 @@ fn measure(paths: &[&str]) -> Result<(), Box<dyn std::error::Error>> {
                 }
                 1 => trace.for_each_record(|record| sum ^= record.raw_time().0)?,
                 2 => trace.for_each_schema(|event| sum ^= event.schema.is_ok() as i64)?,
-                3 => trace.for_each_layout(|event| sum ^= event.properties.map_or(0, |p| p.len() as i64))?,
-                _ => trace.for_each_event(|event| {
+                3 => trace.for_each_event(|event| sum ^= event.properties.map_or(0, |p| p.len() as i64))?,
+                _ => trace.for_each_owned_event(|event| {
                     sum ^= std::hint::black_box(&event).properties().map_or(0, |owned| owned.len() as i64)
                 })?,
             }

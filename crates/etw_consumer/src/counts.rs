@@ -45,7 +45,7 @@ pub struct Counts {
 ///         println!("{} events, {} lost", counts.read().delivered, counts.read().events_lost);
 ///     }
 /// });
-/// trace.for_each_layout(|event| println!("{}", event.record.time()))?;
+/// trace.for_each_event(|event| println!("{}", event.record.time()))?;
 /// # Ok::<(), etw_consumer::TraceError>(())
 /// ```
 #[derive(Debug, Clone, Default)]

@@ -4,7 +4,7 @@
 //! use etw_consumer::Trace;
 //!
 //! let mut trace = Trace::open_file("trace.etl")?;
-//! trace.for_each_layout(|event| println!("{} {:?}", event.record.time(), event.names().provider()))?;
+//! trace.for_each_event(|event| println!("{} {:?}", event.record.time(), event.names().provider()))?;
 //! # Ok::<(), etw_consumer::TraceError>(())
 //! ```
 

@@ -16,11 +16,11 @@ pub struct Statistics {
     /// Records that passed the filters and were delivered.
     pub delivered: u64,
     /// Delivered events without a schema. Counted where every event is decoded: by [`Trace::for_each_schema`],
-    /// [`Trace::for_each_layout`], [`Trace::for_each_event`] and [`Trace::for_each_subscribed`].
+    /// [`Trace::for_each_event`], [`Trace::for_each_owned_event`] and [`Trace::for_each_subscribed`].
     ///
     /// [`Trace::for_each_schema`]: crate::Trace::for_each_schema
-    /// [`Trace::for_each_layout`]: crate::Trace::for_each_layout
     /// [`Trace::for_each_event`]: crate::Trace::for_each_event
+    /// [`Trace::for_each_owned_event`]: crate::Trace::for_each_owned_event
     /// [`Trace::for_each_subscribed`]: crate::Trace::for_each_subscribed
     pub undecoded: u64,
     /// Delivered events whose payload does not match their schema. Counted as `undecoded`, except by

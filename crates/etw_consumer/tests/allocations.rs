@@ -54,7 +54,7 @@ fn nothing_is_allocated_for_an_event() {
             let filter = EventFilter::default().expression(filter).unwrap();
             let mut trace = Trace::builder().file(&file.path).filter(&filter).open().unwrap();
             // Warms the schema caches.
-            trace.for_each_layout(|_| ()).unwrap();
+            trace.for_each_event(|_| ()).unwrap();
             let records = during(|count| trace.for_each_record(|_| count()).unwrap());
             let schemas = during(|count| trace.for_each_schema(|_| count()).unwrap());
             let layouts = during(|count| {
@@ -62,7 +62,7 @@ fn nothing_is_allocated_for_an_event() {
                     let _ = event.find("PID").map(|property| property.value().as_integer());
                     count();
                 };
-                trace.for_each_layout(visit).unwrap();
+                trace.for_each_event(visit).unwrap();
             });
             assert_eq!([records, schemas, layouts], [0; 3], "{name}");
         }

@@ -32,7 +32,7 @@ pub use etw_etl::LogFileMode;
 pub use etw_protocol::{
     Enable, EnableProperties, EnableStatus, ErrorKind, Failure, Filter, Instance, LayoutField, PayloadFilter,
     PayloadLayout, PayloadOperator, PayloadPredicate, ProcessStatus, ProviderEnable, ProviderStatus,
-    SessionClock, SessionProperties, SessionState, SessionStatus, SessionUpdate, UserStatus,
+    SessionClock, SessionLoss, SessionProperties, SessionState, SessionStatus, SessionUpdate, UserStatus,
 };
 pub use etw_schema::{ProviderKey, ProviderSpec, ProviderSpecError};
 #[cfg(windows)]

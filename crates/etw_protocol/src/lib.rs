@@ -60,6 +60,6 @@ pub use hello::{Hello, Role, VERSION};
 pub use instance::Instance;
 pub use provider::{FromProvider, ToProvider};
 pub use session::{
-    EnableStatus, ProcessStatus, ProviderEnable, ProviderStatus, SessionClock, SessionProperties,
-    SessionState, SessionStatus, SessionUpdate, UserStatus, session_name_eq,
+    EnableStatus, ProcessStatus, ProviderEnable, ProviderStatus, SessionClock, SessionLoss,
+    SessionProperties, SessionState, SessionStatus, SessionUpdate, UserStatus, session_name_eq,
 };

@@ -1,5 +1,7 @@
 //! Properties and status of sessions.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use etw_etl::LogFileMode;
@@ -134,6 +136,59 @@ pub struct SessionStatus {
     pub events_refused: u64,
     /// What each user with processes in the session takes and loses.
     pub users: Vec<UserStatus>,
+}
+
+/// What a session has lost. Buffers are counted only where it is not known how many events they had, and are never added to
+/// events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SessionLoss {
+    /// Events that are in no file, and that no consumer can get: lost before they reached a buffer, or with buffers that
+    /// could not be written.
+    pub events: u64,
+    /// Buffers that could not be written, of unknown numbers of events (Windows).
+    pub buffers: u64,
+    /// Events that consumers missed, summed over the consumers; a file has them.
+    pub missed_events: u64,
+    /// Buffers that consumers missed, of unknown numbers of events (Windows).
+    pub missed_buffers: u64,
+}
+
+impl SessionLoss {
+    /// Whether nothing was lost or missed.
+    pub fn is_none(&self) -> bool {
+        *self == SessionLoss::default()
+    }
+}
+
+/// `0 events lost`; `3 events lost, 2 buffers lost, 7 events missed by consumers`.
+impl fmt::Display for SessionLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} events lost", self.events)?;
+        for (count, what) in [
+            (self.buffers, "buffers lost"),
+            (self.missed_events, "events missed by consumers"),
+            (self.missed_buffers, "buffers missed by consumers"),
+        ] {
+            if count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl SessionStatus {
+    /// Returns what it has lost.
+    pub fn loss(&self) -> SessionLoss {
+        let uncounted = |buffers: u64, events: u64| if events == 0 { buffers } else { 0 };
+        SessionLoss {
+            events: self.events_lost + self.log_events_lost,
+            buffers: uncounted(self.log_buffers_lost, self.log_events_lost),
+            missed_events: self.real_time_events_lost,
+            missed_buffers: uncounted(self.real_time_buffers_lost, self.real_time_events_lost),
+        }
+    }
 }
 
 /// What the processes of one user have in a session, and what became of their events.

@@ -301,7 +301,7 @@ mod tests {
         let mut trace = trace.open().unwrap();
         let mut seen = Vec::new();
         trace
-            .for_each_layout(|event| {
+            .for_each_event(|event| {
                 if event.record.provider_id() == PROVIDER {
                     let name = event.properties.as_ref().ok().map(|properties| properties.len());
                     seen.push((name.is_some_and(|count| count > 3), event.process.map(str::to_owned)));
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(processes.name(0, 4713, FileTime(0)), None, "it has no events in the trace");
         let mut lines = Vec::new();
         trace
-            .for_each_layout(|event| {
+            .for_each_event(|event| {
                 if event.record.hook_id() == Some(PROCESS_DC_END) {
                     lines.push((
                         event.get::<u32>("ProcessId").unwrap(),

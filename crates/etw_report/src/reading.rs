@@ -68,7 +68,7 @@ pub(super) fn read(
     let end = options.end.unwrap_or_default();
     let progress = Progress::of_time(start, end, plan.has_progress);
     let mut events = 0_u64;
-    trace.for_each_layout(|event| {
+    trace.for_each_event(|event| {
         match &stacks {
             Some(stacks) => analysis.add_with_stack(event, &stacks.of(event.record)),
             None => analysis.add(event),

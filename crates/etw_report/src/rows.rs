@@ -149,7 +149,7 @@ fn from_trace(request: &RowsRequest, is_known: bool) -> Result<()> {
     let tables = RowTables::new(IndexWriter::in_memory())?.of_machines(Machines::of(&trace));
     let mut tables = tables.of_events(of_events)?.of_regions(regions);
     tables.add_traces(&trace, &overview);
-    trace.for_each_layout(|event| tables.add(event, &stacks.of(event.record)))?;
+    trace.for_each_event(|event| tables.add(event, &stacks.of(event.record)))?;
     tables.add_losses(trace.statistics());
     let index = tables.finish(&request.symbols.symbolizer()?)?;
     write(request, &made(request, &index, &name, trace.start_time())?)?;
@@ -240,7 +240,7 @@ pub fn read_regions(files: &[PathBuf]) -> Result<Regions> {
 /// Finds the table of a kind of events in a trace.
 fn event_table(trace: &mut Trace, name: &str) -> Result<EventTable> {
     let mut kinds = EventKinds::default();
-    trace.for_each_layout(|event| kinds.add(event))?;
+    trace.for_each_event(|event| kinds.add(event))?;
     match kinds.find(name) {
         Some(table) => Ok(table),
         None => {

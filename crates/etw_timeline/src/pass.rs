@@ -32,7 +32,7 @@ pub(crate) fn survey(
 ) -> Result<(Survey, Summary), TimelineError> {
     let mut timeline = Timeline::first().of_machines(Machines::of(trace));
     let mut summary = Summary::default();
-    trace.for_each_layout(|event| {
+    trace.for_each_event(|event| {
         let wanted = selection.wants(event);
         let (moment, _) = timeline.add(event, wanted);
         summary.events += 1;
@@ -70,7 +70,7 @@ pub(crate) fn run(
         end: context.start,
     };
     let mut result = Ok(());
-    trace.for_each_layout(|event| {
+    trace.for_each_event(|event| {
         result = second.add(event);
         if second.summary.events.is_multiple_of(REPORT_EVERY) {
             reached(event.record.time());

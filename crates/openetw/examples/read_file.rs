@@ -9,19 +9,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Corresponds to `ProcessTrace`: returns when all events have been read. `record.raw_time()` is the time on the
     // session's clock (`PROCESS_TRACE_MODE_RAW_TIMESTAMP`).
     trace.for_each_event(|event| {
-        let (record, names) = (event.record(), event.names());
+        let (record, names) = (event.record, event.names());
         println!(
             "{} {} {} id {} process {}",
             record.time(),
-            names.provider().unwrap_or("?"),
+            names.provider_text(),
             names.event(),
             record.descriptor().id,
             record.process_id().unwrap_or(0),
         );
-        match event.properties() {
+        match &event.properties {
             Ok(properties) => {
-                for (name, value) in properties.iter() {
-                    println!("    {name} = {value:?}");
+                for property in properties.iter() {
+                    println!("    {} = {}", property.name(), property.text());
                 }
             }
             Err(reason) => println!("    not decoded: {reason}"),

@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     let mut json = JsonWriter::new(&Options::default());
     let mut line = Vec::new();
-    trace.for_each_layout(|event| {
+    trace.for_each_event(|event| {
         line.clear();
         json.put(&mut line, event);
         line.push(b'\n');
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let _ = std::io::stdout().write_all(&line);
     })?;
     let status = runtime.controller().stop("MyRealtimeSession")?;
-    println!("{} events lost", status.events_lost + status.real_time_buffers_lost);
+    println!("{}", status.loss());
     Ok(())
 }
 

@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::thread::sleep(Duration::from_secs_f64(seconds));
         stop.stop();
     });
-    trace.for_each_layout(|event| {
+    trace.for_each_event(|event| {
         if let Ok(name) = event.get::<String>("FileName") {
             println!("process {} creates {name}", event.record.process_id().unwrap_or(0));
         }

@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // 7. Stop the session.
     let status = runtime.controller().stop("SevenSteps")?;
-    println!("{} files, {} events lost", files.len(), status.events_lost);
+    println!("{} files; {}", files.len(), status.loss());
     Ok(())
 }
 

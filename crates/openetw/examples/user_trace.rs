@@ -44,8 +44,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Blocks until the trace is stopped, and delivers everything that was written before.
     let end = trace.start()?;
     let counts = watcher.join().map_err(|_| "the watcher failed")?;
-    let lost = end.statistics.events_lost() + end.status.map_or(0, |status| status.events_lost);
-    println!("{} files, {others} failed callbacks, {lost} lost", files.len());
+    let loss = end.status.map(|status| status.loss()).unwrap_or_default();
+    println!("{} files, {others} failed callbacks, {loss}", files.len());
     println!("{} of {} events before the stop", counts.delivered, end.statistics.delivered);
     Ok(())
 }

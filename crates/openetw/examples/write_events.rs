@@ -43,13 +43,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let status = runtime.controller().stop("Requests")?;
     let mut read = 0;
-    Trace::open_file(&file)?.for_each_layout(|event| {
+    Trace::open_file(&file)?.for_each_event(|event| {
         let is_ours = event.record.provider_id() == REQUESTS.guid();
         if is_ours && event.get::<u32>("number").is_ok() {
             read += 1;
         }
     })?;
-    println!("{read} events read, {} lost", status.events_lost);
+    println!("{read} events read; {}", status.loss());
     Ok(())
 }
 

@@ -25,7 +25,7 @@
 //!
 //! ```no_run
 //! let mut trace = openetw::Trace::open_file("trace.etl")?;
-//! trace.for_each_layout(|event| {
+//! trace.for_each_event(|event| {
 //!     println!("{} {:?}", event.record.time(), event.names().provider());
 //! })?;
 //! # Ok::<(), openetw::TraceError>(())
@@ -55,7 +55,7 @@
 //! runtime.controller().enable("MySession", &EnableBuilder::new("MyCompany.MyApp".parse()?))?;
 //! // ...
 //! let status = runtime.controller().stop("MySession")?;
-//! println!("{} events, {} lost", status.events_written, status.events_lost);
+//! println!("{} events; {}", status.events_written, status.loss());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -124,7 +124,7 @@
 //!
 //! let mut trace = openetw::Trace::open_file("trace.etl")?;
 //! let mut analysis = Analysis::new(Window::ALL);
-//! trace.for_each_layout(|event| analysis.add(event))?;
+//! trace.for_each_event(|event| analysis.add(event))?;
 //! for table in analysis.report(&ReportOptions::of(trace.headers())).tables {
 //!     println!("{}: {} rows", table.kind.title(), table.rows.len());
 //! }
@@ -350,7 +350,7 @@ pub mod profile {
 /// let mut csv = CsvWriter::new(&Options::default());
 /// let mut table = Vec::new();
 /// csv.put_header(&mut table);
-/// trace.for_each_layout(|event| csv.put(&mut table, event))?;
+/// trace.for_each_event(|event| csv.put(&mut table, event))?;
 /// std::fs::write("trace.csv", table)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -380,7 +380,7 @@ pub mod export {
 ///
 /// let mut trace = openetw::Trace::open_file("trace.etl")?;
 /// let mut analysis = Analysis::new(Window::ALL);
-/// trace.for_each_layout(|event| analysis.add(event))?;
+/// trace.for_each_event(|event| analysis.add(event))?;
 /// let report = analysis.report(&ReportOptions::of(trace.headers()));
 /// let processes = report.tables.iter().find(|table| table.kind == TableKind::Processes);
 /// println!("{} processes", processes.map_or(0, |table| table.rows.len()));
@@ -408,7 +408,7 @@ pub mod analysis {
 /// let mut trace = Trace::open_file("trace.etl")?;
 /// let stacks = trace.stacks()?;
 /// let mut tables = RowTables::new(IndexWriter::in_memory())?;
-/// trace.for_each_layout(|event| tables.add(event, &stacks.of(event.record)))?;
+/// trace.for_each_event(|event| tables.add(event, &stacks.of(event.record)))?;
 /// let index = tables.finish(&Symbolizer::from_environment()?)?;
 /// let disk = index.table("disk").expect("it is one of the tables");
 /// let size = disk.schema().column("size").expect("it is one of the columns");

@@ -60,7 +60,7 @@ fn events_are_called_the_same_beside_other_files() {
     let mut beside: HashMap<String, Called> = HashMap::new();
     let sources: Vec<String> = together.source_names().map(str::to_owned).collect();
     together
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             let source = &sources[event.record.origin().source as usize];
             beside.entry(source.clone()).or_default().add(event);
         })
@@ -70,7 +70,7 @@ fn events_are_called_the_same_beside_other_files() {
         let Ok(mut trace) = Trace::open_file(&file.path) else { continue };
         let name = trace.source_names().next().unwrap().to_owned();
         let mut alone = Called::default();
-        trace.for_each_layout(|event| alone.add(event)).unwrap();
+        trace.for_each_event(|event| alone.add(event)).unwrap();
         let Some(beside) = beside.get(&name) else { continue };
         // What a file says of the events of its machine is all that is known of some events in others.
         for (key, count) in &alone.names {
@@ -94,7 +94,7 @@ fn every_name_finds_the_event() {
         let Ok(mut trace) = Trace::open_file(&file.path) else { continue };
         let mut seen = HashSet::new();
         trace
-            .for_each_layout(|event| {
+            .for_each_event(|event| {
                 let Some(schema) = event.schema() else { return };
                 if !seen.insert(std::sync::Arc::as_ptr(schema)) {
                     return;

@@ -26,7 +26,7 @@ fn filters_find_what_json_shows() {
         // One event of each kind is found by its keys.
         let mut kinds: BTreeSet<String> = BTreeSet::new();
         trace
-            .for_each_layout(|event| {
+            .for_each_event(|event| {
                 line.clear();
                 writer.put(&mut line, event);
                 let json: Value = serde_json::from_slice(&line).unwrap();

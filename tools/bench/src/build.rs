@@ -37,7 +37,7 @@ fn main() {
         main: r#"
 fn main() -> Result<(), openetw::TraceError> {
     for path in std::env::args().skip(1) {
-        openetw::Trace::open_file(path)?.for_each_layout(|event| println!("{}", event.record.time()))?;
+        openetw::Trace::open_file(path)?.for_each_event(|event| println!("{}", event.record.time()))?;
     }
     Ok(())
 }

@@ -160,7 +160,7 @@ const LEVELS: &[Level] = &[
         peer_pass: None,
         read: |trace| {
             let mut work = Work::default();
-            trace.for_each_layout(|event| {
+            trace.for_each_event(|event| {
                 black_box(event);
                 work.events += 1;
             })?;
@@ -172,7 +172,7 @@ const LEVELS: &[Level] = &[
         peer_pass: Some("decode"),
         read: |trace| {
             let mut work = Work::default();
-            trace.for_each_event(|event| {
+            trace.for_each_owned_event(|event| {
                 black_box(event);
                 work.events += 1;
             })?;
@@ -215,7 +215,7 @@ fn export_options(trace: &Trace) -> Options {
 fn write_all(trace: &mut Trace, mut put: impl FnMut(&mut Vec<u8>, &Event<'_>)) -> Result<Work> {
     let mut work = Work::default();
     let mut out = Vec::new();
-    trace.for_each_layout(|event| {
+    trace.for_each_event(|event| {
         put(&mut out, event);
         work.events += 1;
         if out.len() > 1 << 16 {

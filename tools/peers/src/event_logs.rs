@@ -50,7 +50,7 @@ fn write(path: &Path, bytes: Vec<u8>) -> Result<Vec<Written>> {
     let mut trace = Trace::builder().bytes("generated", bytes).open()?;
     let mut log = EvtxWriter::new(File::create(path)?, &Options::default())?;
     let (mut written, mut failed) = (Vec::new(), None);
-    trace.for_each_layout(|event| {
+    trace.for_each_event(|event| {
         if let Err(error) = log.put(event) {
             failed.get_or_insert(error);
         }

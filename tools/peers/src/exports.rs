@@ -85,7 +85,7 @@ fn columns(name: &str, format: ColumnFormat, trace: &Path, directory: &PathBuf) 
 fn for_each(trace: &Path, mut put: impl FnMut(&Event<'_>) -> Result<()>) -> Result<()> {
     let mut trace = Trace::open_file(trace)?;
     let mut result = Ok(());
-    trace.for_each_layout(|event| {
+    trace.for_each_event(|event| {
         if result.is_ok() {
             result = put(event);
         }

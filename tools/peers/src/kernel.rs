@@ -94,7 +94,7 @@ fn events_of(file: &Path) -> Result<HashMap<Key, Vec<Fields>>> {
     let mut events: HashMap<Key, Vec<Fields>> = HashMap::new();
     let mut undecoded = 0;
     let mut trace = Trace::open_file(file)?;
-    trace.for_each_layout(|event| {
+    trace.for_each_event(|event| {
         let record = event.record;
         let Some(hook) = record.hook_id() else { return };
         let Ok(properties) = &event.properties else {

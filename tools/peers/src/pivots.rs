@@ -86,7 +86,7 @@ fn read(path: &Path) -> Result<Index> {
     let mut trace = Trace::open_file(path)?;
     let stacks = trace.stacks()?;
     let mut tables = RowTables::new(IndexWriter::in_memory())?.of_machines(Machines::of(&trace));
-    trace.for_each_layout(|event| tables.add(event, &stacks.of(event.record)))?;
+    trace.for_each_event(|event| tables.add(event, &stacks.of(event.record)))?;
     tables.add_losses(trace.statistics());
     Ok(tables.finish(&Symbolizer::new())?)
 }

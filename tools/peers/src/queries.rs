@@ -68,7 +68,7 @@ fn export(trace: &Path, folder: &Path) -> Result<()> {
         fs::remove_dir_all(folder)?;
     }
     let mut kinds = EventKinds::default();
-    Trace::open_file(trace)?.for_each_layout(|event| kinds.add(event))?;
+    Trace::open_file(trace)?.for_each_event(|event| kinds.add(event))?;
     let mut command = Command::new(built("etw")?);
     command.arg("export").arg(trace).arg("-o").arg(folder).args(["--format", "parquet"]);
     command.args(["--table", "all"]);

@@ -55,7 +55,7 @@ impl SessionStatus {
     /// Events that were lost before they reached a buffer, or with a buffer that could not be written to the file.
     #[getter]
     fn events_lost(&self) -> u64 {
-        self.0.events_lost + self.0.log_events_lost
+        self.0.loss().events
     }
 
     /// Events that consumers missed.

@@ -51,11 +51,11 @@ table! {
 ///
 /// let mut trace = Trace::open_file("trace.etl")?;
 /// let mut kinds = EventKinds::default();
-/// trace.for_each_layout(|event| kinds.add(event))?;
+/// trace.for_each_event(|event| kinds.add(event))?;
 /// let table = kinds.find("Microsoft-Windows-Kernel-Network/TCPIPDatasent").expect("the trace has such events");
 /// let stacks = trace.stacks()?;
 /// let mut tables = RowTables::new(IndexWriter::in_memory())?.of_events([table])?;
-/// trace.for_each_layout(|event| tables.add(event, &stacks.of(event.record)))?;
+/// trace.for_each_event(|event| tables.add(event, &stacks.of(event.record)))?;
 /// let index = tables.finish(&Symbolizer::new())?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

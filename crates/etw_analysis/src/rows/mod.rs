@@ -78,7 +78,7 @@ use table::RowWriter;
 /// let mut trace = Trace::open_file("trace.etl")?;
 /// let stacks = trace.stacks()?;
 /// let mut tables = RowTables::new(IndexWriter::in_memory())?;
-/// trace.for_each_layout(|event| tables.add(event, &stacks.of(event.record)))?;
+/// trace.for_each_event(|event| tables.add(event, &stacks.of(event.record)))?;
 /// let index = tables.finish(&Symbolizer::from_environment()?)?;
 /// let disk = index.table("disk").expect("it is one of the tables");
 /// let size = disk.schema().column("size").expect("it is one of the columns");

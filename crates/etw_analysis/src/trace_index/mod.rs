@@ -287,7 +287,7 @@ fn fill(
     let mut tables = RowTables::new(writer).map_err(Unfilled::Columns)?.of_machines(Machines::of(trace));
     tables.add_traces(trace, &overview);
     let mut events = 0_u64;
-    let read = trace.for_each_layout(|event| {
+    let read = trace.for_each_event(|event| {
         tables.add(event, &stacks.of(event.record));
         events += 1;
         if events.is_multiple_of(PROGRESS_EVERY) {

@@ -35,7 +35,7 @@ fn report(machine: Machine, weight: StackWeight) -> Report {
     let mut trace = machine.trace(100_000);
     let stacks = trace.stacks().unwrap();
     let mut analysis = Analysis::new(Window::ALL).by_stack(weight);
-    trace.for_each_layout(|event| analysis.add_with_stack(event, &stacks.of(event.record))).unwrap();
+    trace.for_each_event(|event| analysis.add_with_stack(event, &stacks.of(event.record))).unwrap();
     let mut options = ReportOptions::of(trace.headers());
     options.tables.push(TableKind::ByFunction(weight));
     options.folded_stacks = true;

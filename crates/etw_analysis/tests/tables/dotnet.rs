@@ -169,7 +169,7 @@ fn lines_of(clr: Clr, symbols: &Path) -> Vec<Line> {
 fn lines_in(traces: &TraceBuilder, symbolizer: &Symbolizer) -> Vec<Line> {
     let mut trace = traces.clone().open().unwrap();
     let mut timeline = Timeline::first();
-    trace.for_each_layout(|event| _ = timeline.add(event, true)).unwrap();
+    trace.for_each_event(|event| _ = timeline.add(event, true)).unwrap();
     let survey = timeline.survey(symbolizer);
     let line = |node: StackNode<'_>| {
         let frame = node.frames.last().unwrap();
@@ -276,7 +276,7 @@ fn assemblies_whose_pdbs_are_needed() {
         clr
     };
     let mut analysis = Analysis::new(Window::ALL);
-    made().0.trace(100_000).for_each_layout(|event| analysis.add(event)).unwrap();
+    made().0.trace(100_000).for_each_event(|event| analysis.add(event)).unwrap();
     let modules = analysis.modules();
     let [module] = modules.as_slice() else { panic!("{modules:?}") };
     assert!(module.is_managed && module.name() == "App.Core.dll", "{module:?}");

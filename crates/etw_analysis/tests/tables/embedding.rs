@@ -40,7 +40,7 @@ fn analysis(traces: &TraceBuilder) -> (Analysis, ReportOptions) {
     let stacks = trace.stacks().unwrap();
     let analysis = Analysis::new(Window::ALL).of_machines(Machines::of(&trace));
     let mut analysis = analysis.by_stack(StackWeight::Events);
-    trace.for_each_layout(|event| analysis.add_with_stack(event, &stacks.of(event.record))).unwrap();
+    trace.for_each_event(|event| analysis.add_with_stack(event, &stacks.of(event.record))).unwrap();
     let options = ReportOptions { folded_stacks: true, ..ReportOptions::of(trace.headers()) };
     (analysis, options)
 }
@@ -86,7 +86,7 @@ fn records(traces: &TraceBuilder) -> Vec<Vec<u8>> {
 /// Returns the frames of timelines and profiles.
 fn survey(traces: &TraceBuilder, symbolizer: &Symbolizer) -> Vec<String> {
     let mut timeline = Timeline::first();
-    traces.clone().open().unwrap().for_each_layout(|event| _ = timeline.add(event, true)).unwrap();
+    traces.clone().open().unwrap().for_each_event(|event| _ = timeline.add(event, true)).unwrap();
     let survey = timeline.survey(symbolizer);
     survey.stacks().map(|node| format!("{:#x} {:?}", node.address, node.frames)).collect()
 }

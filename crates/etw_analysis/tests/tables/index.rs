@@ -289,10 +289,10 @@ fn known(kinds: &EventKinds) -> Vec<String> {
 fn check_periods(name: &str, mut trace: Trace) -> usize {
     let index = TraceIndex::in_memory(&mut trace, &Symbolizer::new(), &mut |_| {}).unwrap();
     let (mut all, mut found) = (EventKinds::default(), EventKinds::default());
-    trace.for_each_layout(|event| all.add(event)).unwrap();
+    trace.for_each_event(|event| all.add(event)).unwrap();
     for period in index.periods_of_kinds().unwrap() {
         let end = FileTime(period.end().0.saturating_add(1));
-        trace.range(Some(*period.start()), Some(end)).for_each_layout(|event| found.add(event)).unwrap();
+        trace.range(Some(*period.start()), Some(end)).for_each_event(|event| found.add(event)).unwrap();
     }
     let (all, found) = (known(&all), known(&found));
     assert_eq!(found, all, "{name}");

@@ -95,7 +95,7 @@ impl Machine {
     ) -> Report {
         let mut trace = self.trace(micros);
         let mut analysis = Analysis::new(window);
-        trace.for_each_layout(|event| analysis.add(event)).unwrap();
+        trace.for_each_event(|event| analysis.add(event)).unwrap();
         let mut options = ReportOptions::of(trace.headers());
         change(&mut options);
         analysis.report(&options)

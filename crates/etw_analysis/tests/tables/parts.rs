@@ -127,7 +127,7 @@ fn heaps_of_every_version_are_alike() {
     let mut trace = machine.trace(100_000);
     let mut tables = RowTables::new(IndexWriter::in_memory()).unwrap();
     let stacks = trace.stacks().unwrap();
-    trace.for_each_layout(|event| tables.add(event, &stacks.of(event.record))).unwrap();
+    trace.for_each_event(|event| tables.add(event, &stacks.of(event.record))).unwrap();
     let index = tables.finish(&Symbolizer::new()).unwrap();
     let columns = ["alloc_time", "lifetime", "handle", "size", "type", "is_realloc"];
     let expected: Vec<String> = (1..=5)
@@ -223,7 +223,7 @@ fn regions_of_interest_are_found_as_their_file_says() {
     regions.add_file("a.xml", self::regions().as_bytes()).unwrap();
     let mut tables = RowTables::new(IndexWriter::in_memory()).unwrap().of_regions(regions);
     let stacks = trace.stacks().unwrap();
-    trace.for_each_layout(|event| tables.add(event, &stacks.of(event.record))).unwrap();
+    trace.for_each_event(|event| tables.add(event, &stacks.of(event.record))).unwrap();
     let index = tables.finish(&Symbolizer::new()).unwrap();
     let columns =
         ["start_time", "stop_time", "region", "type", "instance_name", "parent", "depth", "path", "metadata"];
@@ -548,7 +548,7 @@ fn packets_of_the_graphics_kernel() {
     let stacks = trace.stacks().unwrap();
     let mut starts = [0_u64; 2];
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             if event.record.provider_id() == DXG_KRNL {
                 match event.record.descriptor().id {
                     175 => starts[0] += 1,

@@ -24,7 +24,7 @@ fn read(path: &std::path::Path) -> Option<(Index, u64, etw_analysis::Report, Kin
     let mut events = 0;
     let mut kinds = Kinds::new();
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             tables.add(event, &stacks.of(event.record));
             analysis.add(event);
             events += u64::from(event.record.provider_id() != STACKS);

@@ -160,7 +160,7 @@ fn modules_without_symbols_keep_their_names() {
 fn modules_that_samples_need() {
     let mut trace = sampled_windows(false).trace(10_000);
     let mut analysis = Analysis::new(Window::ALL);
-    trace.for_each_layout(|event| analysis.add(event)).unwrap();
+    trace.for_each_event(|event| analysis.add(event)).unwrap();
     assert_eq!(analysis.sample_count(), 1);
     let modules = analysis.modules();
     let [module] = modules.as_slice() else { panic!("{modules:?}") };

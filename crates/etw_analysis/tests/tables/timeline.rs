@@ -32,7 +32,7 @@ fn trace() -> Trace {
 
 fn read(trace: &mut Trace, timeline: &mut Timeline, wanted: bool) -> Vec<(Moment, Option<ThreadIndex>)> {
     let mut moments = Vec::new();
-    trace.for_each_layout(|event| moments.push(timeline.add(event, wanted))).unwrap();
+    trace.for_each_event(|event| moments.push(timeline.add(event, wanted))).unwrap();
     moments
 }
 

@@ -69,7 +69,7 @@ fn report(machine: Machine, window: Window) -> Report {
     let mut trace = machine.trace(10_000);
     let mut analysis = Analysis::new(window).by_stack(StackWeight::WaitChains);
     let stacks = trace.stacks().unwrap();
-    trace.for_each_layout(|event| analysis.add_with_stack(event, &stacks.of(event.record))).unwrap();
+    trace.for_each_event(|event| analysis.add_with_stack(event, &stacks.of(event.record))).unwrap();
     let mut options = ReportOptions::of(trace.headers());
     let by_function = TableKind::ByFunction(StackWeight::WaitChains);
     options.tables.extend([TableKind::WaitChains, by_function]);

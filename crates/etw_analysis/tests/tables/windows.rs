@@ -10,7 +10,7 @@ fn report(name: &str) -> Option<Report> {
     let trace = data::traces()?.into_iter().find(|trace| trace.name == name)?;
     let mut trace = Trace::open_file(&trace.path).unwrap();
     let mut analysis = Analysis::new(Window::ALL);
-    trace.for_each_layout(|event| analysis.add(event)).unwrap();
+    trace.for_each_event(|event| analysis.add(event)).unwrap();
     Some(analysis.report(&ReportOptions::of(trace.headers())))
 }
 

@@ -144,9 +144,8 @@ fn read_all(
     };
     let processing = Rc::new(RefCell::new(processing));
     let active = Rc::new(Shared(processing.clone()));
-    let read = current::with_active(active, || {
-        trace.for_each_layout(|event| processing.borrow_mut().deliver(event))
-    });
+    let read =
+        current::with_active(active, || trace.for_each_event(|event| processing.borrow_mut().deliver(event)));
     let mut processing = processing.borrow_mut();
     if !processing.is_cancelled {
         processing.flush();

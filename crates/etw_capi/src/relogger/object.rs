@@ -453,7 +453,7 @@ fn process_streams(
     unsafe { TraceEvent::release(event) };
     begun?;
     let mut failure = None;
-    let read = trace.for_each_layout(|event| {
+    let read = trace.for_each_event(|event| {
         if stop.is_stopped() {
             return ControlFlow::Break(());
         }

@@ -37,7 +37,8 @@ static VOID NTAPI on_enable(LPCGUID, ULONG isEnabled, UCHAR, ULONGLONG, ULONGLON
 static GUID started;
 
 static int print(const openetw_event *event, void *context) {
-  openetw_header header;
+  openetw_header header = {};
+  header.size = sizeof header;
   openetw_event_header(event, &header);
   int *level = static_cast<int *>(context);
   GUID provider, activity;

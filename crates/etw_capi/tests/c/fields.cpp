@@ -16,7 +16,8 @@ static void work(int number) {
 }
 
 static int print(const openetw_event *event, void *context) {
-  openetw_header header;
+  openetw_header header = {};
+  header.size = sizeof header;
   openetw_event_header(event, &header);
   if (memcmp(header.provider, &g_provider->guid, sizeof(GUID)) == 0) {
     GUID activity, *first = static_cast<GUID *>(context);
@@ -31,6 +32,33 @@ static int print(const openetw_event *event, void *context) {
     static const char *const names[] = {"number", "int8", "uint64", "float", "bool", "narrow", "wide", "sixteen",
                                         "char16", "guid", "text", "ansi", "unicode", "time", "binary",
                                         "units", "error", "custom", "tagged", "tail", "sid"};
+    if (name == "Counted") {
+      const uint8_t *found = nullptr;
+      size_t size = 0;
+      EXPECT(openetw_event_bytes(event, "binary", &found, &size), 0);
+      EXPECT(size == 3 && found[2] == 3, true);
+      EXPECT(openetw_event_type(event, "units"), OPENETW_ARRAY);
+      EXPECT(openetw_event_count(event, "units"), 2);
+      EXPECT_TEXT(openetw_event_text(event, "units[1]"), "y");
+      EXPECT(openetw_event_text(event, "units[2]") == nullptr, true);
+      EXPECT_TEXT(openetw_event_member(event, nullptr, 0), "ansi");
+      EXPECT(openetw_event_member(event, nullptr, 100) == nullptr, true);
+      int64_t number = 0;
+      EXPECT(openetw_event_type(event, "time"), OPENETW_TIME);
+      EXPECT(openetw_event_int64(event, "time", &number), 0);
+      EXPECT(number > 0, true);
+      EXPECT(openetw_event_bytes(event, "tail", &found, &size), -1);
+      EXPECT(openetw_event_count(event, "tail"), -1);
+      EXPECT(openetw_event_type(event, "nothing"), OPENETW_NOTHING);
+    }
+    if (name == "Chosen") {
+      const uint8_t *found = nullptr;
+      size_t size = 0;
+      EXPECT(openetw_event_bytes(event, "guid", &found, &size), 0);
+      EXPECT(size == sizeof(GUID) && memcmp(found, &g_provider->guid, size) == 0, true);
+      EXPECT(openetw_event_bytes(event, "sid", &found, &size), 0);
+      EXPECT(size, sizeof(SID));
+    }
     for (const char *field : names) {
       if (const char *text = openetw_event_text(event, field)) {
         printf("  %s=%s\n", field, text);

@@ -53,7 +53,7 @@ fn both_programs_compile_and_work() {
     let mut found = Vec::new();
     let mut trace = Trace::open_file(&trace_path).unwrap();
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             if event.names().provider() == Some("MyCompany.MyProvider") {
                 let name = event.names().event_type().unwrap().into_owned();
                 found.push((name, event.get::<String>("Message").unwrap()));

@@ -65,7 +65,7 @@ fn check(compiler: &[&str]) {
     let mut trace = Trace::builder().schemas(&schemas).file(&trace_path).open().unwrap();
     let mut found = Vec::new();
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             if event.record.provider_id() == guid {
                 let mut line = format!("{}:", event.record.descriptor().id);
                 for property in event.properties.as_ref().unwrap().iter() {
@@ -177,7 +177,7 @@ fn providers_of_the_public_samples_work() {
     let mut trace = Trace::builder().schemas(&schemas).file(&trace_path).open().unwrap();
     let mut found = Vec::new();
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             if event.names().provider().is_some_and(|name| name.starts_with("Microsoft-Windows-SDKSample")) {
                 let mut line = format!("{}:", event.record.descriptor().id);
                 for property in event.properties.as_ref().unwrap().iter() {

@@ -474,7 +474,7 @@ fn put_list(out: &mut Vec<u8>, sessions: &[SessionStatus], format: Format) -> Re
             "{:width$} {:>12} {:>10} {:>8}  {place}",
             p.logger_name,
             session.events_written,
-            session.events_lost + session.log_events_lost,
+            session.loss().events,
             session.number_of_buffers,
         )?;
     }

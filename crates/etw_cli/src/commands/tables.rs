@@ -44,7 +44,7 @@ fn kinds(files: &[PathBuf]) -> Result<EventKinds> {
     let mut trace = input::builder(files)?.skip_unreadable(true).open()?;
     input::report_unreadable(&trace);
     let mut kinds = EventKinds::default();
-    trace.for_each_layout(|event| kinds.add(event))?;
+    trace.for_each_event(|event| kinds.add(event))?;
     input::check_read(&trace)?;
     Ok(kinds)
 }

@@ -15,7 +15,7 @@ fn owned_events_are_what_dump_writes() {
         let mut trace = Trace::open_file(&file.path).unwrap();
         let mut count = 0u64;
         trace
-            .for_each_event(|event| {
+            .for_each_owned_event(|event| {
                 count += 1;
                 let line = lines.next().unwrap();
                 let mut expected: Value = serde_json::from_str(line).unwrap();

@@ -19,7 +19,7 @@ fn shown(files: &[&PathBuf], schemas: &Schemas) -> (Vec<Vec<u64>>, bool) {
     let mut events = vec![Vec::new(); files.len()];
     let (mut writer, mut line) = (JsonWriter::new(&Options::default()), Vec::new());
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             line.clear();
             writer.put(&mut line, event);
             let mut hasher = DefaultHasher::new();

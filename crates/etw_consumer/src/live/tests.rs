@@ -132,7 +132,7 @@ type Shown = (FileTime, u16, Vec<u8>, Result<usize, String>);
 fn shown(trace: &mut Trace) -> Vec<Shown> {
     let mut shown = Vec::new();
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             let record = event.record;
             let values = event.properties.as_ref().map(|properties| properties.iter().count());
             let values = values.map_err(ToString::to_string);
@@ -480,7 +480,7 @@ fn what_is_observed_live_decodes_what_comes_after() {
     let mut trace = open(Trace::builder().process_names(true), vec![channel]);
     host.end();
     let mut seen = 0;
-    trace.for_each_event(|_| seen += 1).unwrap();
+    trace.for_each_owned_event(|_| seen += 1).unwrap();
     assert_eq!(seen, header_records, "the header's buffer is delivered as in a file");
 }
 
@@ -506,7 +506,7 @@ fn process_names_do_not_pile_up() {
         host.reach(i64::MAX);
         host.end();
         let mut named = 0;
-        trace.for_each_layout(|event| named += u32::from(event.process == Some("a.exe"))).unwrap();
+        trace.for_each_event(|event| named += u32::from(event.process == Some("a.exe"))).unwrap();
         (named, trace.processes().unwrap().iter().count())
     };
     assert_eq!(names_left(Trace::builder().process_names(true)), (200, 1));

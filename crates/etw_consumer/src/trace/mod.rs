@@ -7,6 +7,7 @@ mod pass;
 mod reader;
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,8 +36,8 @@ pub use reader::{ReadRecord, TraceReader};
 /// |---|---|---|---|
 /// | 1 | [`Trace::for_each_record`] | header, extended data, raw payload | 10 ns |
 /// | 2 | [`Trace::for_each_schema`] | its schema: names, types | 15 ns |
-/// | 3 | [`Trace::for_each_layout`] | every property located, values on demand | 30 ns |
-/// | 4 | [`Trace::for_each_event`] | an event that owns its values | 0.2 µs |
+/// | 3 | [`Trace::for_each_event`] | every property located, values on demand | 30 ns |
+/// | 4 | [`Trace::for_each_owned_event`] | an event that owns its values | 0.2 µs |
 ///
 /// Levels 1 to 3 borrow from the trace's buffers and allocate nothing for an event. A filter set by the builder
 /// applies to every level; conditions on the header are evaluated before anything is decoded.
@@ -336,7 +337,8 @@ impl Trace {
 
     /// Level 1: calls `callback` with every record in time order. Allocates nothing for a record.
     ///
-    /// The callback may return `()`, or a `ControlFlow` to end reading. Damage does not end reading; it is reported in
+    /// The callback may return `()`, or a `ControlFlow` to end reading; [`Trace::try_for_each_record`] takes one that may
+    /// fail. Damage does not end reading; it is reported in
     /// [`Trace::statistics`].
     ///
     /// # Errors
@@ -380,7 +382,7 @@ impl Trace {
     /// # Errors
     ///
     /// Fails like [`Trace::for_each_record`].
-    pub fn for_each_layout<R: CallbackResult>(
+    pub fn for_each_event<R: CallbackResult>(
         &mut self,
         mut callback: impl FnMut(&Event<'_>) -> R,
     ) -> Result<(), TraceError> {
@@ -418,7 +420,7 @@ impl Trace {
         if let Some(wanted) = callbacks.wanted() {
             self.predicate = Some(before.iter().cloned().fold(wanted, Predicate::and));
         }
-        let done = self.for_each_layout(|event| callbacks.push(event));
+        let done = self.for_each_event(|event| callbacks.push(event));
         self.predicate = before;
         done
     }
@@ -428,11 +430,59 @@ impl Trace {
     /// # Errors
     ///
     /// Fails like [`Trace::for_each_record`].
-    pub fn for_each_event<R: CallbackResult>(
+    pub fn for_each_owned_event<R: CallbackResult>(
         &mut self,
         mut callback: impl FnMut(OwnedEvent) -> R,
     ) -> Result<(), TraceError> {
-        self.for_each_layout(|event| callback(OwnedEvent::from(event)).into_flow())
+        self.for_each_event(|event| callback(OwnedEvent::from(event)).into_flow())
+    }
+
+    /// As [`Trace::for_each_record`], for a callback that may fail: its first error ends reading and is returned.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Trace::for_each_record`], and with the callback.
+    pub fn try_for_each_record<E: From<TraceError>>(
+        &mut self,
+        mut callback: impl FnMut(&Record<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut failed = None;
+        self.for_each_record(|record| until_error(callback(record), &mut failed))?;
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// As [`Trace::for_each_event`], for a callback that may fail: its first error ends reading and is returned.
+    ///
+    /// ```no_run
+    /// let mut trace = etw_consumer::Trace::open_file("trace.etl")?;
+    /// trace.try_for_each_event(|event| -> Result<(), Box<dyn std::error::Error>> {
+    ///     println!("{}", event.get::<u32>("ProcessID")?);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Trace::for_each_record`], and with the callback.
+    pub fn try_for_each_event<E: From<TraceError>>(
+        &mut self,
+        mut callback: impl FnMut(&Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut failed = None;
+        self.for_each_event(|event| until_error(callback(event), &mut failed))?;
+        failed.map_or(Ok(()), Err)
+    }
+}
+
+/// Keeps the error of a callback, which ends reading.
+fn until_error<E>(result: Result<(), E>, failed: &mut Option<E>) -> ControlFlow<()> {
+    match result {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => {
+            *failed = Some(error);
+            ControlFlow::Break(())
+        }
     }
 }
 

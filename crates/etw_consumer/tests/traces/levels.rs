@@ -13,7 +13,7 @@ fn count(name: &str, filter: EventFilter) -> Option<u64> {
     trace.for_each_record(|_| counts[0] += 1).unwrap();
     let in_order = trace.statistics().clone();
     trace.for_each_schema(|_| counts[1] += 1).unwrap();
-    trace.for_each_layout(|_| counts[2] += 1).unwrap();
+    trace.for_each_event(|_| counts[2] += 1).unwrap();
     assert_eq!(counts, [counts[0]; 3], "the levels see the same events");
     assert_eq!(trace.statistics().delivered, counts[0]);
     let mut parts = [0; 4];
@@ -76,7 +76,7 @@ fn events_are_decoded_with_what_the_trace_carries() {
     let mut trace = Trace::builder().file(&file.path).process_names(true).open().unwrap();
     let (mut decoded, mut named, mut images) = (0u64, 0u64, 0u64);
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             decoded += u64::from(event.properties.is_ok());
             named += u64::from(event.process.is_some());
             if event.schema().is_some_and(|schema| schema.task_name.as_deref() == Some("Image")) {
@@ -96,7 +96,7 @@ fn owned_events_and_stopping() {
     let Some(file) = data::trace("microsoft-perfview/primitive-types.etl") else { return };
     let mut trace = Trace::builder().file(&file.path).only(Predicate::any_event()).open().unwrap();
     let mut events = Vec::new();
-    trace.for_each_event(|event| events.push(event)).unwrap();
+    trace.for_each_owned_event(|event| events.push(event)).unwrap();
     assert_eq!(events.len(), 7);
     let moved = std::thread::spawn(move || events).join().unwrap();
     assert!(moved.iter().any(|event| {
@@ -104,7 +104,7 @@ fn owned_events_and_stopping() {
     }));
     let mut index = 0;
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             let (owned, located) = (moved[index].properties().unwrap(), event.properties.unwrap());
             index += 1;
             assert!(located.iter().map(|property| property.name()).eq(owned.iter().map(|(name, _)| name)));
@@ -169,7 +169,7 @@ fn events_can_come_at_once() {
         let mut trace = builder.open().unwrap();
         let (mut decoded, mut named) = (0u64, 0u64);
         trace
-            .for_each_layout(|event| {
+            .for_each_event(|event| {
                 decoded += u64::from(event.properties.is_ok());
                 named += u64::from(event.process.is_some());
             })
@@ -188,7 +188,7 @@ fn a_reader_returns_what_callbacks_get() {
     let check = |open: &dyn Fn() -> Trace| {
         let (mut trace, mut called): (Trace, Seen) = (open(), Vec::new());
         trace
-            .for_each_layout(|event| {
+            .for_each_event(|event| {
                 let name = event.schema().and_then(|schema| schema.task_name.as_deref().map(str::to_owned));
                 let count = event.properties.map_or(0, |properties| properties.len());
                 called.push((event.record.as_bytes().to_vec(), event.record.time().0, name, count));
@@ -240,7 +240,7 @@ fn providers_of_undecoded_events_have_names() {
     let mut trace = Trace::builder().bytes("a.etl", bytes).open().unwrap();
     let mut names = Vec::new();
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             if event.record.provider_id() == provider {
                 assert!(event.properties.is_err());
                 names.extend(event.provider.map(|info| info.name.to_string()));

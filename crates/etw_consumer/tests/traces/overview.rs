@@ -17,7 +17,7 @@ fn read(builder: TraceBuilder, (from, to): (i64, i64)) -> Read {
     let mut trace = builder.from(from).to(to).process_names(true).open().unwrap();
     let mut seen = Vec::new();
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             let named = (event.process.map(str::to_owned), event.schema().map(|schema| schema.name.clone()));
             seen.push((event.record.time().0, event.record.as_bytes().to_vec(), Some(format!("{named:?}"))));
         })

@@ -61,7 +61,7 @@ fn names(trace: TraceBuilder) -> Vec<(i64, u32, Option<String>)> {
     let mut names = Vec::new();
     let mut trace = trace.process_names(true).open().unwrap();
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             let record = event.record;
             if record.provider_id() == PROVIDER {
                 let second = (record.time().0 - START.0) / SECOND;
@@ -82,7 +82,7 @@ fn many_process_starts_cost_neither_schemas_nor_names() {
     let mut trace = Trace::builder().bytes("a.etl", bytes).process_names(true).open().unwrap();
     let mut seen = 0;
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             if event.record.provider_id() == PROVIDER && event.record.descriptor().id == 7 {
                 assert!(event.properties.is_ok(), "{:?}", event.properties.err());
                 assert_eq!(event.process, Some(&*format!("{seen}.exe")));
@@ -108,7 +108,7 @@ fn processes_are_searched_for_when_they_are_wanted() {
     let mut trace = open();
     let mut decoded = 0;
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             let is_own = event.record.provider_id() == PROVIDER && event.record.descriptor().id == 7;
             decoded += u32::from(is_own && event.properties.is_ok());
             assert_eq!(event.process, None);

@@ -38,7 +38,7 @@ pub(super) fn open(bytes: &[u8]) -> Result<Trace, TraceError> {
 
 /// Calls a function with each event of a trace.
 pub(super) fn each_event(trace: &mut Trace, mut each: impl FnMut(&Event<'_>)) {
-    black_box(trace.for_each_layout(|event| each(event))).ok();
+    black_box(trace.for_each_event(|event| each(event))).ok();
 }
 
 /// The answer of a .NET runtime to a request; as text, the description of a provider for one.
@@ -66,7 +66,7 @@ pub fn decoded_file(bytes: &[u8]) {
         }
     };
     let mut writers = Writers::new();
-    let read = trace.for_each_layout(|event| {
+    let read = trace.for_each_event(|event| {
         writers.show(event);
         if let Err(reason) = event.properties {
             check_line(reason);

@@ -13,7 +13,7 @@ use super::consumer::open;
 pub fn row_tables(bytes: &[u8]) {
     let Ok(mut trace) = open(bytes) else { return };
     let mut kinds = EventKinds::default();
-    let (Ok(overview), Ok(())) = (trace.overview(), trace.for_each_layout(|event| kinds.add(event))) else {
+    let (Ok(overview), Ok(())) = (trace.overview(), trace.for_each_event(|event| kinds.add(event))) else {
         return;
     };
     let of_kinds = kinds.tables();
@@ -22,7 +22,7 @@ pub fn row_tables(bytes: &[u8]) {
     let (Ok(stacks), Ok(mut tables)) = (trace.stacks(), tables) else { return };
     tables.add_traces(&trace, &overview);
     let (mut events, mut without_stacks) = (0, 0);
-    let read = trace.for_each_layout(|event| {
+    let read = trace.for_each_event(|event| {
         tables.add(event, &stacks.of(event.record));
         events += 1;
         without_stacks += u64::from(event.record.provider_id() != classes::STACK_WALK);

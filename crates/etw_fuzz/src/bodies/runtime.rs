@@ -201,7 +201,7 @@ pub fn logger(bytes: &[u8]) {
         Ok(trace) => trace,
         Err(error) => panic!("{error}"),
     };
-    let read = trace.for_each_layout(|event| {
+    let read = trace.for_each_event(|event| {
         let id = event.record.process_id();
         assert!(id.is_none_or(|id| id == PROCESS), "{id:?}");
         // The session itself writes the log file header, of group 0.

@@ -61,7 +61,7 @@ pub fn image_code(bytes: &[u8]) {
     let Ok(names) = StackNames::of(trace.clone(), &filter, &Symbolizer::new()) else { return };
     let Ok(mut opened) = trace.open() else { return };
     let mut analysis = Analysis::new(Window::ALL);
-    let read = opened.for_each_layout(|event| {
+    let read = opened.for_each_event(|event| {
         black_box(names.of_record(event.record).map(|frame| frame.to_string().len()).sum::<usize>());
         analysis.add(event);
     });

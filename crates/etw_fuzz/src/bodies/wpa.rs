@@ -46,7 +46,7 @@ pub fn wpa_regions(bytes: &[u8]) {
         let mut trace = trace.open().ok()?;
         let stacks = trace.stacks().ok()?;
         let mut tables = RowTables::new(IndexWriter::in_memory()).ok()?.of_regions(regions);
-        trace.for_each_layout(|event| tables.add(event, &stacks.of(event.record))).ok()?;
+        trace.for_each_event(|event| tables.add(event, &stacks.of(event.record))).ok()?;
         let index = tables.finish(&Symbolizer::new()).ok()?;
         Some(index.table("regions_of_interest")?.rows())
     };

@@ -118,7 +118,7 @@ fn read(options: &Options, schemas: &Schemas) -> Result<Summary> {
     };
     write(lines.head().as_bytes())?;
     let (mut text, mut failed) = (String::new(), None);
-    let passed = trace.for_each_layout(|event| {
+    let passed = trace.for_each_event(|event| {
         summary.add(event);
         if options.output.is_none() && !options.display {
             return ControlFlow::Continue(());

@@ -192,7 +192,7 @@ fn of_sessions(options: &Options, schemas: &Schemas, page: PageWriter) -> Result
 /// Passes every event to the sinks.
 fn read(trace: &mut Trace, sinks: &mut Sinks) -> Result<()> {
     let mut failed = None;
-    let passed = trace.for_each_layout(|event| match sinks.put(event) {
+    let passed = trace.for_each_event(|event| match sinks.put(event) {
         Ok(()) => ControlFlow::Continue(()),
         Err(error) => {
             failed = Some(error);

@@ -40,7 +40,7 @@ impl Model {
         let mut writer = JsonWriter::new(&Options::default());
         let mut found = None;
         let mut place = 0;
-        trace.for_each_layout(|event| {
+        trace.for_each_event(|event| {
             let record = event.record;
             // Stacks are no rows.
             if record.provider_id() == classes::STACK_WALK || record.time() != time {

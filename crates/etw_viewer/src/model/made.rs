@@ -37,7 +37,7 @@ impl Made {
         let mut tables = tables.of_regions(regions);
         tables.add_traces(trace, &overview);
         let mut events = 0_u64;
-        trace.for_each_layout(|event| {
+        trace.for_each_event(|event| {
             tables.add(event, &stacks.of(event.record));
             events += 1;
             if events.is_multiple_of(PROGRESS_EVERY) {

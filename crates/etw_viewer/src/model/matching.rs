@@ -33,7 +33,7 @@ impl Model {
         let builder = input::builder(&self.files)?.skip_unreadable(true).process_names(true);
         let mut trace = builder.open()?;
         let (mut row, mut found) = (0_u64, Vec::new());
-        trace.for_each_layout(|event| {
+        trace.for_each_event(|event| {
             // Stacks are no rows.
             if event.record.provider_id() == classes::STACK_WALK {
                 return;

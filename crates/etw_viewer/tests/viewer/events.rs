@@ -18,7 +18,7 @@ fn details_are_those_of_the_event_of_the_row() {
         let mut writer = JsonWriter::new(&Options::default());
         let mut events: Vec<(Value, String)> = Vec::new();
         trace
-            .for_each_layout(|event| {
+            .for_each_event(|event| {
                 if event.record.provider_id() != openetw::classes::STACK_WALK && events.len() < 3000 {
                     let mut text = Vec::new();
                     writer.put(&mut text, event);

@@ -139,7 +139,7 @@ fn sessions_are_started_filtered_saved_and_stopped() {
         let (mut even, mut odd) = (0, 0);
         let mut trace = Trace::open_file(&path).unwrap();
         trace
-            .for_each_layout(|event| match event.get::<String>("parity").as_deref() {
+            .for_each_event(|event| match event.get::<String>("parity").as_deref() {
                 Ok("even") => even += 1,
                 Ok("odd") => odd += 1,
                 _ => {}

@@ -9,7 +9,7 @@
 //! runtime.controller().enable("MySession", &EnableBuilder::new("MyCompany-MyProvider".parse()?))?;
 //! // ...
 //! let status = runtime.controller().stop("MySession")?;
-//! assert_eq!(status.events_lost, 0);
+//! assert!(status.loss().is_none(), "{}", status.loss());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -26,8 +26,8 @@ pub use etw_controller::{
     Controller, ControllerError, Enable, EnableBuilder, EnableProperties, EnableStatus, ErrorKind, Failure,
     Filter, Instance, LayoutField, LogFileMode, PayloadFilter, PayloadLayout, PayloadLayoutError,
     PayloadOperator, PayloadPredicate, ProcessStatus, ProviderEnable, ProviderKey, ProviderSpec,
-    ProviderSpecError, ProviderStatus, SessionBuilder, SessionClock, SessionProperties, SessionState,
-    SessionStatus, SessionUpdate, UserStatus, payload_layout,
+    ProviderSpecError, ProviderStatus, SessionBuilder, SessionClock, SessionLoss, SessionProperties,
+    SessionState, SessionStatus, SessionUpdate, UserStatus, payload_layout,
 };
 #[cfg(target_os = "linux")]
 pub use etw_session::host::{

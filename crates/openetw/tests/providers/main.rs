@@ -162,7 +162,7 @@ fn read(file: &Path, schemas: &Schemas) -> Vec<Seen> {
     let mut seen = Vec::new();
     let mut trace = Trace::builder().file(file).schemas(schemas).open().unwrap();
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             let record = event.record;
             if record.provider_id() == openetw::classes::EVENT_TRACE {
                 return;

@@ -51,7 +51,7 @@ pub(crate) fn read(files: &[PathBuf], schemas: &[PathBuf]) -> Vec<Event> {
     let mut writer = JsonWriter::new(&Options::default());
     let (mut line, mut events) = (Vec::new(), Vec::new());
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             let record = event.record;
             line.clear();
             let mapped = event.properties.iter().flat_map(|properties| properties.iter());

@@ -95,7 +95,7 @@ fn texts(path: &Path, fields: &[&str]) -> Vec<Vec<String>> {
     let mut texts = Vec::new();
     let mut trace = Trace::open_file(path).unwrap();
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             if event.record.provider_id() == PROVIDER {
                 let text = |field: &&str| event.find_path(field).unwrap().text().to_string();
                 texts.push(fields.iter().map(text).collect());
@@ -286,7 +286,7 @@ fn classic_events_of_the_kernel_change_too() {
     let (mut found, mut switches) = (Vec::new(), 0);
     let mut trace = Trace::open_file(&output).unwrap();
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             switches += u32::from(event.record.hook_id() == Some(HookId(0x0524)));
             if event.record.hook_id() == Some(HookId(0x0301)) {
                 found.push((

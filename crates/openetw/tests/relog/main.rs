@@ -107,7 +107,7 @@ fn lines<K>(
     let mut writer = JsonWriter::new(&Options::default());
     let mut all = Vec::new();
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             let is_embedded = event.record.provider_id() == classes::EVENT_METADATA;
             if event.record.hook_id() == Some(HookId::LOG_FILE_HEADER) || is_embedded {
                 return;

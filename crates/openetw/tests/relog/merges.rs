@@ -221,7 +221,7 @@ fn schemas_from_elsewhere_come_along() {
         let mut decoded: HashMap<(Guid, u16), bool> = HashMap::new();
         let mut trace = Trace::builder().file(path).schemas(&Schemas::empty()).open().unwrap();
         trace
-            .for_each_layout(|event| {
+            .for_each_event(|event| {
                 if event.record.kind().is_event_header() {
                     let key = (event.record.provider_id(), event.record.descriptor().id);
                     decoded.insert(key, event.properties.is_ok());
@@ -276,7 +276,7 @@ fn a_stopped_merge_writes_nothing_and_the_trace_still_finds_its_schemas() {
     trace.stop_handle().reset();
     let mut decoded = Vec::new();
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             if event.record.provider_id() == Guid::from_provider_name("Late") {
                 decoded.push((event.record.descriptor().id, event.properties.is_ok()));
             }

@@ -108,7 +108,7 @@ fn redacted_fields_are_nowhere_in_the_file_and_all_else_stays() {
         let mut trace = Trace::open_file(&output).unwrap();
         let mut number = 0;
         trace
-            .for_each_layout(|event| {
+            .for_each_event(|event| {
                 if event.record.provider_id() != Guid::from_provider_name("Contoso") {
                     return;
                 }

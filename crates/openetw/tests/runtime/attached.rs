@@ -35,7 +35,7 @@ impl Seen {
 
     /// Reads until the trace ends.
     fn read(&self, trace: &mut Trace) {
-        trace.for_each_layout(|event| self.events.lock().unwrap().extend(written(event).unwrap())).unwrap();
+        trace.for_each_event(|event| self.events.lock().unwrap().extend(written(event).unwrap())).unwrap();
     }
 
     fn numbers(&self) -> Vec<u32> {

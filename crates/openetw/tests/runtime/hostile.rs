@@ -127,7 +127,7 @@ fn a_process_that_scribbles_over_its_memory_spoils_its_own_events_only() {
     let (mut events, mut foreign) = (Vec::new(), 0);
     let mut trace = Trace::open_file(host.path("s.etl")).unwrap();
     trace
-        .for_each_layout(|event| match event.record.process_id() {
+        .for_each_event(|event| match event.record.process_id() {
             Some(id) if id == honest.id() => events.extend(written(event).unwrap()),
             // Forged events of the other one carry its own id.
             Some(id) if id == std::process::id() || id == 0 => foreign += 1,
@@ -343,7 +343,7 @@ fn a_process_whose_buffers_follow_each_other_for_ever_delays_nobody() {
     let mut of_honest = Vec::new();
     let mut trace = Trace::open_file(host.path("s.etl")).unwrap();
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             if event.record.process_id() == Some(honest.id()) {
                 of_honest.extend(written(event).unwrap());
             }

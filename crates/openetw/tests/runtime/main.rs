@@ -55,7 +55,7 @@ struct Written {
 fn events_of(path: &Path) -> Vec<Written> {
     let mut events = Vec::new();
     let mut trace = Trace::open_file(path).unwrap();
-    trace.for_each_layout(|event| events.extend(written(event).unwrap())).unwrap();
+    trace.for_each_event(|event| events.extend(written(event).unwrap())).unwrap();
     assert_eq!(trace.statistics().damage, [], "{}", path.display());
     events
 }

@@ -110,7 +110,7 @@ pub(crate) fn consume() {
     let (mut inversions, mut last_time) = (0, FileTime(0));
     let mut latencies = Vec::new();
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             let time = event.record.time();
             inversions += u64::from(time < last_time);
             last_time = time;

@@ -32,7 +32,7 @@ fn events_are_delivered_in_order_and_decoded() {
     session.controller.stop(&session.name).unwrap();
     let (mut texts, mut last) = (Vec::new(), i64::MIN);
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             if event.record.provider_id() == LIVE.guid() {
                 assert!(event.record.time().0 >= last);
                 last = event.record.time().0;
@@ -65,7 +65,7 @@ fn two_sessions_are_merged() {
     other.controller.stop(&other.name).unwrap();
     let mut names = String::new();
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             let id = event.record.provider_id();
             if id == ONE.guid() || id == OTHER.guid() {
                 names += event.properties.as_ref().unwrap().schema().name.as_deref().unwrap_or_default();

@@ -57,7 +57,7 @@ impl TestSession {
         let mut events = Vec::new();
         let mut trace = Trace::open_file(file).unwrap();
         trace
-            .for_each_layout(|event| {
+            .for_each_event(|event| {
                 if event.record.provider_id() == provider {
                     events.push(text_of(event));
                 }

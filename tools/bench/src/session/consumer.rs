@@ -34,7 +34,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut times: Option<(Instant, Instant)> = None;
     let mut latencies = Vec::new();
     let provider = Guid::from_provider_name(PROVIDER);
-    trace.for_each_layout(|event| {
+    trace.for_each_event(|event| {
         // The session's own events report its start and its losses.
         if event.record.provider_id() != provider {
             return;

@@ -61,7 +61,7 @@ pub(crate) fn check(name: &str, trace: &mut Trace) -> Index {
     let mut activities = clr::Activities::default();
     let mut records = (0_i128, 0_i128);
     trace
-        .for_each_layout(|event| {
+        .for_each_event(|event| {
             let stack = stacks.of(event.record);
             tables.add(event, &stack);
             let said = Said(event);

@@ -64,7 +64,7 @@ pub(super) fn run(args: &DumpArgs, options: Options, schemas: &Schemas) -> Resul
     let write = |text: &[u8]| lock(&out).write_all(text);
     write(&head(args, &options))?;
     let (mut text, mut failed) = (Vec::new(), None);
-    let read = trace.for_each_layout(|event| {
+    let read = trace.for_each_event(|event| {
         text.clear();
         missing.see(event);
         writer.put(&mut text, event);

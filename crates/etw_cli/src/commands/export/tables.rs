@@ -107,7 +107,7 @@ fn read(
     tables.add_traces(&opened.trace, &overview);
     let progress = opened.progress(true);
     let mut events = 0_u64;
-    opened.trace.for_each_layout(|event| {
+    opened.trace.for_each_event(|event| {
         tables.add(event, &stacks.of(event.record));
         events += 1;
         if events.is_multiple_of(super::PROGRESS_EVERY) {
@@ -126,7 +126,7 @@ fn event_tables(args: &ExportArgs, opened: &mut Opened) -> Result<Vec<EventTable
         return Ok(found);
     }
     let mut kinds = EventKinds::default();
-    opened.trace.for_each_layout(|event| kinds.add(event))?;
+    opened.trace.for_each_event(|event| kinds.add(event))?;
     for name in args.table.iter().filter(|name| name.contains('/')) {
         let Some(table) = kinds.find(name) else {
             let text = format!("the trace has no events '{name}'; `etw tables FILE` lists those that it has");

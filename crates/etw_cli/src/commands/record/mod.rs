@@ -293,7 +293,7 @@ impl Recording<'_> {
         let watch = move || {
             let mut is_met = false;
             // If the session stops before an event matches, the watch ends too.
-            let _ = trace.for_each_layout(|event| {
+            let _ = trace.for_each_event(|event| {
                 if event.record.provider_id() != classes::EVENT_TRACE {
                     is_met = true;
                     stop.stop();
@@ -350,8 +350,7 @@ impl StatusLine {
     fn show(&mut self, status: &openetw::session::SessionStatus, start: Instant) {
         if self.is_terminal {
             let (seconds, events) = (start.elapsed().as_secs(), grouped(status.events_written));
-            let lost = status.events_lost + status.log_events_lost;
-            eprint!("\r{seconds} s: {events} events, {lost} lost\x1b[K");
+            eprint!("\r{seconds} s: {events} events, {} lost\x1b[K", status.loss().events);
             self.is_shown = true;
         }
     }

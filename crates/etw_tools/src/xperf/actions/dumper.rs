@@ -77,7 +77,7 @@ pub(super) fn dumper(request: &Request, options: &Options, out: &mut dyn Write) 
         .collect::<Result<_>>()?;
     let is_wanted = |event: &Event<'_>| wanted.is_empty() || wanted.contains(&event.record.provider_id());
     let mut kinds: BTreeMap<String, String> = BTreeMap::new();
-    request.open(options)?.for_each_layout(|event| {
+    request.open(options)?.for_each_event(|event| {
         if is_wanted(event) && kinds.len() < MAX_KINDS {
             kinds.entry(short_name(event)).or_insert_with(|| columns(event));
         }
@@ -92,7 +92,7 @@ pub(super) fn dumper(request: &Request, options: &Options, out: &mut dyn Write) 
     let has_bytes = options.last("add_rawdata").is_some();
     let (processes, start) = (trace.processes()?.clone(), trace.start_time());
     let (mut line, mut result) = (String::new(), Ok(()));
-    trace.for_each_layout(|event| {
+    trace.for_each_event(|event| {
         if result.is_err() || !is_wanted(event) {
             return;
         }

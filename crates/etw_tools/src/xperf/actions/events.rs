@@ -49,7 +49,7 @@ pub(super) fn tracestats(request: &Request, options: &Options, out: &mut dyn Wri
     let (mut count, mut bytes) = (0_u64, 0_u64);
     let has_detail = options.last("detail").is_some();
     let mut last = trace.start_time();
-    trace.for_each_layout(|event| {
+    trace.for_each_event(|event| {
         let size = event.record.as_bytes().len() as u64;
         (count, bytes, last) = (count + 1, bytes + size, last.max(event.record.time()));
         if has_detail {
@@ -116,7 +116,7 @@ fn list(
     let mut trace = request.open(options)?;
     let start = trace.start_time();
     let (mut count, mut result) = (0, Ok(()));
-    trace.for_each_layout(|event| {
+    trace.for_each_event(|event| {
         if let (Some(line), Ok(())) = (line(event, start), &result) {
             count += 1;
             result = writeln!(out, "{line}");

@@ -113,7 +113,7 @@ impl Made {
         let at = |micros: i64| openetw::FileTime(start.0.saturating_add(micros * 10));
         let window = Window { from: from.map_or(Window::ALL.from, at), to: to.map_or(Window::ALL.to, at) };
         let mut analysis = Analysis::new(window).of_machines(Machines::of(&trace));
-        trace.for_each_layout(|event| analysis.add(event))?;
+        trace.for_each_event(|event| analysis.add(event))?;
         let mut wanted = ReportOptions::of(trace.headers());
         wanted.processors = Machines::of(&trace).processors();
         wanted.tables = kinds.to_vec();

@@ -55,7 +55,7 @@ pub(super) fn utilization(
     let length = end.min(window.1).saturating_sub(window.0).max(1);
     let step = ((seconds * 1e7) as i64).max(length / MAX_INTERVALS + 1);
     let mut busy = Busy::new(window, step);
-    trace.for_each_layout(|event| busy.event(event, source))?;
+    trace.for_each_event(|event| busy.event(event, source))?;
     finish(&trace)?;
     busy.end();
     if busy.left_out > 0 {

@@ -3,15 +3,18 @@
 // UNSAFETY: reads what callers point to, writes into their structures, and calls callbacks of C.
 #![expect(unsafe_code)]
 
+mod values;
+
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ops::ControlFlow;
+use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use etw_consumer::{EventFilter, SchemaFiles, StatisticsHandle, StopHandle, Trace};
 use etw_event::{Guid, PointerSize, Record};
 use etw_export::{JsonWriter, Options};
-use etw_schema::{Event, FromValue, Providers};
+use etw_schema::{Event, Providers};
 
 use crate::schemas;
 
@@ -46,10 +49,11 @@ pub struct CEvent<'a> {
     state: &'a RefCell<State>,
 }
 
-/// The writer of a trace, and the texts that a callback got.
+/// The writer of a trace, and the texts and bytes that a callback got.
 struct State {
     json: JsonWriter,
     texts: Vec<CString>,
+    bytes: Vec<Box<[u8]>>,
 }
 
 /// The header of an event (`struct openetw_header`).
@@ -57,13 +61,14 @@ struct State {
 #[derive(Debug)]
 #[allow(missing_docs, reason = "openetw.h has them")]
 pub struct CHeader {
+    pub size: u32,
+    pub source: u32,
     pub time: i64,
     pub keyword: u64,
     pub payload: *const u8,
     pub payload_size: u32,
     pub process_id: u32,
     pub thread_id: u32,
-    pub source: u32,
     pub processor: u16,
     pub id: u16,
     pub task: u16,
@@ -82,6 +87,8 @@ pub struct CHeader {
 #[derive(Debug)]
 #[allow(missing_docs, reason = "openetw.h has them")]
 pub struct CCounts {
+    pub size: u32,
+    pub reserved: u32,
     pub records: u64,
     pub delivered: u64,
     pub undecoded: u64,
@@ -223,13 +230,19 @@ pub unsafe extern "C" fn openetw_trace_read(
         Ok(trace) => trace,
         Err(error) => return fail(&error),
     };
-    let state = RefCell::new(State { json: JsonWriter::new(&Options::default()), texts: Vec::new() });
+    let state = RefCell::new(State {
+        json: JsonWriter::new(&Options::default()),
+        texts: Vec::new(),
+        bytes: Vec::new(),
+    });
     let deliver =
         |record: &Record<'_>, event: Option<&Event<'_>>, provider: Option<&str>, name: Option<&str>| {
             let event = CEvent { record, event, provider, name, state: &state };
             // SAFETY: the program gave this function for these events, which live until it returns.
             let answer = unsafe { callback(&raw const event, context) };
-            state.borrow_mut().texts.clear();
+            let mut kept = state.borrow_mut();
+            kept.texts.clear();
+            kept.bytes.clear();
             if answer == 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
     let done = match level {
@@ -239,7 +252,7 @@ pub unsafe extern "C" fn openetw_trace_read(
             let provider = schema.map(|schema| &*schema.provider.name);
             deliver(event.record, None, provider, schema.and_then(|schema| schema.name.as_deref()))
         }),
-        3 => read.for_each_layout(|event| {
+        3 => read.for_each_event(|event| {
             let schema = event.properties.as_ref().ok().map(|properties| properties.schema());
             let name = schema.and_then(|schema| schema.name.as_deref());
             deliver(event.record, Some(event), event.names().provider(), name)
@@ -261,10 +274,12 @@ pub unsafe extern "C" fn openetw_trace_stop(trace: *const OpenTrace) {
 /// Writes the counts.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn openetw_trace_counts(trace: *const OpenTrace, counts: *mut CCounts) {
-    // SAFETY: the pointers are null or valid.
-    if let (Some(trace), Some(counts)) = unsafe { (trace.as_ref(), counts.as_mut()) } {
+    // SAFETY: the pointer is null or valid.
+    if let Some(trace) = unsafe { trace.as_ref() } {
         let now = trace.counts.read();
-        *counts = CCounts {
+        let now = CCounts {
+            size: size_of::<CCounts>() as u32,
+            reserved: 0,
             records: now.records,
             delivered: now.delivered,
             undecoded: now.undecoded,
@@ -273,6 +288,8 @@ pub unsafe extern "C" fn openetw_trace_counts(trace: *const OpenTrace, counts: *
             buffers_lost: now.buffers_lost,
             damaged: now.damaged,
         };
+        // SAFETY: the pointer is null or to a structure with its size.
+        unsafe { put_sized(counts, &now) };
     }
 }
 
@@ -280,17 +297,18 @@ pub unsafe extern "C" fn openetw_trace_counts(trace: *const OpenTrace, counts: *
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn openetw_event_header(event: *const CEvent<'_>, header: *mut CHeader) {
     // SAFETY: the pointers are null or valid.
-    let (Some(event), false) = (unsafe { event.as_ref() }, header.is_null()) else { return };
+    let Some(event) = (unsafe { event.as_ref() }) else { return };
     let (record, descriptor) = (event.record, event.record.descriptor());
     let payload = record.payload();
     let found = CHeader {
+        size: size_of::<CHeader>() as u32,
+        source: record.origin().source,
         time: record.time().0,
         keyword: descriptor.keyword.0,
         payload: payload.as_ptr(),
         payload_size: u32::try_from(payload.len()).unwrap_or(u32::MAX),
         process_id: record.process_id().unwrap_or(u32::MAX),
         thread_id: record.thread_id().unwrap_or(u32::MAX),
-        source: record.origin().source,
         processor: record.processor(),
         id: descriptor.id,
         task: descriptor.task,
@@ -303,8 +321,31 @@ pub unsafe extern "C" fn openetw_event_header(event: *const CEvent<'_>, header: 
         provider: record.provider_id().to_bytes(),
         activity: record.activity_id().unwrap_or(Guid::ZERO).to_bytes(),
     };
-    // SAFETY: the pointer is to a header.
-    unsafe { header.write_unaligned(found) };
+    // SAFETY: the pointer is null or to a structure with its size.
+    unsafe { put_sized(header, &found) };
+}
+
+/// Writes as much of a structure as the one of the caller has, whose first member says how large it is; that becomes the
+/// number of bytes that are written. So programs work with libraries that have more or fewer members.
+///
+/// # Safety
+///
+/// The target is null, or its first four bytes say how many bytes may be written.
+unsafe fn put_sized<T>(target: *mut T, source: &T) {
+    if target.is_null() {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    let room = unsafe { target.cast::<u32>().read_unaligned() };
+    let size = size_of::<T>().min(room as usize);
+    if size < size_of::<u32>() {
+        return;
+    }
+    // SAFETY: both have so many bytes, and the target's begin with its size.
+    unsafe {
+        ptr::copy_nonoverlapping(ptr::from_ref(source).cast::<u8>(), target.cast::<u8>(), size);
+        target.cast::<u32>().write_unaligned(size as u32);
+    }
 }
 
 /// Returns the provider's name.
@@ -332,71 +373,6 @@ pub unsafe extern "C" fn openetw_event_json(event: *const CEvent<'_>) -> *const 
     };
     // SAFETY: the pointer is null or valid.
     unsafe { text_of(event, json) }
-}
-
-/// Returns a property as text.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn openetw_event_text(
-    event: *const CEvent<'_>,
-    property: *const c_char,
-) -> *const c_char {
-    // SAFETY: the pointers are null or valid.
-    unsafe {
-        let Some(property) = text(property) else { return std::ptr::null() };
-        text_of(event, |event| {
-            let found = event.event?.properties.as_ref().ok()?.find(&property)?;
-            Some(c_text(&found.text().to_string()))
-        })
-    }
-}
-
-macro_rules! numbers {
-    ($($name:ident: $type:ty;)*) => {
-        $(
-            /// Writes a property as a number.
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $name(
-                event: *const CEvent<'_>,
-                property: *const c_char,
-                value: *mut $type,
-            ) -> c_int {
-                // SAFETY: the caller's promise.
-                unsafe { number(event, property, value) }
-            }
-        )*
-    };
-}
-
-numbers! {
-    openetw_event_int64: i64;
-    openetw_event_uint64: u64;
-    openetw_event_double: f64;
-}
-
-/// # Safety
-///
-/// The pointers are null or valid.
-unsafe fn number<T: for<'a> FromValue<'a>>(
-    event: *const CEvent<'_>,
-    property: *const c_char,
-    value: *mut T,
-) -> c_int {
-    // SAFETY: the caller's promise.
-    let (Some(event), Some(property)) = (unsafe { (event.as_ref(), text(property)) }) else {
-        return fail(&"a pointer is null");
-    };
-    let Some(Ok(properties)) = event.event.map(|event| event.properties.as_ref()) else {
-        return fail(&"the event is not decoded");
-    };
-    match properties.get::<T>(&property) {
-        Ok(_) if value.is_null() => fail(&"a pointer is null"),
-        Ok(found) => {
-            // SAFETY: the caller's promise.
-            unsafe { value.write_unaligned(found) };
-            0
-        }
-        Err(error) => fail(&error),
-    }
 }
 
 /// Returns a text that lives until the callback returns.
