@@ -125,10 +125,11 @@ fn format_version(json: &PathBuf) -> Result<u32> {
 }
 
 /// Returns the public items of a library, one in a line. Left out is what follows from other items: blanket
-/// implementations, and `Send` and the like.
+/// implementations, `Send` and the like, and what `derive` makes.
 fn api(json: PathBuf) -> Result<String> {
     let builder = public_api::Builder::from_rustdoc_json(json);
-    let api = builder.omit_blanket_impls(true).omit_auto_trait_impls(true).build()?;
+    let api =
+        builder.omit_blanket_impls(true).omit_auto_trait_impls(true).omit_auto_derived_impls(true).build()?;
     Ok(api.items().map(|item| format!("{item}\n")).collect())
 }
 

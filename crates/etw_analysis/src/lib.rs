@@ -1,5 +1,7 @@
 //! Tables over the events of the kernel and of .NET: processes, CPU, functions, waits, I/O, network, collections.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! [`Analysis`] reads the events of a trace in one pass, and [`Analysis::report`] makes [`Table`]s of the counts.
 //! Windows and Linux events have the same classes, so the tables are the same too.
 //!

@@ -1,5 +1,7 @@
 //! Shared parts of the command-line programs for event traces: inputs, schemas, output and recording.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! The commands of `etw`, the Windows tools, the live view and the report are built on this crate. It prints warnings
 //! and progress to standard error under the program name `etw`, and its errors fit on one terminal line. It does not
 //! parse command lines: commands pass plain options.

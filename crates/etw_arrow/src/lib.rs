@@ -1,5 +1,7 @@
 //! Events and tables of an index as Arrow record batches, and as Parquet and Arrow files.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! An [`ArrowTable`] turns a table of an [`Index`](etw_columns::Index) into record batches of at most 65,536 rows, one
 //! after the other, so that memory does not grow with the number of rows. [`write_parquet`] and [`write_arrow`] write
 //! them as files.

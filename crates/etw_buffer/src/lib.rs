@@ -1,5 +1,7 @@
 //! Lock-free buffers in shared memory, with one current buffer per processor.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! A [`Region`] is memory that one process writes events to and one logger reads from. It holds a pool of buffers; each
 //! processor has a current one. Writing an event reserves room in the current buffer, fills it with a finished ETL
 //! record, and commits it with one store of its first word: no lock, no system call, no allocation. If the process dies

@@ -1,5 +1,7 @@
 //! ETW's functions for C and C++: `libopenetw`, with headers named and shaped as those of the Windows SDK.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! The headers are in `include`, and document what differs from Windows. `etw install-dev` installs them with the
 //! library. Rust programs use the crate `openetw` instead.
 //!

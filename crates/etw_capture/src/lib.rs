@@ -1,5 +1,7 @@
 //! The Linux kernel as the system logger's provider: captures from the kernel what a session's enable flags ask for.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! On other systems the crate is empty.
 //!
 //! The modules, from the bottom up:

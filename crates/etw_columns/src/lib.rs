@@ -1,5 +1,7 @@
 //! Tables as chunks of typed columns, in memory and in index files, and pivots over them.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! An [`IndexWriter`] takes rows of any number of tables and writes them column by column in chunks of 65,536 rows. An
 //! [`Index`] maps such a file and decodes the columns that are needed, chunk by chunk. A [`Pivot`] groups rows by columns,
 //! level by level, on all processors. A [`TableSchema`] says what a table and its columns mean, for everything that shows

@@ -1,5 +1,7 @@
 //! Limits that a process sets for itself and cannot remove: the files it may reach, and the system calls it may make.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! They hold for the calling thread and those it starts, so they are set before others are started. On other systems than Linux
 //! the crate is empty.
 //!

@@ -1,5 +1,7 @@
 //! Traces merged in time order, four levels of reading, predicates and the testing kit.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! ```no_run
 //! use etw_consumer::Trace;
 //!

@@ -1,6 +1,8 @@
 //! Starts, stops, changes and queries sessions of a host, and enables providers in them (the role of `StartTrace`,
 //! `ControlTrace` and `EnableTraceEx2`).
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! ```no_run
 //! use etw_controller::{Controller, EnableBuilder, SessionBuilder};
 //!

@@ -1,5 +1,7 @@
 //! The layout of a trace file: buffers, compression, the log file header; reader and writer.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! A trace file (`.etl`) is a sequence of buffers without index or trailer; the first record of the first buffer is the
 //! log file header. This crate reads and writes these bytes. It opens no files, starts no threads, and does not decode
 //! payloads.

@@ -1,6 +1,8 @@
 //! The vocabulary of event tracing: GUIDs, descriptors, headers, time stamps, levels, keywords, and records as
 //! borrowed views.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! Everything here is a plain value or a view over borrowed bytes. The crate does no I/O, does not allocate on hot
 //! paths, and does not decode payloads.
 //!

@@ -1,5 +1,7 @@
 //! Decoded events as JSON, CSV, XML, Windows event logs, text and packet captures.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! Each writer takes [`Event`](etw_schema::Event)s and appends to a byte buffer, which the caller empties at any time.
 //! Output shared by all events with one schema is prepared once. Writing an event then costs only what is specific to
 //! it, and does not allocate.

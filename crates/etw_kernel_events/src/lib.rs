@@ -1,5 +1,7 @@
 //! The events of the Windows kernel, as its own logger and its manifest providers write them; portable.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! - [`tables`]: every class, version and field, in the notation of the built-in schemas. All names and readers here follow from
 //!   them.
 //! - [`ids`]: the events by name.

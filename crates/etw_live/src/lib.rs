@@ -1,5 +1,7 @@
 //! Live sessions as they run: their newest events, and tables of what the events say of the machine.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! [`Watch`] is a running session for displays that ask for what they show, such as a page. A display that draws by itself,
 //! such as a terminal, starts a [`Session`], reads it by a [`Feed`], and locks the feed's [`Model`] to draw it. The thread
 //! that reads the events never waits for a display.

@@ -18,10 +18,10 @@
 //! The message of a record is formatted only if a session wants it, in memory that the thread reuses, so writing a
 //! record neither allocates nor takes a lock.
 //!
-//! Sessions exist on Linux only; elsewhere this crate is empty.
+//! On Windows they are events of the system's own ETW. Sessions exist on Linux and Windows only; elsewhere this crate is empty.
 //!
 //! Out of scope: events and spans of `tracing`, which `tracing-openetw` writes.
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 #![forbid(unsafe_code)]
 
 use std::fmt;

@@ -1,5 +1,7 @@
 //! The message compiler: checks of instrumentation manifests, code in C and Rust for their events, and manifests of providers.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! Windows' message compiler (`mc.exe`) makes of a manifest the C header with which a program writes its events. [`c_header`]
 //! writes such a header, with the same names, and [`rust_code`] the code for Rust. [`check()`] finds what Windows' would
 //! refuse. [`write()`] makes a manifest of a provider whose schemas come from elsewhere.

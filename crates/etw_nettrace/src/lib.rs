@@ -1,6 +1,8 @@
 //! Traces of .NET's EventPipe (`.nettrace`, `.netperf`): their blocks, metadata, events, stacks and losses, read from
 //! borrowed bytes.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! Formats 3 to 6 are read. Format 3 (`.netperf`) has complete events with their stacks; 4 and 5 have blocks of
 //! compressed events that refer to metadata and stacks; 6 has another framing, threads of several processes, and
 //! labels. Source: `NetPerfFormat.md`, `NetTraceFormat_v5.md` and `NetTraceFormat.md` of microsoft/perfview.

@@ -1,5 +1,7 @@
 //! Recording profiles of Windows Performance Recorder (`.wprp`), with inheritance resolved.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! A file defines collectors, providers and profiles, each of which may be based on another definition.
 //! [`ProfileFile::parse`] validates the whole file; [`ProfileFile::resolve`] applies inheritance to one profile:
 //!

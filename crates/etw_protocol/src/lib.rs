@@ -1,5 +1,7 @@
 //! The protocol between a host and its clients: messages, their limits, and the location of instances.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! A host is a process that runs sessions: `etw daemon`, or a program that does it for itself. It listens on a socket
 //! (`SOCK_SEQPACKET`) in the directory of its [`Instance`]. A client first sends its greeting ([`Hello`]); after that,
 //! each packet is one message in postcard's encoding, and files can be sent with it.

@@ -1,5 +1,7 @@
 //! Writing events: providers, TraceLogging events, activities, and the connection to sessions.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! ```
 //! use etw_provider::{Level, event, provider};
 //!

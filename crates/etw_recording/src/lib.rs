@@ -1,5 +1,7 @@
 //! Recordings that can be read on any machine: sessions with their providers, and what their files need.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! [`start`] starts a session and enables its providers. After the session has stopped, [`Contents`] has looked through its
 //! file, and adds what a reader elsewhere would miss: schemas, processes, and the names of functions.
 //!

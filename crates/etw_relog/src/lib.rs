@@ -1,5 +1,7 @@
 //! Rewriting of traces: merging, filtering, redacting or setting fields, compressing or decompressing.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! The events that a trace's filter lets pass are written in time order, unchanged or as a callback changes them
 //! ([`Relogger::rewrite`]), each processor in its own buffers. The events they need are written too: those about processes, threads, images, file names and schemas, and
 //! stacks. Schemas from outside the trace are embedded.

@@ -1,5 +1,7 @@
 //! Reports of what a machine did, as text, JSON, XML or a page with charts.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! [`run`] is the command `etw report`, and [`compare::run`] is `etw compare`. [`Page`] writes only the page, for
 //! programs that also read the trace for other purposes.
 

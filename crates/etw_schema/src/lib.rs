@@ -1,5 +1,7 @@
 //! Decodes event payloads, as TDH does on Windows: schemas from every source, layouts, values and their text.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! Every source (an instrumentation manifest, a WEVT_TEMPLATE resource, a MOF class, TraceLogging metadata, …) is read
 //! into the same [`Provider`]s and [`EventSchema`]s. Later stages see only these.
 //!

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use etw_event::{EventDescriptor, Guid, Record, classes};
 
-use crate::kinds::without_version;
 use crate::{Decoding, EventNames, EventSchema, OpcodeName, ProviderInfo};
 
 /// Name of the provider of the kernel's classic events.
@@ -256,6 +255,16 @@ const STANDARD_KEYWORDS: [(u64, &str); 8] = [
     (0x0080_0000_0000_0000, "EventlogClassic"),
 ];
 
+/// Returns the name without the version that names of some events end in.
+pub fn without_version(name: &str) -> &str {
+    match name.rsplit_once("_V") {
+        Some((rest, digits)) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            rest
+        }
+        _ => name,
+    }
+}
+
 /// Removes the `win:` prefix that manifests put before the names of `winmeta.xml`.
 fn plain(name: &str) -> Option<&str> {
     Some(name.strip_prefix("win:").unwrap_or(name)).filter(|name| !name.is_empty())
@@ -297,6 +306,12 @@ fn decimal(number: u8) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_are_no_part_of_names() {
+        let plain = ["GCStart_V1", "GCStart_V", "GCStart", "Start_V2x", "_V12"].map(without_version);
+        assert_eq!(plain, ["GCStart", "GCStart_V", "GCStart", "Start_V2x", ""]);
+    }
 
     #[test]
     fn numbers_are_written_in_decimal() {

@@ -1,5 +1,7 @@
 //! The schemas of Windows' own providers, of all releases, packed.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! The pack is one file, `data/windows.pack`, which is part of the program: manifest providers and classic providers
 //! of Windows 7 to 11, with each layout that an event has had and the [releases](Release) that have it. Providers are
 //! compressed in groups, and only the groups that are asked for are unpacked.

@@ -1,6 +1,8 @@
 //! Sessions: the logger that drains their buffers into files, memory and consumers' rings, and the host that owns the
 //! sessions.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! Live sessions exist on Linux only; elsewhere this crate is empty.
 //!
 //! A program that records itself needs only a logger:

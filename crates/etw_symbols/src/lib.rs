@@ -1,5 +1,7 @@
 //! Addresses to names: functions and lines of programs, libraries and the kernel.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! A trace has addresses, and the images that they lie in, each with its path and identity. [`Symbolizer`] looks for
 //! the files on this machine and resolves many addresses of one image at a time, so that no file stays open and memory
 //! holds what one file needs. A file of another build than the trace has is not used, and the error says so.

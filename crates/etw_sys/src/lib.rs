@@ -1,6 +1,8 @@
 //! System calls, one module per operating system: memory maps of files, cache hints, and what live sessions need: on Linux
 //! shared memory, clocks, ids and sockets, on Windows the functions of ETW.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! This is the only crate of the workspace with `unsafe` code. Everything it exports is safe to call, on one condition
 //! that no system enforces: a file must not change while it is mapped ([`FileMap`]).
 //!

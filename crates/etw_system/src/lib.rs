@@ -1,6 +1,8 @@
 //! The system's own events: what a host writes of the Linux kernel, and which parts of a recording profile it can
 //! record.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! [`provider`] returns the [`SystemProvider`](etw_session::host::SystemProvider) to pass to a host. It fetches what
 //! `etw_capture::capture` captures and writes it to the regions of sessions, as events of the NT kernel logger's classes
 //! and of the kernel's manifest providers. Nothing is attached to the kernel until a session requests it; all sessions

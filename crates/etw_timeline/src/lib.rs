@@ -1,5 +1,7 @@
 //! Traces as timelines and profiles for other viewers: Perfetto, Chrome, Firefox Profiler, speedscope, pprof.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! A trace is read twice. The first reading finds the names of processes, threads and functions and the stacks of samples;
 //! the second writes the events in order ([`etw_analysis::Timeline`]). Memory grows with the number of samples, threads and
 //! distinct stacks; the profile for Firefox is built in memory as a whole.

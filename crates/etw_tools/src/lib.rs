@@ -1,5 +1,7 @@
 //! The Windows tracing tools under their own names: `etw logman …`, or a link `logman` to the program.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! Each tool has the options, output and exit codes of its Windows documentation. The tools that control sessions are
 //! available on Linux and Windows.
 

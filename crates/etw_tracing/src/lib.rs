@@ -20,10 +20,10 @@
 //! The values of an event are computed only if a session wants it. Each logging statement is described once, and values
 //! are collected in memory that the thread reuses, so writing an event neither allocates nor takes a lock.
 //!
-//! Sessions exist on Linux only; elsewhere this crate is empty.
+//! On Windows they are events of the system's own ETW. Sessions exist on Linux and Windows only; elsewhere this crate is empty.
 //!
 //! Out of scope: records of `log`, which `openetw-logger` writes.
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 #![forbid(unsafe_code)]
 
 mod descriptions;

@@ -1,5 +1,7 @@
 //! Traces in a browser: tables, timelines, stacks and events, served to this machine only.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! [`Viewer::start`] opens traces and serves the page; the tables are built in the background. Everything that the page
 //! shows is counted here: rows by `etw_columns`, stacks by `etw_analysis`. The page draws it.
 //!

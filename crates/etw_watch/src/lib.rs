@@ -1,5 +1,7 @@
 //! The live view of a machine's events, and the same view of files.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! [`run`] is the command `etw watch`. Live sessions exist on Linux and Windows only; elsewhere this crate is empty.
 //!
 //! One thread reads the events of a session or of files and adds them to the model; another thread draws the visible part.

@@ -1,5 +1,7 @@
 //! ETW's functions for Windows programs under Wine: a library that Wine loads as a DLL.
 //!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
+//!
 //! It is an ELF library with the headers of a DLL (module `image`): Wine maps it into a Windows process, where its functions
 //! have the calling convention of Windows and run on the threads of the program. They call those of `etw_capi`, so a
 //! Windows program uses the same runtime as a Linux program, and both share sessions.

@@ -1,5 +1,6 @@
 //! Checks of crates and modules: dependencies point down the layers, imports between folders go in one direction,
-//! files are where they belong, only `etw_sys` and the C interface contain `unsafe` code, and public modules have examples.
+//! files are where they belong, only `etw_sys` and the C interface contain `unsafe` code, public modules have examples, and inner
+//! crates say that they are.
 
 mod circles;
 mod examples;
@@ -31,6 +32,15 @@ pub(crate) fn check() -> Result<()> {
         for root in sources.roots {
             if package.is_published && package.layer.is_some_and(|layer| layer <= LAST_OF_PROGRAMS) {
                 breaches.extend(examples::breaches(&package.name, &root)?);
+            }
+            if package.is_published && package.name.starts_with("etw_") && root.ends_with("lib.rs") {
+                let text = std::fs::read_to_string(&root)?;
+                let is_said = text.contains("programs use the crate `openetw`");
+                breaches.extend(
+                    (!is_said).then(|| {
+                        format!("{}: lib.rs does not say that only `openetw` is stable", package.name)
+                    }),
+                );
             }
             breaches.extend(circles::breaches(&package.name, &imports::imports(&root)?, EXCEPTIONS));
         }

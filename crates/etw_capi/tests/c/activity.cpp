@@ -139,7 +139,8 @@ int main(int argc, char **argv) {
         openetw_trace_read(trace, static_cast<openetw_level>(level), print, &level) != 0) {
       printf("level %d: %s\n", level, openetw_error());
     }
-    openetw_counts counts;
+    openetw_counts counts = {};
+    counts.size = sizeof counts;
     openetw_trace_counts(trace, &counts);
     printf("lost: %d, more than one: %d\n", (int)counts.events_lost, counts.delivered > 1);
     openetw_trace_free(trace);

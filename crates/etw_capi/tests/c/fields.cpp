@@ -37,10 +37,17 @@ static int print(const openetw_event *event, void *context) {
       size_t size = 0;
       EXPECT(openetw_event_bytes(event, "binary", &found, &size), 0);
       EXPECT(size == 3 && found[2] == 3, true);
-      EXPECT(openetw_event_type(event, "units"), OPENETW_ARRAY);
-      EXPECT(openetw_event_count(event, "units"), 2);
-      EXPECT_TEXT(openetw_event_text(event, "units[1]"), "y");
-      EXPECT(openetw_event_text(event, "units[2]") == nullptr, true);
+      EXPECT(openetw_event_type(event, "units"), OPENETW_TEXT);
+      EXPECT(openetw_event_type(event, "numbers"), OPENETW_ARRAY);
+      EXPECT(openetw_event_count(event, "numbers"), 3);
+      int64_t second = 0;
+      EXPECT(openetw_event_int64(event, "numbers[1]", &second), 0);
+      EXPECT(second, 20);
+      EXPECT(openetw_event_text(event, "numbers[3]") == nullptr, true);
+      EXPECT(openetw_event_type(event, "place"), OPENETW_STRUCT);
+      EXPECT(openetw_event_count(event, "place"), 2);
+      EXPECT_TEXT(openetw_event_member(event, "place", 1), "column");
+      EXPECT_TEXT(openetw_event_text(event, "place.column"), "8");
       EXPECT_TEXT(openetw_event_member(event, nullptr, 0), "ansi");
       EXPECT(openetw_event_member(event, nullptr, 100) == nullptr, true);
       int64_t number = 0;
@@ -100,6 +107,7 @@ int main(int argc, char **argv) {
   SID user = {1, 1, {{0, 0, 0, 0, 0, 5}}, {18}};
   BYTE bytes[] = {1, 2, 3};
   const WCHAR units[] = {'x', 'y'};
+  const UINT16 numbers[] = {10, 20, 30};
   TraceLoggingWrite(g_provider, "Chosen", TraceLoggingLevel(WINEVENT_LEVEL_INFO), TraceLoggingKeyword(0x8),
                     TraceLoggingValue(static_cast<signed char>(-1), "int8"), TraceLoggingValue(UINT64(1) << 40, "uint64"),
                     TraceLoggingValue(0.5f, "float"), TraceLoggingValue(true, "bool"),
@@ -113,7 +121,8 @@ int main(int argc, char **argv) {
                     TraceLoggingWCharFixedArray(units, 2, "units"), TraceLoggingHResult(E_ACCESSDENIED, "error"),
                     TraceLoggingCustom(bytes, sizeof bytes, 5, (0x10, 0x20), 2, "custom"),
                     TraceLoggingCustom(bytes, 2, 31, (1), 1, "tagged", "with a tag", 0x123),
-                    TraceLoggingUInt8(9, "tail"));
+                    TraceLoggingUInt8(9, "tail"), TraceLoggingUInt16FixedArray(numbers, 3, "numbers"),
+                    TraceLoggingStruct(2, "place"), TraceLoggingUInt8(7, "line"), TraceLoggingUInt8(8, "column"));
   work(5);
   {
     TraceLoggingActivity<g_provider> activity;

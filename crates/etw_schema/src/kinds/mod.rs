@@ -1,4 +1,16 @@
 //! Kinds of events: what makes one, what it is called, and the columns of a table with its events.
+//!
+//! ```
+//! use etw_schema::Event;
+//! use etw_schema::kinds::{KindKey, KindName};
+//!
+//! /// Whether an event is of the kind with a name: `Microsoft-Windows-Kernel-Process/ProcessStart`.
+//! fn is_called(event: &Event<'_>, name: &str) -> bool {
+//!     let (key, known) = (KindKey::new(event), KindName::new(event));
+//!     assert!(key.has(event) && known.is(&known.to_string()));
+//!     known.is(name)
+//! }
+//! ```
 
 mod columns;
 mod names;
@@ -7,8 +19,9 @@ use etw_event::{Guid, Record};
 
 use crate::Event;
 
+pub use crate::names::without_version;
 pub use columns::{ColumnUnit, FieldType, KindColumn, KindColumns, MAX_COLUMNS, column_names};
-pub use names::{KindName, make_unique, without_version};
+pub use names::{KindName, make_unique};
 
 /// What makes a kind of events, of any version: the provider, and the id, the type of a classic event, or the name of a
 /// self-describing one.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::Event;
+use crate::names::without_version;
 
 /// The names of a kind of events: `Provider/Event`, or `Class/Type` for classic events, whose class stands for the
 /// provider.
@@ -76,16 +77,6 @@ impl fmt::Display for KindName {
     }
 }
 
-/// Returns the name without the version that names of some events end in.
-pub fn without_version(name: &str) -> &str {
-    match name.rsplit_once("_V") {
-        Some((rest, digits)) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-            rest
-        }
-        _ => name,
-    }
-}
-
 /// Makes names unique, also relative to the reserved ones: the second `Name` is `Name_2`.
 pub fn make_unique(names: &mut [String], reserved: &[impl AsRef<str>]) {
     let mut taken: HashSet<String> = names.iter().cloned().collect();
@@ -119,11 +110,5 @@ mod tests {
         let mut names = vec![String::new(); 30_000];
         make_unique(&mut names, &[""; 0]);
         assert_eq!((&*names[1], &*names[29_999]), ("_2", "_30000"));
-    }
-
-    #[test]
-    fn versions_are_no_part_of_names() {
-        let plain = ["GCStart_V1", "GCStart_V", "GCStart", "Start_V2x", "_V12"].map(without_version);
-        assert_eq!(plain, ["GCStart", "GCStart_V", "GCStart", "Start_V2x", ""]);
     }
 }

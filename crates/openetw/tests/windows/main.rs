@@ -3,6 +3,7 @@
 #![cfg(windows)]
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
+mod bridges;
 mod consumers;
 mod controllers;
 mod providers;
