@@ -34,7 +34,7 @@ impl Traces {
     ///
     /// Fails if a trace cannot be read, or if all together have more than 2³² rows of a table.
     pub(crate) fn bases(&self) -> Result<&[Arc<Bases>]> {
-        let bases = once(&self.bases, || Bases::of(&self.sources))?;
+        let bases = once(&self.bases, || Bases::from_sources(&self.sources))?;
         Ok(bases)
     }
 }
@@ -48,7 +48,7 @@ pub(crate) struct Bases {
 
 impl Bases {
     /// Returns those of each trace. The first one's are 0, so one trace alone needs no other.
-    fn of(sources: &[Source]) -> Result<Vec<Arc<Bases>>> {
+    fn from_sources(sources: &[Source]) -> Result<Vec<Arc<Bases>>> {
         if let Some((_, counted)) = sources.split_last() {
             prepare(counted, |source| source.index().map(|_| ()));
         }

@@ -102,7 +102,7 @@ impl ScalarUDFImpl for Bounded {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         memory::check()?;
-        let arguments: Vec<Argument> = args.args.iter().map(Argument::of).collect();
+        let arguments: Vec<Argument> = args.args.iter().map(Argument::from_value).collect();
         let are_constant = args.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
         let rows = if are_constant { 1 } else { args.number_rows };
         let Some((_, growth)) = FUNCTIONS.get(self.number) else { return exec_err!("an unknown function") };
@@ -128,7 +128,7 @@ struct Argument {
 }
 
 impl Argument {
-    fn of(value: &ColumnarValue) -> Argument {
+    fn from_value(value: &ColumnarValue) -> Argument {
         let array = match value {
             ColumnarValue::Array(array) => Ok(array.clone()),
             ColumnarValue::Scalar(ScalarValue::Null) => exec_err!("nothing"),

@@ -25,13 +25,13 @@ pub(crate) struct Condition {
 
 impl Condition {
     /// Returns the condition that an expression is, if it is one on a single column that compares it with constants.
-    pub(crate) fn of(expression: &Expr) -> Option<Condition> {
+    pub(crate) fn from_expression(expression: &Expr) -> Option<Condition> {
         match expression {
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
-                Condition::of(left)?.both(Condition::of(right)?)
+                Condition::from_expression(left)?.both(Condition::from_expression(right)?)
             }
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
-                Condition::of(left)?.either(Condition::of(right)?)
+                Condition::from_expression(left)?.either(Condition::from_expression(right)?)
             }
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => match (&**left, &**right) {
                 (column, Expr::Literal(value, _)) => comparison(column, *op, value),
@@ -205,7 +205,7 @@ mod tests {
     use datafusion::logical_expr::{col, lit};
 
     fn check(expression: Expr, expected: Option<&[(i128, i128)]>) {
-        let found = Condition::of(&expression).map(|condition| condition.accepted);
+        let found = Condition::from_expression(&expression).map(|condition| condition.accepted);
         assert_eq!(found, expected.map(|ranges| Accepted::Numbers(ranges.to_vec())), "{expression}");
     }
 
@@ -232,8 +232,9 @@ mod tests {
 
     #[test]
     fn long_lists_are_searched() {
-        let condition =
-            Condition::of(&col("a").in_list((0..50_000_u32).map(|n| lit(n * 3)).collect(), false));
+        let condition = Condition::from_expression(
+            &col("a").in_list((0..50_000_u32).map(|n| lit(n * 3)).collect(), false),
+        );
         let Accepted::Numbers(accepted) = &condition.as_ref().unwrap().accepted else {
             panic!("{condition:?}")
         };
@@ -248,9 +249,9 @@ mod tests {
     #[test]
     fn texts_are_accepted_whole() {
         let either = col("a").eq(lit("x")).or(col("a").in_list(vec![lit("y"), lit("z")], false));
-        let condition = Condition::of(&either).unwrap();
+        let condition = Condition::from_expression(&either).unwrap();
         assert!(condition.accepted.has_text("y") && !condition.accepted.has_text("X"));
         assert!(!condition.accepted.has_number(1));
-        assert_eq!(Condition::of(&col("a").lt(lit("x"))), None);
+        assert_eq!(Condition::from_expression(&col("a").lt(lit("x"))), None);
     }
 }

@@ -60,13 +60,14 @@ impl EventsTable {
             let Some(source) = sources.first() else { return Ok(None) };
             let known = absent::kind(&source.scanned()?.resolver, name);
             return Ok(known.map(|kind| {
-                let fields = EventColumns::of(kind.schemas().iter().map(|schema| &**schema), &reserved());
+                let fields =
+                    EventColumns::from_schemas(kind.schemas().iter().map(|schema| &**schema), &reserved());
                 EventsTable::of_fields(&kind.schema().name, Vec::new(), fields)
             }));
         };
         let name = first.schema().name.to_string();
         let schemas = found.iter().flat_map(|(_, kind)| kind.schemas());
-        let fields = EventColumns::of(schemas.map(|schema| &**schema), &reserved());
+        let fields = EventColumns::from_schemas(schemas.map(|schema| &**schema), &reserved());
         let sources =
             found.iter().map(|(source, kind)| ((*source).clone(), Some(Arc::new(kind.key().clone()))));
         Ok(Some(EventsTable::of_fields(&name, sources.collect(), fields)))
@@ -96,7 +97,7 @@ impl EventsTable {
 
     /// Returns the condition that an expression is, if the table decides it.
     fn condition(&self, expression: &Expr) -> Option<Condition> {
-        let condition = Condition::of(expression).filter(decides)?;
+        let condition = Condition::from_expression(expression).filter(decides)?;
         // A field never has the name of a column of the header.
         self.schema.index_of(&condition.column).ok()?;
         Some(condition)

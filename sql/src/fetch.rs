@@ -5,14 +5,14 @@ use std::path::Path;
 
 use anyhow::Result;
 use etw_app::output::with_causes;
-use etw_app::urls::Said;
+use etw_app::urls::FetchReport;
 
 use crate::inputs;
 use crate::opened::Files;
 use crate::remote::shown;
 use crate::source::OpenOptions;
 
-/// Fetches the objects that words mean, says where they are ([`Said`]), and keeps them until standard input is closed.
+/// Fetches the objects that words mean, says where they are ([`FetchReport`]), and keeps them until standard input is closed.
 ///
 /// # Errors
 ///
@@ -24,7 +24,7 @@ pub(crate) fn run(words: &[String], temp_dir: Option<&Path>) -> Result<()> {
         let mut urls = match inputs::objects(word, &files) {
             Ok(urls) => urls,
             Err(error) => {
-                say(&Said::Failed { word: number, shown: shown(word), reason: with_causes(&error) })?;
+                say(&FetchReport::Failed { word: number, shown: shown(word), reason: with_causes(&error) })?;
                 continue;
             }
         };
@@ -33,20 +33,20 @@ pub(crate) fn run(words: &[String], temp_dir: Option<&Path>) -> Result<()> {
             let shown = shown(url);
             match files.remote().and_then(|remote| remote.fetch(url)) {
                 Ok(object) => {
-                    say(&Said::Fetched { word: number, shown, path: object.path().to_owned() })?;
+                    say(&FetchReport::Fetched { word: number, shown, path: object.path().to_owned() })?;
                     objects.push(object);
                 }
-                Err(error) => say(&Said::Failed { word: number, shown, reason: with_causes(&error) })?,
+                Err(error) => say(&FetchReport::Failed { word: number, shown, reason: with_causes(&error) })?,
             }
         }
     }
-    say(&Said::Done)?;
+    say(&FetchReport::Done)?;
     // Whoever reads the objects has opened them when it closes this.
     io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())
 }
 
-fn say(said: &Said) -> Result<()> {
+fn say(said: &FetchReport) -> Result<()> {
     let mut output = io::stdout().lock();
     writeln!(output, "{}", serde_json::to_string(said)?)?;
     output.flush()?;

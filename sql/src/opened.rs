@@ -80,7 +80,7 @@ impl Files {
                 anyhow!("{}", etw_app::output::with_causes(&error).replace(&*here.to_string_lossy(), &shown))
             });
         }
-        let identity = Identity::of(&path);
+        let identity = Identity::from_path(&path);
         if let Some(known) = known.filter(|known| identity.is_some() && known.identity == identity) {
             return Ok(known);
         }

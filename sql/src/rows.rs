@@ -129,7 +129,7 @@ impl RowTable {
     }
 
     fn condition(&self, expression: &Expr) -> Option<(usize, Accepted)> {
-        let Condition { column, accepted } = Condition::of(expression)?;
+        let Condition { column, accepted } = Condition::from_expression(expression)?;
         let number = self.declared.column(&column)?;
         let is_number = matches!(
             self.declared.columns.get(number)?.column_type,

@@ -48,7 +48,7 @@ pub(crate) fn run(engine: &Engine, runtime: &Runtime) -> Result<()> {
     };
     let config = Config::builder().max_history_size(1000)?.auto_add_history(true).build();
     let mut editor: Editor<Words, FileHistory> = Editor::with_config(config)?;
-    editor.set_helper(Some(Words::of(database, runtime)));
+    editor.set_helper(Some(Words::new(database, runtime)));
     let history = history_file();
     if let Some(history) = &history {
         // There is none at first.
@@ -139,7 +139,7 @@ struct Words {
 }
 
 impl Words {
-    fn of(database: &Database, runtime: &Runtime) -> Words {
+    fn new(database: &Database, runtime: &Runtime) -> Words {
         let mut words = BTreeMap::new();
         for word in WORDS.iter().chain(&functions::NAMES) {
             words.insert((*word).to_owned(), (*word).to_owned());

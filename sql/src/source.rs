@@ -51,7 +51,7 @@ pub(crate) enum Identity {
 
 impl Identity {
     /// Returns the identity of a file; `None` for standard input and pipes, which are read once.
-    pub(crate) fn of(path: &Path) -> Option<Identity> {
+    pub(crate) fn from_path(path: &Path) -> Option<Identity> {
         let metadata = std::fs::metadata(Input::file_of(path)).ok().filter(std::fs::Metadata::is_file)?;
         let modified = metadata.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
         Some(Identity::File { bytes: metadata.len(), modified_nanos: modified.as_nanos() })
@@ -157,7 +157,7 @@ impl Source {
     /// Fails if it has changed and is pinned.
     pub(crate) fn check(&self) -> Result<()> {
         let file = &self.file;
-        if self.is_pinned && file.remote.is_none() && Identity::of(&file.path) != file.identity {
+        if self.is_pinned && file.remote.is_none() && Identity::from_path(&file.path) != file.identity {
             bail!(file.changed());
         }
         Ok(())

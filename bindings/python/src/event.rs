@@ -14,7 +14,7 @@ use crate::kinds::kind_name;
 use crate::values;
 
 /// What an event needs to be decoded later.
-pub(crate) struct Held {
+pub(crate) struct EventParts {
     record: OwnedRecord,
     schema: Result<Arc<CompiledSchema>, Undecoded>,
     provider: Option<Arc<ProviderInfo>>,
@@ -22,9 +22,9 @@ pub(crate) struct Held {
     start: FileTime,
 }
 
-impl Held {
-    pub(crate) fn of(event: &Decoded<'_>) -> Held {
-        Held {
+impl EventParts {
+    pub(crate) fn new(event: &Decoded<'_>) -> EventParts {
+        EventParts {
             record: event.record.into(),
             schema: match &event.properties {
                 Ok(properties) => Ok(properties.compiled().shared()),
@@ -42,11 +42,11 @@ impl Held {
 /// Fields are decoded when they are read (``event["ImageName"]``). An event can be kept and used in any thread.
 #[pyclass(frozen, mapping, freelist = 64, module = "openetw")]
 pub(crate) struct Event {
-    held: Held,
+    held: EventParts,
 }
 
 impl Event {
-    pub(crate) fn of(held: Held) -> Event {
+    pub(crate) fn from_parts(held: EventParts) -> Event {
         Event { held }
     }
 
@@ -55,7 +55,7 @@ impl Event {
     }
 
     fn with<R>(&self, look: impl FnOnce(&Decoded<'_>) -> R) -> R {
-        let Held { schema, provider, process, start, .. } = &self.held;
+        let EventParts { schema, provider, process, start, .. } = &self.held;
         let (record, mut located) = (self.record(), Located::new());
         let properties = match schema {
             Ok(compiled) => Ok(compiled.locate(&record, &mut located)),
@@ -71,9 +71,9 @@ impl Event {
     }
 
     fn names<R>(&self, look: impl FnOnce(Names<'_>) -> R) -> R {
-        let Held { schema, provider, .. } = &self.held;
+        let EventParts { schema, provider, .. } = &self.held;
         let schema = schema.as_ref().ok().map(|compiled| &*compiled.schema);
-        look(Names::of(&self.record(), schema, provider.as_deref()))
+        look(Names::new(&self.record(), schema, provider.as_deref()))
     }
 
     fn find<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {

@@ -11,7 +11,7 @@ use pyo3::exceptions::PyTimeoutError;
 use pyo3::prelude::*;
 
 use crate::errors::{Failure, OrRaise, code, warn};
-use crate::event::{Event, Held};
+use crate::event::{Event, EventParts};
 use crate::fork;
 use crate::statistics::Statistics;
 use crate::work::SLICE;
@@ -29,7 +29,7 @@ const AHEAD: usize = 8;
 pub(crate) struct Events {
     /// Taken by `close`.
     receiver: Mutex<Option<Receiver<Message>>>,
-    batch: Mutex<vec::IntoIter<Held>>,
+    batch: Mutex<vec::IntoIter<EventParts>>,
     stop: StopHandle,
     counts: StatisticsHandle,
     timeout: Option<Duration>,
@@ -39,7 +39,7 @@ pub(crate) struct Events {
 }
 
 enum Message {
-    Events(Vec<Held>),
+    Events(Vec<EventParts>),
     /// The end, with the fields of the filter that no event had.
     End(Result<Vec<String>, TraceError>),
 }
@@ -54,7 +54,7 @@ enum Waited {
 
 /// Events that the reading thread has not sent yet.
 struct Pending {
-    events: Vec<Held>,
+    events: Vec<EventParts>,
     size: usize,
     sender: SyncSender<Message>,
 }
@@ -97,7 +97,7 @@ impl Events {
                     return ControlFlow::Continue(());
                 }
                 let mut pending = lock(&pending);
-                pending.events.push(Held::of(event));
+                pending.events.push(EventParts::new(event));
                 match pending.events.len() < pending.size || pending.send() {
                     true => ControlFlow::Continue(()),
                     false => ControlFlow::Break(()),
@@ -128,7 +128,7 @@ impl Events {
     /// Returns an event that has arrived.
     fn take(&self) -> PyResult<Option<Event>> {
         fork::check(self.process, "this iterator")?;
-        Ok(lock(&self.batch).next().map(Event::of))
+        Ok(lock(&self.batch).next().map(Event::from_parts))
     }
 
     /// Waits for events, without holding the GIL.

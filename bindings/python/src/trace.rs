@@ -176,7 +176,7 @@ impl Trace {
         if !filter.needs_stacks() {
             return Ok(self.builder.clone().filter(&filter));
         }
-        let names = StackNames::of(self.builder.clone(), &filter, &symbolizer(&self.symbols)?)?;
+        let names = StackNames::from_traces(self.builder.clone(), &filter, &symbolizer(&self.symbols)?)?;
         Ok(self.builder.clone().filter(&Arc::new(names).filter(filter)))
     }
 

@@ -41,7 +41,7 @@ impl Attribution {
     /// # Errors
     ///
     /// Fails if the traces cannot be opened or read.
-    pub fn of(traces: TraceBuilder) -> Result<Attribution, TraceError> {
+    pub fn from_traces(traces: TraceBuilder) -> Result<Attribution, TraceError> {
         let threads = ProviderSpec::new(ProviderKey::Guid(classes::THREAD));
         let filter = EventFilter { providers: vec![threads], ..EventFilter::default() };
         let mut trace = traces.filter(&filter).open()?;

@@ -284,11 +284,11 @@ impl ByStack {
             (StackWeight::Heap, Some(ids::Heap::HEAP_ALLOC)) => read::HeapAlloc::new(record).size(),
             (StackWeight::Heap, Some(ids::Heap::HEAP_REALLOC)) => read::HeapRealloc::new(record).new_size(),
             (StackWeight::Exceptions, None) => {
-                let is_runtime = ClrProvider::of(record) == Some(ClrProvider::Runtime);
+                let is_runtime = ClrProvider::from_record(record) == Some(ClrProvider::Runtime);
                 (is_runtime && record.descriptor().id == EXCEPTION_THROWN).then_some(1)
             }
             (StackWeight::Allocations, None) => {
-                let is_runtime = ClrProvider::of(record) == Some(ClrProvider::Runtime);
+                let is_runtime = ClrProvider::from_record(record) == Some(ClrProvider::Runtime);
                 if !is_runtime || record.descriptor().id != ALLOCATION_TICK {
                     return None;
                 }

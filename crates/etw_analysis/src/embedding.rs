@@ -23,7 +23,7 @@ use crate::{Analysis, Machines, ReportOptions, StackNames, StackWeight, Window};
 /// use etw_symbols::Symbolizer;
 ///
 /// let traces = Trace::builder().file("trace.etl");
-/// let embedding = SymbolEmbedding::of(traces.clone(), &Symbolizer::new())?;
+/// let embedding = SymbolEmbedding::from_traces(traces.clone(), &Symbolizer::new())?;
 /// let relogger = Relogger::new().append(embedding.records());
 /// relogger.write(&mut traces.open()?, "named.etl")?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -45,7 +45,7 @@ impl SymbolEmbedding {
     /// # Errors
     ///
     /// Fails if the traces cannot be opened or read, if one is a live session, or if there is no room for temporary files.
-    pub fn of(traces: TraceBuilder, symbolizer: &Symbolizer) -> Result<SymbolEmbedding, TraceError> {
+    pub fn from_traces(traces: TraceBuilder, symbolizer: &Symbolizer) -> Result<SymbolEmbedding, TraceError> {
         let kept = Rc::default();
         let names = StackNames::read(traces.clone(), &EventFilter::default(), symbolizer, Some(&kept))?;
         // Reports ask for a few more addresses, such as those of interrupt routines.
@@ -99,11 +99,12 @@ impl SymbolEmbedding {
 /// Makes the report that names most addresses.
 fn report(trace: &mut Trace, symbolizer: &Symbolizer, kept: &Rc<RefCell<Kept>>) -> Result<(), TraceError> {
     let stacks = trace.stacks()?;
-    let analysis = Analysis::new(Window::ALL).of_machines(Machines::of(trace));
+    let analysis = Analysis::new(Window::ALL).of_machines(Machines::from_trace(trace));
     let mut analysis = analysis.by_stack(StackWeight::Events);
     analysis.model.images.names.keep(kept);
     trace.for_each_event(|event| analysis.add_with_stack(event, &stacks.of(event.record)))?;
-    let options = ReportOptions { symbolizer: symbolizer.clone(), ..ReportOptions::of(trace.headers()) };
+    let options =
+        ReportOptions { symbolizer: symbolizer.clone(), ..ReportOptions::from_headers(trace.headers()) };
     let _tables = analysis.report(&options);
     Ok(())
 }

@@ -11,7 +11,7 @@
 //! let mut trace = etw_consumer::Trace::open_file("trace.etl")?;
 //! let mut analysis = Analysis::new(Window::ALL);
 //! trace.for_each_event(|event| analysis.add(event))?;
-//! for table in analysis.report(&ReportOptions::of(trace.headers())).tables {
+//! for table in analysis.report(&ReportOptions::from_headers(trace.headers())).tables {
 //!     println!("{}: {} rows", table.kind.title(), table.rows.len());
 //! }
 //! # Ok::<(), etw_consumer::TraceError>(())

@@ -27,7 +27,7 @@ struct Machine {
 
 impl Machines {
     /// Returns the machines of a trace.
-    pub fn of(trace: &Trace) -> Machines {
+    pub fn from_trace(trace: &Trace) -> Machines {
         let mut machines = Machines::default();
         for ((name, header), source) in trace.source_names().zip(trace.headers()).zip(0..) {
             let number = trace.machine_of(source);

@@ -64,18 +64,18 @@ pub(crate) struct Thread {
 
 /// The meaning of an event about a process or a thread (opcodes of both classes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Said {
+enum LifeEvent {
     Start,
     End,
     IsThere,
 }
 
-impl Said {
-    fn from_id(id: EventId) -> Option<Said> {
+impl LifeEvent {
+    fn from_id(id: EventId) -> Option<LifeEvent> {
         match id {
-            ids::Process::START | ids::Thread::START => Some(Said::Start),
-            ids::Process::END | ids::Thread::END => Some(Said::End),
-            id if read::ProcessInfo::reads(id) || read::ThreadInfo::reads(id) => Some(Said::IsThere),
+            ids::Process::START | ids::Thread::START => Some(LifeEvent::Start),
+            ids::Process::END | ids::Thread::END => Some(LifeEvent::End),
+            id if read::ProcessInfo::reads(id) || read::ThreadInfo::reads(id) => Some(LifeEvent::IsThere),
             _ => None,
         }
     }
@@ -138,7 +138,7 @@ impl Processes {
 
     /// Adds an event of class Process.
     pub(crate) fn process_event(&mut self, id: EventId, event: &Event<'_>) {
-        let Some(said) = Said::from_id(id) else { return };
+        let Some(said) = LifeEvent::from_id(id) else { return };
         let Some(id) = any::<u32>(event, ["ProcessId", "ProcessID"]) else { return };
         // The manifest provider has the path.
         let path = || get::<String>(event, "ImageName");
@@ -146,23 +146,23 @@ impl Processes {
         let (name, time) = (get::<String>(event, "ImageFileName").or_else(of_path), event.record.time());
         let parent_id = any::<u32>(event, ["ParentId", "ParentProcessID"]);
         let index = match said {
-            Said::Start => self.start(id, time),
-            Said::End => self.at(id),
+            LifeEvent::Start => self.start(id, time),
+            LifeEvent::End => self.at(id),
             // A rundown at the end may be about a process that came after another one with the same id.
-            Said::IsThere => self.at(id),
+            LifeEvent::IsThere => self.at(id),
         };
         let parent = parent_id.and_then(|parent| self.process_by_id.get(&(self.machine, parent)).copied());
         let process = &mut self.processes[index.0 as usize];
         match said {
             // Events about threads may come before the one about their process.
-            Said::Start => process.start = Some(process.start.map_or(time, |start| start.min(time))),
-            Said::End => {
+            LifeEvent::Start => process.start = Some(process.start.map_or(time, |start| start.min(time))),
+            LifeEvent::End => {
                 process.end = Some(time);
                 let status = any::<i64>(event, ["ExitStatus", "ExitCode"]);
                 // The manifest provider has the same bits without a sign.
                 process.exit_status = status.map(|status| status as i32);
             }
-            Said::IsThere => {}
+            LifeEvent::IsThere => {}
         }
         process.parent_id = process.parent_id.or(parent_id);
         process.parent = process.parent.or(parent).filter(|parent| *parent != index);
@@ -208,11 +208,11 @@ impl Processes {
 
     /// Adds an event of class Thread about a thread.
     pub(crate) fn thread_event(&mut self, id: EventId, event: &Event<'_>) {
-        let Some(said) = Said::from_id(id) else { return };
+        let Some(said) = LifeEvent::from_id(id) else { return };
         let process_id = any::<u32>(event, ["ProcessId", "ProcessID"]);
         let id = any::<u32>(event, ["TThreadId", "ThreadID"]);
         let (Some(process_id), Some(id)) = (process_id, id) else { return };
-        let is_new = said == Said::Start
+        let is_new = said == LifeEvent::Start
             && self.thread_by_id.get(&(self.machine, id)).is_some_and(|index| {
                 let thread = self.thread(*index);
                 thread.has_ended || thread.process.is_some()
@@ -220,14 +220,14 @@ impl Processes {
         // Thread 0 is the idle thread of each processor.
         let index = if is_new && id != 0 { self.new_thread(id) } else { self.thread_at(id) };
         let mut process = self.at(process_id);
-        if said == Said::Start && self.process(process).end.is_some() {
+        if said == LifeEvent::Start && self.process(process).end.is_some() {
             // The thread's id was reused, and the event about the new process has not come yet.
             process = self.new_process(process_id);
             self.processes[process.0 as usize].start = Some(event.record.time());
         }
         let thread = &mut self.threads[index.0 as usize];
         thread.process = thread.process.or(Some(process));
-        thread.has_ended |= said == Said::End;
+        thread.has_ended |= said == LifeEvent::End;
         let name = get::<String>(event, "ThreadName").filter(|name| !name.is_empty());
         if let Some(name) = name.filter(|_| thread.name.is_none()) {
             thread.name = Some(name.into_boxed_str());

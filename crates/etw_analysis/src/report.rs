@@ -44,7 +44,7 @@ pub struct ReportOptions {
 
 impl ReportOptions {
     /// Returns options for all tables, of all processes, for a trace with these headers.
-    pub fn of(headers: &[LogFileHeader]) -> ReportOptions {
+    pub fn from_headers(headers: &[LogFileHeader]) -> ReportOptions {
         ReportOptions {
             tables: TableKind::ALL.to_vec(),
             processes: ProcessFilter::default(),

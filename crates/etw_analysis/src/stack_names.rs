@@ -38,7 +38,7 @@ const MAX_ADDRESSES: usize = 1 << 20;
 ///
 /// let traces = Trace::builder().file("trace.etl");
 /// let filter = EventFilter::default().expression("stack contains '!NtReadFile'")?;
-/// let names = Arc::new(StackNames::of(traces.clone(), &filter, &Symbolizer::new())?);
+/// let names = Arc::new(StackNames::from_traces(traces.clone(), &filter, &Symbolizer::new())?);
 /// let mut trace = traces.filter(&names.filter(filter)).open()?;
 /// trace.for_each_record(|record| {
 ///     println!("{}", record.time());
@@ -119,7 +119,7 @@ impl StackNames {
     /// # Errors
     ///
     /// Fails if the traces cannot be opened or read, if one is a live session, or if there is no room for temporary files.
-    pub fn of(
+    pub fn from_traces(
         traces: TraceBuilder,
         filter: &EventFilter,
         symbolizer: &Symbolizer,
@@ -127,7 +127,7 @@ impl StackNames {
         StackNames::read(traces, filter, symbolizer, None)
     }
 
-    /// Reads traces as [`StackNames::of`], and keeps what files name.
+    /// Reads traces as [`StackNames::from_traces`], and keeps what files name.
     pub(crate) fn read(
         traces: TraceBuilder,
         filter: &EventFilter,
@@ -137,7 +137,7 @@ impl StackNames {
         // The kernel's classes are built in.
         let mut trace = traces.clone().look_ahead(false).open()?;
         let stacks = trace.stacks()?;
-        let mut learned = Learned::new(Machines::of(&trace));
+        let mut learned = Learned::new(Machines::from_trace(&trace));
         trace.for_each_event(|event| learned.add(event))?;
         drop(trace);
         learned.methods.finish();
@@ -175,7 +175,7 @@ impl StackNames {
         Ok(StackNames { memory, codes: codes(&names), problems, skipped: wanted.skipped })
     }
 
-    /// Returns the frames of a record's stack, innermost first. Frames have no names if the filter of [`StackNames::of`]
+    /// Returns the frames of a record's stack, innermost first. Frames have no names if the filter of [`StackNames::from_traces`]
     /// leaves the record out.
     pub fn of_record<'a>(&'a self, record: &Record<'a>) -> impl Iterator<Item = StackFrame<'a>> + use<'a> {
         self.memory.places(record).flat_map(|place| {
@@ -404,7 +404,7 @@ impl Learned {
 
     /// Adds the methods of an event of a .NET runtime.
     fn clr(&mut self, event: &Event<'_>) {
-        let Some(provider) = ClrProvider::of(event.record) else { return };
+        let Some(provider) = ClrProvider::from_record(event.record) else { return };
         let Some(event) = ClrEvent::new(provider, event, &mut self.processes) else { return };
         self.methods.event(&event, &mut self.versions);
         self.changed(event.process, event.time);
@@ -412,7 +412,7 @@ impl Learned {
 
     /// Adds the function of a JIT compiler that an event names, if any.
     fn jit(&mut self, event: &Event<'_>) {
-        let Some(function) = JitEvent::of(event, &mut self.processes) else { return };
+        let Some(function) = JitEvent::from_event(event, &mut self.processes) else { return };
         let process = function.process;
         self.methods.jit(function, &mut self.versions);
         self.changed(process, event.record.time());

@@ -181,7 +181,7 @@ impl Timeline {
             None if self.kernel_functions.is_about(event.record) => {
                 self.kernel_functions.event(event, machine);
                 // Both readings look up processes in the same order.
-                let jit = JitEvent::of(event, &mut self.processes);
+                let jit = JitEvent::from_event(event, &mut self.processes);
                 if self.is_first {
                     self.images.names.event(event);
                 }
@@ -200,7 +200,7 @@ impl Timeline {
 
     /// Adds the method or module of an event of a .NET runtime.
     fn clr(&mut self, event: &Event<'_>) {
-        let Some(provider) = ClrProvider::of(event.record) else { return };
+        let Some(provider) = ClrProvider::from_record(event.record) else { return };
         // Both readings look up threads in the same order, so the numbers are the same.
         let event = ClrEvent::new(provider, event, &mut self.processes);
         if let Some(event) = event.filter(|_| self.is_first) {

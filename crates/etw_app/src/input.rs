@@ -284,7 +284,7 @@ pub fn of_fields(filter: EventFilter, files: &TraceBuilder) -> Result<EventFilte
     let EventFilter { process_ids, thread_ids, processes, .. } = &filter;
     match process_ids.is_empty() && thread_ids.is_empty() && processes.is_empty() {
         true => Ok(filter),
-        false => Ok(Attribution::of(files.clone().skip_unreadable(true))?.filter(filter)),
+        false => Ok(Attribution::from_traces(files.clone().skip_unreadable(true))?.filter(filter)),
     }
 }
 
@@ -306,7 +306,7 @@ pub fn of_stacks(
     let files = files.clone().skip_unreadable(true);
     // However small the traces are, files of symbols may be large.
     let progress = Progress::of_search("reading stacks and the names of their functions", u64::MAX);
-    let names = Arc::new(StackNames::of(files, &filter, &symbolizer)?);
+    let names = Arc::new(StackNames::from_traces(files, &filter, &symbolizer)?);
     progress.finish();
     report_stacks(&names);
     let filter = names.filter(filter);

@@ -31,7 +31,7 @@ pub struct Machine {
 
 impl Machine {
     /// Searches a file for the events, first at both ends.
-    pub fn of(file: &EtlFile<'_>, resolver: &mut Resolver) -> Machine {
+    pub fn from_file(file: &EtlFile<'_>, resolver: &mut Resolver) -> Machine {
         let mut all = file.buffers().filter_map(Result::ok);
         let head: Vec<BufferRef<'_>> = all.by_ref().take(BUFFERS).collect();
         // The rest is read only if the start does not say it: finding the end reads the header of each buffer.
@@ -39,7 +39,7 @@ impl Machine {
         Machine::among(file, head.into_iter().chain(rest.flatten()), resolver)
     }
 
-    /// As [`Machine::of`], for a file whose buffers are known.
+    /// As [`Machine::from_file`], for a file whose buffers are known.
     fn of_known(file: &EtlFile<'_>, known: &[BufferSummary], resolver: &mut Resolver) -> Machine {
         let (head, rest) = known.split_at(known.len().min(BUFFERS));
         let rest = ends_first(rest.iter().collect());
@@ -126,7 +126,7 @@ pub fn machines(inputs: &[Input], overview: Option<&Overview>, resolver: &mut Re
         let file = EtlFile::open(input.bytes()).ok()?;
         Some(match known.and_then(|overview| overview.files.get(number)?.as_deref()) {
             Some(known) => Machine::of_known(&file, known, resolver),
-            None => Machine::of(&file, resolver),
+            None => Machine::from_file(&file, resolver),
         })
     };
     inputs.iter().enumerate().map(|input| machine(input).unwrap_or_default()).collect()

@@ -146,7 +146,7 @@ impl Combined {
     /// # Errors
     ///
     /// Fails if none of the profiles has events that can be recorded.
-    pub fn of(profiles: &[Profile]) -> Result<Combined> {
+    pub fn from_profiles(profiles: &[Profile]) -> Result<Combined> {
         let mut all = Combined::default();
         for session in recording(profiles)?.sessions {
             all.flags |= session.flags;

@@ -310,7 +310,7 @@ impl<'f> Counter<'f> {
             Err(reason) => (None, Some(reason.to_string())),
         };
         let info = self.resolver.provider_info(&kind.guid);
-        let names = Names::of(record, schema.as_ref().map(|schema| &*schema.schema), info.as_deref());
+        let names = Names::new(record, schema.as_ref().map(|schema| &*schema.schema), info.as_deref());
         let count = EventCount {
             provider: names.provider().map(str::to_owned),
             guid: names.provider_guid(),

@@ -101,7 +101,7 @@ impl ModuleState {
 /// Fails if the trace cannot be read.
 pub fn used_modules(trace: &mut Trace, mut reach: impl FnMut(FileTime)) -> Result<(Vec<ModuleUse>, u64)> {
     let stacks = trace.stacks()?;
-    let analysis = Analysis::new(Window::ALL).of_machines(Machines::of(trace));
+    let analysis = Analysis::new(Window::ALL).of_machines(Machines::from_trace(trace));
     let mut analysis = analysis.by_stack(StackWeight::Events);
     let mut events = 0_u64;
     trace.for_each_event(|event| {

@@ -18,7 +18,7 @@ pub const FETCH: &str = "fetch";
 
 /// What `etw-sql` says of an object, as a line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Said {
+pub enum FetchReport {
     /// It was fetched.
     Fetched {
         /// Number of the word that means it.
@@ -106,9 +106,9 @@ fn said(lines: impl BufRead) -> Result<Vec<Object>> {
     let mut objects = Vec::new();
     for line in lines.lines() {
         objects.push(match serde_json::from_str(&line?)? {
-            Said::Done => return Ok(objects),
-            Said::Failed { word, shown, reason } => (word, shown, Err(reason)),
-            Said::Fetched { word, shown, path } => {
+            FetchReport::Done => return Ok(objects),
+            FetchReport::Failed { word, shown, reason } => (word, shown, Err(reason)),
+            FetchReport::Fetched { word, shown, path } => {
                 let file = File::open(&path).with_context(|| path.display().to_string())?;
                 let bytes = Spooled::read(&shown, file)?;
                 (word, shown, Ok(bytes))

@@ -459,7 +459,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
         let end = loop {
             // Acquire: all words of a committed record are visible (partner: `Slot::commit`).
             let word = words.get(offset).map_or(0, |word| word.load(Ordering::Acquire));
-            let FirstWord::Record { len_bytes, time_word, process_word } = FirstWord::of(word) else {
+            let FirstWord::Record { len_bytes, time_word, process_word } = FirstWord::from_word(word) else {
                 break None;
             };
             let len_words = len_bytes.div_ceil(8);
@@ -515,7 +515,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
             return;
         }
         let word = |offset: usize| self.words.get(header + offset).map(|word| word.load(Ordering::Acquire));
-        let next = match word(offset).map(FirstWord::of) {
+        let next = match word(offset).map(FirstWord::from_word) {
             Some(FirstWord::Reserved(len_bytes)) if len_bytes > 0 => offset + len_bytes.div_ceil(8),
             Some(FirstWord::Blank) => {
                 (offset..bound).find(|offset| word(*offset) != Some(0)).unwrap_or(bound)
@@ -536,7 +536,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
     pub fn release_quarantine(&mut self) {
         let committed = |word: &usize| {
             let word = self.words.get(*word).map_or(0, |word| word.load(Ordering::Acquire));
-            !matches!(FirstWord::of(word), FirstWord::Blank | FirstWord::Reserved(_))
+            !matches!(FirstWord::from_word(word), FirstWord::Blank | FirstWord::Reserved(_))
         };
         let (done, rest): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.quarantine).into_iter().partition(|(_, word)| committed(word));
@@ -586,7 +586,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
                 true => self.words.get(start).map_or(0, |word| word.load(Ordering::Acquire)),
                 false => 0,
             };
-            if let FirstWord::Record { len_bytes, time_word, .. } = FirstWord::of(word) {
+            if let FirstWord::Record { len_bytes, time_word, .. } = FirstWord::from_word(word) {
                 let len_words = len_bytes.div_ceil(8);
                 if len_words > time_word && stream.offset + len_words <= self.geometry.buffer_words() {
                     let time =
@@ -626,7 +626,7 @@ impl<W: Deref<Target = [AtomicU64]>> RegionReader<W> {
             }
             return Some(Look::Empty);
         }
-        if !matches!(FirstWord::of(word), FirstWord::Blank | FirstWord::Reserved(_)) {
+        if !matches!(FirstWord::from_word(word), FirstWord::Blank | FirstWord::Reserved(_)) {
             stream.is_spoilt = true;
             self.lost += 1;
             return None;

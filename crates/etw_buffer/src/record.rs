@@ -22,7 +22,7 @@ pub(crate) enum FirstWord {
 
 impl FirstWord {
     #[inline(always)]
-    pub(crate) fn of(word: u64) -> FirstWord {
+    pub(crate) fn from_word(word: u64) -> FirstWord {
         // EVENT_HEADER, which nearly all records have.
         let len_bytes = (word & 0xFFFF) as usize;
         if word & 0xFFFE_0000 == 0xC012_0000 && len_bytes >= 80 {
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn first_words() {
-        let check = |word, expected| assert_eq!(FirstWord::of(word), expected, "{word:#x}");
+        let check = |word, expected| assert_eq!(FirstWord::from_word(word), expected, "{word:#x}");
         let record =
             |len_bytes, time_word, process_word| FirstWord::Record { len_bytes, time_word, process_word };
         check(0, FirstWord::Blank);

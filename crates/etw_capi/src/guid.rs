@@ -20,7 +20,7 @@ pub(crate) unsafe fn read(guid: *const GUID) -> Option<Guid> {
 }
 
 /// Returns a GUID as C has it.
-pub(crate) fn of(guid: Guid) -> GUID {
+pub(crate) fn windows_guid(guid: Guid) -> GUID {
     let [a, b, c, d, e, f, g, h, data4 @ ..] = guid.to_bytes();
     GUID {
         data1: u32::from_le_bytes([a, b, c, d]),
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn there_and_back() {
         let guid = Guid::from_u128(0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10);
-        let c = of(guid);
+        let c = windows_guid(guid);
         assert_eq!((c.data1, c.data2, c.data3, c.data4[7]), (0x0102_0304, 0x0506, 0x0708, 0x10));
         assert_eq!(from(&c), guid);
         // SAFETY: the pointer is to a GUID, or null.

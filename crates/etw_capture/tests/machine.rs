@@ -86,7 +86,7 @@ fn seen(event: Event<'_>) -> Seen {
 
 /// Starts a capture; nothing, with a line that says why, where that is not possible.
 fn start(hooks: &[Hook], options: &CaptureOptions) -> Option<Capture> {
-    let capture = match Capture::start(Hooks::of(hooks), options) {
+    let capture = match Capture::start(Hooks::from_list(hooks), options) {
         Ok(capture) => capture,
         Err(error @ (CaptureError::NotPermitted { .. } | CaptureError::NoTypes(_))) => {
             etw_testkit::skip!("{error}");
@@ -556,7 +556,7 @@ fn hooks_come_and_go() {
     let Some(mut capture) = start(&[], &CaptureOptions::default()) else { return };
     let (mut last, mut events) = (BTreeMap::new(), Vec::new());
     let mut run = |capture: &mut Capture, hooks: &[Hook]| {
-        capture.set_hooks(Hooks::of(hooks));
+        capture.set_hooks(Hooks::from_list(hooks));
         assert_eq!(capture.missing(), &[]);
         let mut child = Command::new("/bin/true").spawn().unwrap();
         child.wait().unwrap();
@@ -580,7 +580,7 @@ fn what_finds_no_room_is_counted() {
     let calls = 20_000_u64;
     let options = CaptureOptions { ring_bytes: 0, ..CaptureOptions::default() };
     let Some(mut capture) = start(&[], &options) else { return };
-    capture.set_hooks(Hooks::of(&[Hook::SystemCall]));
+    capture.set_hooks(Hooks::from_list(&[Hook::SystemCall]));
     let own = own_thread_id();
     for _ in 0..calls {
         thread::yield_now();

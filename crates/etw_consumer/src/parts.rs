@@ -34,15 +34,15 @@ impl PartLosses {
     ///     header.events_lost = lost;
     ///     header
     /// };
-    /// let losses = PartLosses::of(&[part(10, 100), part(20, 456)]);
+    /// let losses = PartLosses::from_headers(&[part(10, 100), part(20, 456)]);
     /// assert_eq!((losses[0].events, losses[0].since_start), (100, true));
     /// assert_eq!((losses[1].events, losses[1].since_start), (356, false));
     /// ```
-    pub fn of(headers: &[LogFileHeader]) -> Vec<PartLosses> {
+    pub fn from_headers(headers: &[LogFileHeader]) -> Vec<PartLosses> {
         headers.iter().map(|header| PartLosses::among(header, headers)).collect()
     }
 
-    /// Returns what one file lost, as [`PartLosses::of`]; `headers` are those of the files among which the part before it
+    /// Returns what one file lost, as [`PartLosses::from_headers`]; `headers` are those of the files among which the part before it
     /// is looked for.
     pub fn among(header: &LogFileHeader, headers: &[LogFileHeader]) -> PartLosses {
         let (events, buffers) = (header.events_lost, header.buffers_lost);

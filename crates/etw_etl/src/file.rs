@@ -41,7 +41,7 @@ pub struct Beginning {
 }
 
 impl Beginning {
-    fn of(file: &[u8]) -> Beginning {
+    fn from_file(file: &[u8]) -> Beginning {
         let mut bytes = [0; 16];
         for (to, from) in bytes.iter_mut().zip(file) {
             *to = *from;
@@ -108,10 +108,10 @@ impl<'a> EtlFile<'a> {
         if bytes.is_empty() {
             return Err(OpenError::Empty);
         }
-        let not_trace = || OpenError::NotTrace { found: Beginning::of(bytes) };
+        let not_trace = || OpenError::NotTrace { found: Beginning::from_file(bytes) };
         if bytes.len() < HEADER_PAYLOAD {
             // A file that is clearly of another type is reported as such, however short it is.
-            if bytes.len() >= 4 && Beginning::of(bytes).file_kind().is_some() {
+            if bytes.len() >= 4 && Beginning::from_file(bytes).file_kind().is_some() {
                 return Err(not_trace());
             }
             let expected = HEADER_PAYLOAD + LogFileHeader::fixed_len_bytes(PointerSize::Eight);

@@ -54,7 +54,7 @@ pub struct RecordPlace {
 
 impl RecordPlace {
     /// Returns the place of the record at a position in a buffer, `None` if the position is unknown.
-    pub(crate) fn of(buffer: BufferPlace, position: Position) -> Option<RecordPlace> {
+    pub(crate) fn from_position(buffer: BufferPlace, position: Position) -> Option<RecordPlace> {
         let Position { at, number: record @ 1.. } = position else { return None };
         let within = at.saturating_add(BUFFER_HEADER_BYTES);
         let (offset, within) = match buffer.storage {

@@ -181,7 +181,7 @@ impl<'a> Record<'a> {
     /// Returns where the file has the record; `None` if it is not from a file, or its position is not known.
     #[inline]
     pub fn place(&self) -> Option<RecordPlace> {
-        RecordPlace::of(self.origin.buffer?, self.position)
+        RecordPlace::from_position(self.origin.buffer?, self.position)
     }
 
     /// Returns the outline, the result of parsing.

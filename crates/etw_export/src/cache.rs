@@ -25,7 +25,7 @@ pub(crate) struct Header {
 
 impl Header {
     #[inline]
-    pub(crate) fn of(record: &Record<'_>) -> Header {
+    pub(crate) fn from_record(record: &Record<'_>) -> Header {
         Header {
             descriptor: record.descriptor(),
             provider_id: record.provider_id(),
@@ -73,7 +73,7 @@ impl<T> Cache<T> {
         schema: Option<&Arc<EventSchema>>,
         make: impl FnOnce() -> T,
     ) -> Option<&T> {
-        let header = Header::of(record);
+        let header = Header::from_record(record);
         let address = address(schema);
         let place = glance(&header, address) % RECENT;
         let mut index = self.recent[place];

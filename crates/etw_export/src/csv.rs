@@ -256,7 +256,7 @@ impl Parts {
         }
         put::hex(&mut head, descriptor.keyword.0);
         head.push(separator);
-        Parts { head, fields: schema.map(Fields::of).unwrap_or_default() }
+        Parts { head, fields: schema.map(Fields::new).unwrap_or_default() }
     }
 }
 

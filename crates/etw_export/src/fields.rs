@@ -25,7 +25,7 @@ impl FieldSelection {
     /// Selects the fields with these names. A struct's member is `Struct.Member`, a field of the header
     /// `System.TimeCreated` ([`HeaderPath`]; only [`CsvWriter`](crate::CsvWriter) writes these). Without names, selects
     /// every field.
-    pub fn of(names: impl IntoIterator<Item = impl Into<String>>) -> FieldSelection {
+    pub fn from_names(names: impl IntoIterator<Item = impl Into<String>>) -> FieldSelection {
         let field = |name: String| {
             let path = name.split('.').map(str::to_owned).collect();
             let header = HeaderPath::from_name(&name);

@@ -92,7 +92,7 @@ fn the_place_of_an_event_is_written_on_request() {
             || lines[1].ends_with(r#"}","x.etl",65536,96,65536,2"#),
         "{lines:?}"
     );
-    let fields = FieldSelection::of(["System.Source.Record", "System.EventID", "System.Source"]);
+    let fields = FieldSelection::from_names(["System.Source.Record", "System.EventID", "System.Source"]);
     let chosen = Options { fields, source: false, ..options };
     assert!(chosen.needs_places());
     assert_eq!(place(&chosen)[1], r#"2,1,"x.etl""#);
@@ -100,7 +100,7 @@ fn the_place_of_an_event_is_written_on_request() {
 
 #[test]
 fn json_of_some_fields() {
-    let fields = FieldSelection::of(["inner.flag", "Nothing", "IMAGE"]);
+    let fields = FieldSelection::from_names(["inner.flag", "Nothing", "IMAGE"]);
     let some = json(&rich().1, true, &Options { fields, raw_time: true, ..Options::default() });
     assert!(
         some.starts_with(r#"{"EventData":{"inner.flag":true,"IMAGE":"C:\\x <&\".exe"},"System":{"Channel"#),
@@ -125,7 +125,7 @@ fn csv() {
     let whole = line(true, &options());
     assert!(whole.starts_with(head), "{whole}");
     assert!(whole[head.len()..].starts_with(r#""{""Image"":""C:\\x <&\"".exe"",""Id"":184"#), "{whole}");
-    let fields = FieldSelection::of(["Inner.Text", "Nothing", "Image"]);
+    let fields = FieldSelection::from_names(["Inner.Text", "Nothing", "Image"]);
     let some = line(true, &Options { fields, ..options() });
     assert_eq!(some, format!("{head}\"hé, ÿ\",,\"C:\\x <&\"\".exe\"\r\n"));
     assert!(
@@ -250,7 +250,7 @@ fn text() {
         line(false, &options())
             .contains(" (the WPP message carries no GUID by which to find its format) 0x43003a00")
     );
-    let fields = FieldSelection::of(["Inner.Flag"]);
+    let fields = FieldSelection::from_names(["Inner.Flag"]);
     assert_eq!(line(true, &Options { fields, ..options() }), format!("{start} Inner.Flag=true\n"));
     assert!(line(true, &Options { color: true, ..options() }).contains("\x1b[1mContoso"));
 }

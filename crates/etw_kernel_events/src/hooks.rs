@@ -100,7 +100,7 @@ impl Hooks {
     pub const NONE: Hooks = Hooks(0);
 
     /// Returns the set of these hooks.
-    pub const fn of(hooks: &[Hook]) -> Hooks {
+    pub const fn from_list(hooks: &[Hook]) -> Hooks {
         let mut bits = 0;
         let mut at = 0;
         while at < hooks.len() {
@@ -142,12 +142,12 @@ mod tests {
     #[test]
     fn sets_give_back_what_was_put_in() {
         for hook in Hook::ALL {
-            assert_eq!(Hooks::of(&[hook]).iter().collect::<Vec<_>>(), [hook]);
+            assert_eq!(Hooks::from_list(&[hook]).iter().collect::<Vec<_>>(), [hook]);
         }
-        assert_eq!(Hooks::of(&Hook::ALL).iter().collect::<Vec<_>>(), Hook::ALL);
+        assert_eq!(Hooks::from_list(&Hook::ALL).iter().collect::<Vec<_>>(), Hook::ALL);
         assert_eq!(Hooks::NONE.iter().count(), 0);
-        let both = Hooks::of(&[Hook::Disk]) | Hooks::of(&[Hook::Dpc]);
+        let both = Hooks::from_list(&[Hook::Disk]) | Hooks::from_list(&[Hook::Dpc]);
         assert!(both.has(Hook::Disk) && both.has(Hook::Dpc) && !both.has(Hook::Process));
-        assert_eq!(both.without(Hook::Disk).without(Hook::Process), Hooks::of(&[Hook::Dpc]));
+        assert_eq!(both.without(Hook::Disk).without(Hook::Process), Hooks::from_list(&[Hook::Dpc]));
     }
 }

@@ -88,7 +88,7 @@ impl StackWalks {
     /// # Errors
     ///
     /// Fails on the first event that cannot have a stack.
-    pub fn of(hook_ids: &[u16]) -> Result<StackWalks, StackWalkError> {
+    pub fn from_hook_ids(hook_ids: &[u16]) -> Result<StackWalks, StackWalkError> {
         // Windows has more events than are known here, and stacks of all of them.
         for id in hook_ids.iter().filter(|_| cfg!(target_os = "linux")) {
             if *id == HookId::IMAGE_LOAD.0 {
@@ -119,7 +119,7 @@ impl StackWalks {
                 ids.push(id);
             }
         }
-        StackWalks::of(&ids)
+        StackWalks::from_hook_ids(&ids)
     }
 
     /// Returns the hook ids.
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(StackWalks::default().kinds(), StackKinds::SAMPLES);
         let walks = StackWalks::parse("CSwitch+FileRead").unwrap();
         assert_eq!(walks.kinds(), StackKinds(1 << 4 | 1 << 41 | ((1 << 40) - (1 << 21))));
-        assert_eq!(StackWalks::of(&[0x0524, 0x060A]).unwrap().to_string(), "CSwitch+0x060a");
+        assert_eq!(StackWalks::from_hook_ids(&[0x0524, 0x060A]).unwrap().to_string(), "CSwitch+0x060a");
         assert!(walks.has(HookId(0x0524)) && !walks.has(HookId(0x0F2E)));
     }
 }

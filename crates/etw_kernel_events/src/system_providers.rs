@@ -255,7 +255,7 @@ impl SystemProvider {
     ];
 
     /// Returns the provider with this GUID.
-    pub fn of(guid: Guid) -> Option<&'static SystemProvider> {
+    pub fn from_guid(guid: Guid) -> Option<&'static SystemProvider> {
         SystemProvider::ALL.iter().find(|provider| provider.guid == guid)
     }
 

@@ -218,7 +218,7 @@ impl Header<'_> {
     }
 
     fn event(&mut self, event: &EventSchema, bit: usize, symbol: &str, provider: &str, context: &str) {
-        let function = match Function::of(event) {
+        let function = match Function::new(event) {
             Ok(function) => function,
             Err(reason) => {
                 let d = &event.descriptor;
@@ -255,7 +255,7 @@ struct Function {
 }
 
 impl Function {
-    fn of(event: &EventSchema) -> Result<Function, &'static str> {
+    fn new(event: &EventSchema) -> Result<Function, &'static str> {
         let mut function = Function::default();
         let mut known = HashSet::new();
         for (index, property) in event.properties.iter().take(event.top_level.into()).enumerate() {

@@ -87,7 +87,7 @@ fn put_provider(code: &mut RustCode, provider: &Provider) {
         constant("LEVEL", &level.name, level.value.to_string(), "Level");
     }
     for event in &provider.events {
-        match Function::of(event) {
+        match Function::new(event) {
             Ok(function) => function.put(&mut code.text, event, &own, &mut names),
             Err(reason) => code.left_out.push(LeftOut {
                 provider: info.name.clone(),
@@ -124,7 +124,7 @@ struct Counted {
 }
 
 impl Function {
-    fn of(event: &EventSchema) -> Result<Function, &'static str> {
+    fn new(event: &EventSchema) -> Result<Function, &'static str> {
         let mut function = Function::default();
         let mut counted = Vec::new();
         for property in &event.properties {

@@ -55,11 +55,11 @@ pub struct Scope {
 impl Scope {
     /// Starts a scope with a new activity.
     pub fn new() -> Scope {
-        Scope::of(create())
+        Scope::from_activity(create())
     }
 
     /// Starts a scope with a given activity.
-    pub fn of(activity: Guid) -> Scope {
+    pub fn from_activity(activity: Guid) -> Scope {
         Scope { activity, parent: set_current(activity), _not_send: std::marker::PhantomData }
     }
 
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(std::thread::spawn(current).join().unwrap(), Guid::ZERO);
         {
             let outer = Scope::new();
-            let inner = Scope::of(one);
+            let inner = Scope::from_activity(one);
             assert_eq!((inner.parent(), current()), (outer.activity(), one));
             drop(inner);
             assert_eq!(current(), outer.activity());

@@ -124,7 +124,7 @@ static IDENTITY: Known = Known {
 /// Caches the facts about the process. Must be called before a session that requests them is enabled. A host puts what the
 /// system says of the process in their place.
 pub(crate) fn learn_identity() {
-    let identity = Identity::of(None);
+    let identity = Identity::from_process(None);
     let [low, high] = identity.sid();
     IDENTITY.sid[0].store(low, Relaxed);
     IDENTITY.sid[1].store(high, Relaxed);

@@ -169,7 +169,7 @@ fn structures_arrays_and_options() {
             (Level::ERROR, Keyword(0x10), Opcode::START, 7, 11)
         );
         assert_eq!(record.provider_id(), Guid::from_provider_name("OpenETW.Test.Shapes"));
-        let traits = ProviderTraits::of(record).unwrap();
+        let traits = ProviderTraits::from_record(record).unwrap();
         assert_eq!((traits.name, traits.group), (b"OpenETW.Test.Shapes".as_slice(), SHAPES.group()));
         assert_eq!(record.extended(ExtendedType::RELATED_ACTIVITY_ID).unwrap().data, [5; 16]);
         assert_eq!(
@@ -210,7 +210,7 @@ fn events_by_descriptor_strings_and_classic_events() {
     let mut session = Capture::new().unwrap();
     enable(&mut session, &PLAIN);
     let activity = Guid::from_bytes([4; 16]);
-    let scope = activity::Scope::of(activity);
+    let scope = activity::Scope::from_activity(activity);
     assert_eq!(PLAIN.write(&EVENT, &(1u32, 2u64, 3u32)), Outcome::Written);
     drop(scope);
     let bytes = only(&mut session);

@@ -100,7 +100,8 @@ fn is_of_system(kind: ErrorKind) -> bool {
 /// Fails if the session does not exist, or if the file cannot be written.
 pub fn dump(name: &str, file: &Path, controller: &mut Controller) -> Result<SessionStatus, ControllerError> {
     let has_flags = controller.query(name)?.properties.enable_flags != 0;
-    let is_of_kernel = |guid: Guid| KernelProvider::of(guid).is_some() || SystemProvider::of(guid).is_some();
+    let is_of_kernel =
+        |guid: Guid| KernelProvider::from_guid(guid).is_some() || SystemProvider::from_guid(guid).is_some();
     let has_stacks =
         |enabled: &EnableStatus| enabled.enable.properties.contains(EnableProperties::STACK_TRACE);
     let has_state = |enabled: &EnableStatus| is_of_kernel(enabled.provider) || has_stacks(enabled);

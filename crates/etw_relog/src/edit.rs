@@ -102,7 +102,7 @@ struct Change {
 
 impl EventCopy {
     /// Returns a copy of an event.
-    pub fn of(event: &Event<'_>) -> EventCopy {
+    pub fn from_event(event: &Event<'_>) -> EventCopy {
         let record = event.record;
         EventCopy {
             bytes: record.as_bytes().to_vec(),

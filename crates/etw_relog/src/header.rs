@@ -151,7 +151,7 @@ fn sessions(files: &[EtlFile<'_>]) -> Vec<usize> {
 fn lost(files: &[EtlFile<'_>], sessions: &[usize]) -> (u32, u32) {
     let headers: Vec<_> = files.iter().map(|file| file.header().clone()).collect();
     let mut by_session = vec![(0, 0); files.len()];
-    for (losses, session) in PartLosses::of(&headers).iter().zip(sessions) {
+    for (losses, session) in PartLosses::from_headers(&headers).iter().zip(sessions) {
         if let Some((events, buffers)) = by_session.get_mut(*session) {
             *events = losses.events.max(*events);
             *buffers = losses.buffers.max(*buffers);

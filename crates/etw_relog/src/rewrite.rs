@@ -119,7 +119,7 @@ impl Relogger {
     /// Relogger::new().rewrite(&mut trace, "changed.etl", |event, out| {
     ///     out.inject(event);
     ///     if event.find("ImageName").is_some() {
-    ///         let mut copy = EventCopy::of(event);
+    ///         let mut copy = EventCopy::from_event(event);
     ///         copy.set("ImageName", "renamed.exe")?;
     ///         out.inject_copy(&copy);
     ///     }
@@ -155,7 +155,7 @@ impl Relogger {
     ) -> Result<(Relogged, Vec<u64>), RelogError> {
         let counts = vec![Cell::new(0); assignments.len()];
         let mut set = |event: &Event<'_>, out: &mut Injector| -> Result<(), Box<dyn Error + Send + Sync>> {
-            let mut copy = EventCopy::of(event);
+            let mut copy = EventCopy::from_event(event);
             for (Assignment { field, value }, count) in assignments.iter().zip(&counts) {
                 match copy.set(field, value) {
                     Ok(()) => count.set(count.get() + 1),

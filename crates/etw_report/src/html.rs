@@ -339,7 +339,7 @@ fn table_section(table: &Table, rows: usize, is_incomplete: bool, links: &Links)
         .collect();
     let column = |key: &&str| table.columns.iter().position(|column| column.key == *key);
     let bar = table.kind.weights().iter().filter_map(column).find(|index| has_values(*index));
-    let ranges = Ranges::of(table, shown);
+    let ranges = Ranges::from_rows(table, shown);
     // The idle process would dwarf all others.
     let id = column(&"process_id");
     let is_idle = |row: &[Cell]| id.is_some_and(|id| row[id] == Cell::Id(0));
@@ -421,7 +421,7 @@ struct Ranges {
 }
 
 impl Ranges {
-    fn of(table: &Table, rows: &[Vec<Cell>]) -> Option<Ranges> {
+    fn from_rows(table: &Table, rows: &[Vec<Cell>]) -> Option<Ranges> {
         let column = |key: &str| table.columns.iter().position(|column| column.key == key);
         let (median, p95, max) = (column("median_ns")?, column("p95_ns")?, column("max_ns")?);
         let all = |index: usize| {

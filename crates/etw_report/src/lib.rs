@@ -160,8 +160,8 @@ pub fn run(request: &Request) -> Result<()> {
 pub fn page_of_viewer(files: &[PathBuf], symbols: &SymbolOptions) -> Result<(Vec<u8>, String)> {
     let plan = Plan { files, from: None, to: None, stacks: Vec::new(), is_page: true, has_progress: false };
     let Reading { mut trace, report, options, tally } = reading::read(&plan, |trace| {
-        let mut options = ReportOptions::of(trace.headers());
-        options.processors = Machines::of(trace).processors();
+        let mut options = ReportOptions::from_headers(trace.headers());
+        options.processors = Machines::from_trace(trace).processors();
         options.symbolizer = symbols.symbolizer()?;
         options.tables.retain(|kind| kind.is_default());
         options.named_stacks.push(TableKind::Functions);
@@ -189,7 +189,7 @@ pub fn stacks_of_viewer(
     let plan = Plan { files, from, to, stacks, is_page: false, has_progress: false };
     let kind = TableKind::ByFunction(weight);
     let Reading { report, .. } = reading::read(&plan, |trace| {
-        let mut options = ReportOptions::of(trace.headers());
+        let mut options = ReportOptions::from_headers(trace.headers());
         options.symbolizer = symbols.symbolizer()?;
         options.tables.clear();
         options.named_stacks.push(kind);
@@ -266,7 +266,7 @@ fn put_tables(
     report: &Report,
     options: &ReportOptions,
 ) -> Result<()> {
-    let summary = Summary::of(trace);
+    let summary = Summary::new(trace);
     // Cells are cut only on a terminal; files are searched for whole texts.
     let is_terminal = output::is_terminal(request.output.as_deref());
     let width = if is_terminal { table::WIDTH } else { usize::MAX };
@@ -297,8 +297,8 @@ fn put_tables(
 }
 
 fn options(request: &Request, trace: &Trace) -> Result<ReportOptions> {
-    let mut options = ReportOptions::of(trace.headers());
-    options.processors = Machines::of(trace).processors();
+    let mut options = ReportOptions::from_headers(trace.headers());
+    options.processors = Machines::from_trace(trace).processors();
     options.processes = request.processes.clone();
     options.symbolizer = request.symbols.symbolizer()?;
     options.tiers = request.tiers;

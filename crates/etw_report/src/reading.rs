@@ -53,7 +53,7 @@ pub(super) fn read(
         return Err(UsageError("--from is not before --to".to_owned()).into());
     }
     let options = options(&trace)?;
-    let mut analysis = Analysis::new(window).of_machines(Machines::of(&trace));
+    let mut analysis = Analysis::new(window).of_machines(Machines::from_trace(&trace));
     if plan.is_page {
         analysis = analysis.over_time(start, options.end);
     }

@@ -146,7 +146,7 @@ fn from_trace(request: &RowsRequest, is_known: bool) -> Result<()> {
     };
     let name = of_events.as_ref().map_or(&*request.table, |table| &table.schema().name).to_owned();
     let (overview, stacks) = (trace.overview()?, trace.stacks()?);
-    let tables = RowTables::new(IndexWriter::in_memory())?.of_machines(Machines::of(&trace));
+    let tables = RowTables::new(IndexWriter::in_memory())?.of_machines(Machines::from_trace(&trace));
     let mut tables = tables.of_events(of_events)?.of_regions(regions);
     tables.add_traces(&trace, &overview);
     trace.for_each_event(|event| tables.add(event, &stacks.of(event.record)))?;

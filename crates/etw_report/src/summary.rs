@@ -11,7 +11,7 @@ pub(super) struct Summary<'t> {
 
 impl<'t> Summary<'t> {
     /// Summarises a trace that has been read.
-    pub(super) fn of(trace: &'t Trace) -> Summary<'t> {
+    pub(super) fn new(trace: &'t Trace) -> Summary<'t> {
         let (start, statistics) = (trace.start_time(), trace.statistics());
         Summary { files: trace.source_names().collect(), start, statistics }
     }

@@ -59,7 +59,7 @@ impl<'a> Event<'a> {
     /// Returns the names of the header fields.
     #[inline]
     pub fn names(&self) -> Names<'a> {
-        Names::of(self.record, self.schema().map(Arc::as_ref), self.provider.map(Arc::as_ref))
+        Names::new(self.record, self.schema().map(Arc::as_ref), self.provider.map(Arc::as_ref))
     }
 
     /// Returns a top-level property by name, or `None` if the event or its payload does not have it.

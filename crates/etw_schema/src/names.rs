@@ -27,7 +27,7 @@ impl<'a> Names<'a> {
     /// Creates the names for a record. `schema` is the event's schema, if any; `provider` is used for an event without
     /// one.
     #[inline]
-    pub fn of(
+    pub fn new(
         record: &Record<'a>,
         schema: Option<&'a EventSchema>,
         provider: Option<&'a ProviderInfo>,

@@ -75,13 +75,13 @@ pub struct ProviderTraits<'a> {
 
 impl<'a> ProviderTraits<'a> {
     /// Returns the traits in a record.
-    pub fn of(record: &Record<'a>) -> Option<ProviderTraits<'a>> {
+    pub fn from_record(record: &Record<'a>) -> Option<ProviderTraits<'a>> {
         ProviderTraits::parse(record.extended(ExtendedType::PROVIDER_TRAITS)?.data).ok()
     }
 
     /// Returns the provider's name in a record.
     pub fn name_of(record: &Record<'_>) -> Option<String> {
-        ProviderTraits::of(record).map(|traits| String::from_utf8_lossy(traits.name).into_owned())
+        ProviderTraits::from_record(record).map(|traits| String::from_utf8_lossy(traits.name).into_owned())
     }
 
     /// Parses the data of an extended item of kind `PROVIDER_TRAITS`. Unknown kinds of traits are skipped.

@@ -134,7 +134,7 @@ impl Symbolizer {
         let get = |file: &StoredFile| self.servers.fetch(&self.symbol_path, file, budget, progress);
         let get_pdb = |id: &PdbId| get(&StoredFile::Pdb(id.clone()));
         let new = |file| Fetched { file: Some(file), is_new: true, problem: None };
-        let mut files = Files::of(&self.symbol_path, path, image);
+        let mut files = Files::new(&self.symbol_path, path, image);
         if let Some(pdb) = files.pdb {
             return Fetched { file: Some(pdb.path), ..Fetched::default() };
         }
@@ -153,7 +153,7 @@ impl Symbolizer {
                 Err(reason) => problem = problem.or(Some(reason)),
             }
             let was_unknown = files.id.is_none();
-            files = Files::of(&self.symbol_path, path, image);
+            files = Files::new(&self.symbol_path, path, image);
             if was_unknown {
                 match files.id.as_ref().map(get_pdb) {
                     Some(Ok(file)) => return new(file),

@@ -46,7 +46,7 @@ impl MappedFile {
     }
 
     /// Maps the open file that a file was unpacked into.
-    pub(crate) fn of(path: &Path, unpacked: &File) -> io::Result<MappedFile> {
+    pub(crate) fn from_unpacked(path: &Path, unpacked: &File) -> io::Result<MappedFile> {
         Ok(MappedFile { path: path.to_owned(), bytes: FileBytes::map(unpacked)? })
     }
 
@@ -168,7 +168,7 @@ struct Function<'d> {
 
 impl<'d> Functions<'d> {
     /// Collects the functions from the symbol tables of related files.
-    pub(crate) fn of(elves: &[Elf<'d>]) -> Functions<'d> {
+    pub(crate) fn new(elves: &[Elf<'d>]) -> Functions<'d> {
         let mut functions = Functions::default();
         elves.iter().for_each(|elf| elf.add_functions(&mut functions));
         functions.sort();

@@ -163,7 +163,7 @@ impl Symbolizer {
         let files = self.files(module)?;
         let elves = files.iter().map(MappedFile::elf).collect::<Result<Vec<_>, _>>()?;
         let base = elves.first().map_or(0, Elf::base);
-        let functions = Functions::of(&elves);
+        let functions = Functions::new(&elves);
         let with_dwarf = elves.iter().zip(&files).rfind(|(elf, _)| elf.has_dwarf());
         let shared =
             with_dwarf.and_then(|(elf, file)| debug_files::shared(&self.debug_directories, file, elf));

@@ -25,7 +25,7 @@ impl Files {
     }
 
     /// Finds the files of an image.
-    pub(crate) fn of(symbols: &SymbolPath, path: &str, image: &WindowsImage) -> Files {
+    pub(crate) fn new(symbols: &SymbolPath, path: &str, image: &WindowsImage) -> Files {
         let in_place = |file: &StoredFile| in_place(symbols, path, file);
         let find_pdb = |id: &PdbId| in_place(&StoredFile::Pdb(id.clone()));
         if let Some(pdb) = image.pdb.as_ref().and_then(find_pdb) {
@@ -52,7 +52,7 @@ pub(crate) fn in_place(symbols: &SymbolPath, path: &str, file: &StoredFile) -> O
 ///
 /// Fails if there is neither a PDB nor the image itself.
 pub(crate) fn find(symbols: &SymbolPath, path: &str, image: &WindowsImage) -> Result<Files, SymbolError> {
-    let files = Files::of(symbols, path, image);
+    let files = Files::new(symbols, path, image);
     match (&files.pdb, &files.image) {
         (None, None) => Err(missing(symbols, files.id)),
         _ => Ok(files),

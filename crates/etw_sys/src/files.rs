@@ -127,7 +127,7 @@ pub struct DiskRoom {
 
 impl DiskRoom {
     /// Returns the room of the file system of an open file. `None` if the system does not say, as other ones than Linux.
-    pub fn of(file: &File) -> Option<DiskRoom> {
+    pub fn from_file(file: &File) -> Option<DiskRoom> {
         #[cfg(target_os = "linux")]
         return rustix::fs::fstatvfs(file).ok().map(|room| DiskRoom {
             free_bytes: room.f_bavail.saturating_mul(room.f_frsize),
@@ -181,7 +181,7 @@ mod tests {
         let path = directory.path().join("file");
         std::fs::write(&path, "x").unwrap();
         let file = open_regular(&path).unwrap();
-        assert!(DiskRoom::of(&file).is_none_or(|room| room.free_bytes < room.total_bytes));
+        assert!(DiskRoom::from_file(&file).is_none_or(|room| room.free_bytes < room.total_bytes));
         assert!(open_regular(directory.path()).is_err());
         assert_eq!(open_regular(&directory.path().join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
         #[cfg(target_os = "linux")]

@@ -112,7 +112,7 @@ impl SystemProvider for Kernel {
 
     fn capture_state(&self, session: u64, provider: Guid, level: Level, any: Keyword) {
         let _alone = self.alone.lock();
-        let is_of_flags = system_providers::SystemProvider::of(provider).is_some();
+        let is_of_flags = system_providers::SystemProvider::from_guid(provider).is_some();
         let state = match is_of_flags || provider == classes::SYSTEM_TRACE {
             true => State::System(self.take_inventory(session, Phase::End)),
             false => State::Provider(provider, level, any),

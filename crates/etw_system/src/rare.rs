@@ -16,7 +16,7 @@ pub(crate) struct Rare {
 
 impl Rare {
     /// Returns a copy of the event if it is one of those.
-    pub(crate) fn of(event: &Event<'_>) -> Option<Rare> {
+    pub(crate) fn from_event(event: &Event<'_>) -> Option<Rare> {
         let (body, parts) = match event.body {
             Body::Fork(fork) => (Body::Fork(Fork { name: b"", ..fork }), [fork.name, b""]),
             Body::Exec(exec) => {

@@ -47,7 +47,7 @@ impl Stacks {
             *self = Stacks::default();
         } else if self.images.is_none() {
             self.images = Some(Images::of_this_machine());
-            self.unwinder = capture.rules().map(StackUnwinder::of).unwrap_or_default();
+            self.unwinder = capture.rules().map(StackUnwinder::new).unwrap_or_default();
         }
     }
 

@@ -98,7 +98,7 @@ impl Wants {
         let mut flags = EnableFlags(wants.flags);
         let (mut has_machine, mut left_out) = (false, Vec::new());
         for (guid, enable) in &wants.enables {
-            let Some(provider) = SystemProvider::of(*guid) else { continue };
+            let Some(provider) = SystemProvider::from_guid(*guid) else { continue };
             let selection = provider.select(enable.any, enable.all);
             flags |= selection.flags;
             has_machine |= selection.has_machine;
@@ -118,10 +118,11 @@ impl Wants {
         }
         left_out.extend(refused);
         flags = supported;
-        let of = |(guid, enable)| KernelProvider::of(guid).map(|provider| Enabled::new(provider, enable));
+        let of =
+            |(guid, enable)| KernelProvider::from_guid(guid).map(|provider| Enabled::new(provider, enable));
         let enabled: Vec<Enabled> = wants.enables.into_iter().filter_map(of).collect();
         let hooks = enabled.iter().fold(hooks, |all, enabled| all | enabled.hooks());
-        let walks = StackWalks::of(&wants.stack_tracing).map_err(|error| error.to_string())?;
+        let walks = StackWalks::from_hook_ids(&wants.stack_tracing).map_err(|error| error.to_string())?;
         let sample_interval = match wants.sample_interval {
             0 => DEFAULT_INTERVAL,
             interval if INTERVALS.contains(&interval) => interval,
@@ -175,7 +176,7 @@ impl Wants {
 
     /// Returns whether a record is of a manifest event with a stack.
     pub(crate) fn has_stack(&self, record: &[u64]) -> bool {
-        let owner = ManifestOwner::of(record);
+        let owner = ManifestOwner::from_record(record);
         owner.is_some_and(|owner| self.items_of(owner.provider).contains(EnableProperties::STACK_TRACE))
     }
 
@@ -191,7 +192,7 @@ impl Wants {
 
     /// Returns the hooks that stacks need in addition: the images that they lead through.
     pub(crate) fn hooks_of_stacks(&self) -> Hooks {
-        if self.has_stacks() { Hooks::of(&[Hook::Image]) } else { Hooks::NONE }
+        if self.has_stacks() { Hooks::from_list(&[Hook::Image]) } else { Hooks::NONE }
     }
 
     /// Returns the scope of its rundown; `None` if it requests none.
@@ -302,7 +303,7 @@ impl Enabled {
             false => &[],
         };
         // Without hooks, the samples would have stacks.
-        let walks = StackWalks::of(hooks).ok().filter(|_| !hooks.is_empty());
+        let walks = StackWalks::from_hook_ids(hooks).ok().filter(|_| !hooks.is_empty());
         walks.map_or(StackKinds::default(), |walks| walks.kinds())
     }
 
@@ -375,7 +376,7 @@ mod tests {
 
     #[test]
     fn levels_keywords_and_filters_decide() {
-        let provider = KernelProvider::of(PROCESS).unwrap();
+        let provider = KernelProvider::from_guid(PROCESS).unwrap();
         let check = |enable: Enable, expected: &[u16]| {
             let wants = enabled(enable);
             let by = Some(Doer { process_id: 7, program: Some(b"make") });
@@ -404,7 +405,10 @@ mod tests {
         let flags = |flags: EnableFlags| SystemWants { flags: flags.0, ..SystemWants::default() };
         let some = Wants::new(flags(EnableFlags::CSWITCH | EnableFlags(0x2_0000) | EnableFlags(0x4000_0000)))
             .unwrap();
-        assert_eq!((some.flags, some.hooks), (EnableFlags::CSWITCH, Hooks::of(&[Hook::ContextSwitch])));
+        assert_eq!(
+            (some.flags, some.hooks),
+            (EnableFlags::CSWITCH, Hooks::from_list(&[Hook::ContextSwitch]))
+        );
         let refused = some.refused();
         assert_eq!(refused.len(), 2, "{refused:?}");
         assert!(refused[0].contains("REGISTRY") && refused[1].contains("0x40000000"), "{refused:?}");
@@ -417,7 +421,7 @@ mod tests {
         assert!(enabled(Enable::default()).hooks.has(Hook::Process));
         assert_eq!(enabled(Enable { level: Level(1), ..Enable::default() }).hooks, Hooks::NONE);
         let flags = Wants::new(SystemWants { flags: 0x10, ..SystemWants::default() }).unwrap();
-        assert_eq!(flags.hooks, Hooks::of(&[Hook::ContextSwitch]));
+        assert_eq!(flags.hooks, Hooks::from_list(&[Hook::ContextSwitch]));
         assert!(
             Wants::new(SystemWants { flags: 0x2_0000, ..SystemWants::default() })
                 .unwrap_err()

@@ -179,7 +179,7 @@ impl<'o> Writer<'o> {
     }
 
     fn samples(&mut self, context: &Context<'_>) -> io::Result<()> {
-        let frames = Frames::of(context.survey);
+        let frames = Frames::new(context.survey);
         write!(self.out, "\n],\"stackFrames\":{{")?;
         for (index, frame) in frames.frames.iter().enumerate() {
             let Some(function) = frames.functions.get(frame.function as usize) else { continue };

@@ -156,7 +156,7 @@ impl<'o> Writer<'o> {
     }
 
     fn samples(&mut self, context: &Context<'_>) {
-        let frames = Frames::of(context.survey);
+        let frames = Frames::new(context.survey);
         let names: Vec<StringHandle> =
             frames.functions.iter().map(|function| self.profile.intern_string(&function.name)).collect();
         // Stacks, like frames, belong to one thread.

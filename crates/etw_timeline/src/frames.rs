@@ -35,7 +35,7 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    pub(crate) fn of(survey: &Survey) -> Frames {
+    pub(crate) fn new(survey: &Survey) -> Frames {
         let mut frames = Frames::default();
         for node in survey.stacks() {
             let mut outer = node.outer.and_then(|outer| frames.innermost.get(outer).copied());

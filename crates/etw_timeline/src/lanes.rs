@@ -37,7 +37,7 @@ pub(crate) enum Edge {
 impl Edge {
     /// Returns the edge that a non-kernel event marks. Start and Stop belong together if they have the same task,
     /// provider and activity, or without an activity the same thread.
-    pub(crate) fn of(event: &Event<'_>, thread: Option<ThreadIndex>) -> Option<Edge> {
+    pub(crate) fn from_event(event: &Event<'_>, thread: Option<ThreadIndex>) -> Option<Edge> {
         let record = event.record;
         let descriptor = record.descriptor();
         if record.is_kernel_classic() || !matches!(descriptor.opcode.0, START | STOP) {

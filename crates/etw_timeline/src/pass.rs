@@ -30,7 +30,7 @@ pub(crate) fn survey(
     symbolizer: &Symbolizer,
     reached: &dyn Fn(FileTime),
 ) -> Result<(Survey, Summary), TimelineError> {
-    let mut timeline = Timeline::first().of_machines(Machines::of(trace));
+    let mut timeline = Timeline::first().of_machines(Machines::from_trace(trace));
     let mut summary = Summary::default();
     trace.for_each_event(|event| {
         let wanted = selection.wants(event);
@@ -60,7 +60,7 @@ pub(crate) fn run(
     sink.begin(context, &mut summary)?;
     let mut second = Second {
         context,
-        timeline: Timeline::second().of_machines(Machines::of(trace)),
+        timeline: Timeline::second().of_machines(Machines::from_trace(trace)),
         lanes: Lanes::default(),
         names: EventNames::default(),
         calls: HashMap::new(),
@@ -201,7 +201,7 @@ impl<S: Sink> Second<'_, S> {
     }
 
     fn other(&mut self, event: &Event<'_>, thread: Option<ThreadIndex>) -> io::Result<()> {
-        let edge = Edge::of(event, thread);
+        let edge = Edge::from_event(event, thread);
         let track = match edge {
             Some(Edge::Begin(key)) => self.lanes.begin(key, owner(thread)),
             Some(Edge::End(key)) => self.lanes.end(key),

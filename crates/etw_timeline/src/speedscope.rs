@@ -16,7 +16,7 @@ const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
 /// Writes the samples and counts them.
 pub(crate) fn write(out: &mut dyn Write, context: &Context<'_>, summary: &mut Summary) -> io::Result<()> {
-    let frames = Frames::of(context.survey);
+    let frames = Frames::new(context.survey);
     let mut threads: BTreeMap<ThreadIndex, Vec<&Sample>> = BTreeMap::new();
     for sample in context.samples() {
         threads.entry(sample.thread).or_default().push(sample);

@@ -238,15 +238,19 @@ mod tests {
     use super::*;
 
     /// A terminal of 120 columns and 12 lines with its contents.
-    struct Seen {
+    struct TestScreen {
         filled: Filled,
         app: App,
         terminal: Terminal<TestBackend>,
     }
 
-    impl Seen {
-        fn new(filled: Filled, view: View) -> Seen {
-            Seen { filled, app: App::new(view), terminal: Terminal::new(TestBackend::new(120, 12)).unwrap() }
+    impl TestScreen {
+        fn new(filled: Filled, view: View) -> TestScreen {
+            TestScreen {
+                filled,
+                app: App::new(view),
+                terminal: Terminal::new(TestBackend::new(120, 12)).unwrap(),
+            }
         }
 
         fn press(&mut self, codes: &[KeyCode]) {
@@ -301,7 +305,7 @@ mod tests {
 
     #[test]
     fn events_follow_the_newest() {
-        let mut seen = Seen::new(filled(), View::Events);
+        let mut seen = TestScreen::new(filled(), View::Events);
         let lines = seen.lines();
         assert!(
             lines[0].starts_with(" 1 Events  2 Processes  3 Files  4 Network  5 Disks, CPUs")
@@ -344,7 +348,7 @@ mod tests {
 
     #[test]
     fn space_lets_events_stand_still() {
-        let mut seen = Seen::new(filled(), View::Events);
+        let mut seen = TestScreen::new(filled(), View::Events);
         seen.press(&[KeyCode::Char(' ')]);
         seen.filled.name(1, "/newest");
         assert!(seen.lines()[10].contains("/file9") && seen.lines()[1].contains("PAUSED"));
@@ -354,7 +358,7 @@ mod tests {
 
     #[test]
     fn texts_are_searched_and_filtered() {
-        let mut seen = Seen::new(filled(), View::Events);
+        let mut seen = TestScreen::new(filled(), View::Events);
         seen.press(&[KeyCode::Char('/')]);
         seen.type_text("APP7");
         assert!(seen.lines()[11].starts_with("search: APP7"));
@@ -388,7 +392,7 @@ mod tests {
 
     #[test]
     fn details_tell_all_fields() {
-        let mut seen = Seen::new(filled(), View::Events);
+        let mut seen = TestScreen::new(filled(), View::Events);
         seen.press(&[KeyCode::Enter]);
         let lines = seen.lines();
         assert!(lines[6].contains("/file9") && lines[7].contains("details"), "{lines:?}");
@@ -413,7 +417,7 @@ mod tests {
         filled.now = 1000 * MS;
         filled.on(0, &CSwitch { old_thread_id: 3, ..CSwitch::default() });
         filled.model.roll(1.0);
-        let mut seen = Seen::new(filled, View::Processes);
+        let mut seen = TestScreen::new(filled, View::Processes);
         let lines = seen.lines();
         assert_eq!(words(&lines[2])[..5], ["PID", "Process", "User", "CPU", "%"]);
         assert_eq!(words(&lines[3])[..4], ["5", "app5", "1000", "60.0"]);
@@ -464,7 +468,7 @@ mod tests {
         filled.now += 500 * MS;
         filled.switch(0, 1, 0);
         filled.model.roll(1.0);
-        let mut seen = Seen::new(filled, View::Files);
+        let mut seen = TestScreen::new(filled, View::Files);
         let lines = seen.lines();
         assert_eq!(words(&lines[2])[..3], ["Path", "Reads", "Bytes"]);
         // The first read was counted with its requested size, twice the bytes read.
@@ -493,7 +497,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_said() {
-        let mut seen = Seen::new(Filled::empty(), View::Files);
+        let mut seen = TestScreen::new(Filled::empty(), View::Files);
         assert!(seen.lines()[1].contains("-k FILE_IO+FILE_IO_INIT"));
         seen.press(&[KeyCode::Char('4')]);
         assert!(seen.lines()[1].contains("-k NETWORKTRACE"));
@@ -511,14 +515,14 @@ mod tests {
     fn losses_are_red() {
         let mut filled = filled();
         filled.model.counts.lost = 1234;
-        let mut seen = Seen::new(filled, View::Events);
+        let mut seen = TestScreen::new(filled, View::Events);
         let at = seen.lines()[1].find("1,234 lost").unwrap() as u16;
         assert_eq!(seen.terminal.backend().buffer()[(at, 1)].fg, Color::Red);
     }
 
     #[test]
     fn help_and_end() {
-        let mut seen = Seen::new(filled(), View::Events);
+        let mut seen = TestScreen::new(filled(), View::Events);
         seen.press(&[KeyCode::Char('?')]);
         let lines = seen.lines();
         assert!(lines.iter().any(|line| line.contains("search a text")), "{lines:?}");

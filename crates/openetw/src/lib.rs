@@ -125,7 +125,7 @@
 //! let mut trace = openetw::Trace::open_file("trace.etl")?;
 //! let mut analysis = Analysis::new(Window::ALL);
 //! trace.for_each_event(|event| analysis.add(event))?;
-//! for table in analysis.report(&ReportOptions::of(trace.headers())).tables {
+//! for table in analysis.report(&ReportOptions::from_headers(trace.headers())).tables {
 //!     println!("{}: {} rows", table.kind.title(), table.rows.len());
 //! }
 //! # Ok::<(), openetw::TraceError>(())
@@ -381,7 +381,7 @@ pub mod export {
 /// let mut trace = openetw::Trace::open_file("trace.etl")?;
 /// let mut analysis = Analysis::new(Window::ALL);
 /// trace.for_each_event(|event| analysis.add(event))?;
-/// let report = analysis.report(&ReportOptions::of(trace.headers()));
+/// let report = analysis.report(&ReportOptions::from_headers(trace.headers()));
 /// let processes = report.tables.iter().find(|table| table.kind == TableKind::Processes);
 /// println!("{} processes", processes.map_or(0, |table| table.rows.len()));
 /// # Ok::<(), openetw::TraceError>(())

@@ -225,7 +225,7 @@ fn baselines_agree() {
         let baseline = baseline::parse(&text);
         let events = read(&[directory.join(format!("{name}.etl"))], &[]);
         let mut report = Report::default();
-        let volumes = Volumes::of(&events);
+        let volumes = Volumes::from_events(&events);
         let mut by_time: BTreeMap<i64, Vec<&Event>> = BTreeMap::new();
         for event in &events {
             by_time.entry(event.since_start.div_euclid(10)).or_default().push(event);

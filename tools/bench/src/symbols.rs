@@ -63,7 +63,7 @@ fn pdb() -> Option<PdbId> {
 /// Measures frames of stacks with names, when these are known.
 fn named(effort: &Effort) -> Result<Row> {
     let traces = Trace::builder().bytes("named.etl", trace(effort.events)?);
-    let names = StackNames::of(traces.clone(), &EventFilter::default(), &symbolizer()?)?;
+    let names = StackNames::from_traces(traces.clone(), &EventFilter::default(), &symbolizer()?)?;
     let mut trace = traces.open()?;
     let stacks = trace.stacks()?;
     let (mut with_names, mut without) = (Vec::new(), Vec::new());

@@ -35,7 +35,7 @@ fn page_of(traces: &[TraceFile]) -> Result<(String, Coverage)> {
     );
     let mut sum = Coverage::default();
     for trace in traces {
-        let coverage = Coverage::of(trace, &schemas).with_context(|| trace.name.clone())?;
+        let coverage = Coverage::from_trace(trace, &schemas).with_context(|| trace.name.clone())?;
         if coverage.records != trace.records {
             bail!("{}: {} records, expected {}", trace.name, coverage.records, trace.records);
         }
@@ -57,7 +57,7 @@ struct Coverage {
 }
 
 impl Coverage {
-    fn of(trace: &TraceFile, schemas: &Schemas) -> Result<Coverage> {
+    fn from_trace(trace: &TraceFile, schemas: &Schemas) -> Result<Coverage> {
         let mut coverage = Coverage::default();
         let windows = WindowsSchemas::new()?;
         let mut trace = Trace::builder().file(&trace.path).schemas(schemas).open()?;

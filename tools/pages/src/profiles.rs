@@ -65,8 +65,11 @@ fn row(name: &str, file: &Path, table: &mut String) -> Result<()> {
     }
     let hooks: BTreeSet<u16> = sessions.iter().flat_map(|session| session.stacks.iter().copied()).collect();
     let hooks: Vec<u16> = hooks.into_iter().collect();
-    let stacks =
-        if hooks.is_empty() { String::new() } else { StackWalks::of(&hooks)?.to_string().replace('+', ", ") };
+    let stacks = if hooks.is_empty() {
+        String::new()
+    } else {
+        StackWalks::from_hook_ids(&hooks)?.to_string().replace('+', ", ")
+    };
     let is_of_kernel = |provider: &ProviderName| {
         KernelProvider::ALL.iter().any(|known| match provider {
             ProviderName::Guid(guid) => *guid == known.guid,

@@ -46,7 +46,7 @@ pub(super) fn compare(directory: &Path) -> Result<usize> {
     let status = runtime.controller().stop(SESSION)?;
     ensure!(status.events_lost + status.log_events_lost == 0, "events were lost: {status:?}");
 
-    let ours = Reading::of(&fs::read(&file)?)?;
+    let ours = Reading::parse(&fs::read(&file)?)?;
     let mut differences = 0;
     for peer in Peer::ALL {
         let found = compare_one(&ours, peer, &file).with_context(|| format!("kernel: {}", peer.name()))?;

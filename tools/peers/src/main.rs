@@ -115,7 +115,7 @@ fn traces(directory: &Path) -> Result<usize> {
         let (bytes, _) = generated::bytes(&recipe)?;
         let path = directory.join(format!("{name}.etl"));
         fs::write(&path, &bytes)?;
-        let ours = Reading::of(&bytes)?;
+        let ours = Reading::parse(&bytes)?;
         for peer in Peer::ALL {
             let limit = LIMITS.iter().find(|(limited, of, _)| *limited == peer && of == kind);
             if let Some((_, _, reason)) = limit {
@@ -148,7 +148,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn of(bytes: &[u8]) -> Result<Reading> {
+    fn parse(bytes: &[u8]) -> Result<Reading> {
         let file = EtlFile::open(bytes)?;
         let mut reading = Reading {
             header: file.header().clone(),

@@ -85,7 +85,7 @@ fn compare_one(trace: &Path, folder: &Path, seed: u64) -> Result<Json> {
 fn read(path: &Path) -> Result<Index> {
     let mut trace = Trace::open_file(path)?;
     let stacks = trace.stacks()?;
-    let mut tables = RowTables::new(IndexWriter::in_memory())?.of_machines(Machines::of(&trace));
+    let mut tables = RowTables::new(IndexWriter::in_memory())?.of_machines(Machines::from_trace(&trace));
     trace.for_each_event(|event| tables.add(event, &stacks.of(event.record)))?;
     tables.add_losses(trace.statistics());
     Ok(tables.finish(&Symbolizer::new())?)

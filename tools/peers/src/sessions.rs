@@ -233,7 +233,7 @@ fn events_of(file: &Path) -> Result<Vec<Found>> {
 
 /// Compares the peers' results for a file.
 fn compare_file(file: &Path, name: &str) -> Result<usize> {
-    let ours = Reading::of(&fs::read(file)?)?;
+    let ours = Reading::parse(&fs::read(file)?)?;
     let mut events = events_of(file)?;
     events.sort();
     let mut differences = 0;

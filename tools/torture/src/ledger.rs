@@ -43,7 +43,7 @@ pub(super) struct Losses {
 pub(super) struct Entry<'l>(&'l [AtomicU64]);
 
 impl<'l> Entry<'l> {
-    pub(super) fn of(ledger: &'l [AtomicU64], thread: usize) -> Entry<'l> {
+    pub(super) fn new(ledger: &'l [AtomicU64], thread: usize) -> Entry<'l> {
         Entry(&ledger[words(thread)..words(thread + 1)])
     }
 

@@ -44,7 +44,7 @@ impl Child {
         let ledger = map(&self.ledger)?;
         thread::scope(|scope| {
             for thread in 0..self.threads {
-                let (region, entry) = (&region, Entry::of(&ledger[1..], thread));
+                let (region, entry) = (&region, Entry::new(&ledger[1..], thread));
                 scope.spawn(move || {
                     loop {
                         entry.record(|number| write(region, thread as u32, number));

@@ -42,7 +42,7 @@ pub(super) fn run(place: &Place) -> Result<String> {
     let of_tracelog =
         ["-start", "OfTracelog", "-f", &tracelog, "-guid", &format!("#{PROVIDER}"), "-level", "4"];
     run("tracelog.cmd", &of_tracelog)?;
-    let wrote = Wrote::of(&host.run_client(&["provide", PROVIDER, "100", "0"])?)?;
+    let wrote = Wrote::parse(&host.run_client(&["provide", PROVIDER, "100", "0"])?)?;
     ensure!(wrote.lost == 0, "{} events were not written", wrote.lost);
     let listed = run("logman.cmd", &["query", "-ets"])?;
     for session in ["Of Logman", "OfXperf", "OfTracelog"] {

@@ -65,7 +65,7 @@ pub(super) fn provider(place: &Place) -> Result<String> {
     record.env("WINEPREFIX", &place.prefix).env("WINEDEBUG", "-all");
     let printed = output(&mut record)?;
     ensure!(printed.contains("callback: code 1 level 4 any 0x1 all 0x0 context 0x1234"), "{printed}");
-    let wrote = Wrote::of(&printed)?;
+    let wrote = Wrote::parse(&printed)?;
     ensure!(wrote.lost == 0, "{printed}");
     let events = host.events("provider.etl")?;
     let found = numbers(&events)?;
@@ -81,7 +81,7 @@ pub(super) fn shared_session(place: &Place) -> Result<String> {
     let host = place.host()?;
     let file = host.path("shared.etl");
     host.run_etw(&["session", "start", "Shared", "-o", &file, "-p", PROVIDER, "-p", "OpenETW.Wine.Linux"])?;
-    let both = Wrote::of(&host.run_client(&["provide", PROVIDER, "100", "0"])?)?;
+    let both = Wrote::parse(&host.run_client(&["provide", PROVIDER, "100", "0"])?)?;
     for number in 0..10 {
         host.run_etw(&["write", "OpenETW.Wine.Linux", "Event", &format!("number={number}")])?;
     }
@@ -99,8 +99,8 @@ pub(super) fn consumer(place: &Place) -> Result<String> {
     let host = place.host()?;
     host.run_etw(&["session", "start", "Live", "--real-time", "-p", PROVIDER])?;
     let (mut consumer, mut lines) = consume(&host, "Live", 2000)?;
-    let first = Wrote::of(&host.run_client(&["provide", PROVIDER, "1000", "0"])?)?;
-    let second = Wrote::of(&host.run_client(&["provide", PROVIDER, "1000", "0"])?)?;
+    let first = Wrote::parse(&host.run_client(&["provide", PROVIDER, "1000", "0"])?)?;
+    let second = Wrote::parse(&host.run_client(&["provide", PROVIDER, "1000", "0"])?)?;
     let line = end(&mut consumer, &mut lines)?;
     let writers = format!("{:?}", BTreeSet::from([first.ids(), second.ids()]));
     let wanted = format!("code 0 missing 0 gaps 0 buffers true writers {writers}");
@@ -173,7 +173,7 @@ pub(super) fn rate(place: &Place) -> Result<String> {
     let host = place.host()?;
     host.run_etw(&["session", "start", "Rate", "--real-time", "-p", PROVIDER])?;
     let (mut consumer, mut lines) = consume(&host, "Rate", 500_000)?;
-    let wrote = Wrote::of(&host.run_client(&["provide", PROVIDER, "500000", "100000"])?)?;
+    let wrote = Wrote::parse(&host.run_client(&["provide", PROVIDER, "500000", "100000"])?)?;
     let line = end(&mut consumer, &mut lines)?;
     ensure!(line.starts_with("code 0 missing 0 gaps 0"), "{line}");
     ensure!(wrote.lost == 0, "{} of 500000 were not written", wrote.lost);
@@ -233,7 +233,7 @@ pub(super) struct Wrote {
 }
 
 impl Wrote {
-    pub(super) fn of(printed: &str) -> Result<Wrote> {
+    pub(super) fn parse(printed: &str) -> Result<Wrote> {
         let line =
             printed.lines().find(|line| line.starts_with("wrote")).with_context(|| printed.to_owned())?;
         let word = |name: &str| {

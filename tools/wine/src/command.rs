@@ -141,7 +141,7 @@ pub(super) fn decode(place: &Place) -> Result<String> {
 
 /// Runs the program of the tests, which writes events.
 fn write(host: &Host<'_>) -> Result<Wrote> {
-    let wrote = Wrote::of(&host.run_client(&["provide", PROVIDER, &EVENTS.to_string(), "0"])?)?;
+    let wrote = Wrote::parse(&host.run_client(&["provide", PROVIDER, &EVENTS.to_string(), "0"])?)?;
     ensure!(wrote.lost == 0, "{} events were not written", wrote.lost);
     Ok(wrote)
 }

@@ -1,6 +1,6 @@
 //! Checks of crates and modules: dependencies point down the layers, imports between folders go in one direction,
-//! files are where they belong, only `etw_sys` and the C interface contain `unsafe` code, public modules have examples, and inner
-//! crates say that they are.
+//! files are where they belong, only `etw_sys` and the C interface contain `unsafe` code, public modules have examples, inner
+//! crates say that they are, and names say what things are.
 
 mod circles;
 mod examples;
@@ -8,6 +8,7 @@ mod imports;
 mod modules;
 mod packages;
 mod sources;
+mod words;
 
 use anyhow::{Result, bail};
 

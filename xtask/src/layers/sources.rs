@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::packages::Package;
+use super::words;
 
 /// Crates that may contain `unsafe`.
 const UNSAFE_ALLOWED: &[&str] = &["etw_capi", "etw_sys", "etw_win32"];
@@ -37,6 +38,8 @@ pub(super) fn check(package: &Package, architecture: &str, security: &str) -> Re
     for path in files(&source)? {
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         lines += text.lines().count();
+        let of_names = words::breaches(&text).into_iter();
+        sources.breaches.extend(of_names.map(|breach| format!("{}:{breach}", path.display())));
         if path.with_extension("").is_dir() {
             let shown = path.display();
             sources.breaches.push(format!("{shown}: a folder has the same name: move it to `mod.rs` there"));

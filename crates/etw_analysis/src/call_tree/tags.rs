@@ -172,7 +172,7 @@ impl StackTags {
     /// Frames with the same tag in a row become one.
     #[must_use]
     pub fn name_frames(&self, stacks: &NamedStacks) -> NamedStacks {
-        let tagged = Tagged::of(self, stacks);
+        let tagged = Tagged::new(self, stacks);
         let mut named = NamedStacks::new(stacks.unit());
         named.leave_out(stacks.left_out());
         let mut places: Vec<StackIndex> = Vec::with_capacity(stacks.nodes().len());
@@ -205,7 +205,7 @@ impl StackTags {
     /// Returns stacks of tags: below each process the parts of the one tag that each stack has.
     #[must_use]
     pub fn name_stacks(&self, stacks: &NamedStacks) -> NamedStacks {
-        let tagged = Tagged::of(self, stacks);
+        let tagged = Tagged::new(self, stacks);
         let mut named = NamedStacks::new(stacks.unit());
         named.leave_out(stacks.left_out());
         let mut best: Vec<Option<Applied>> = Vec::with_capacity(stacks.nodes().len());
@@ -277,7 +277,7 @@ struct Tagged {
 }
 
 impl Tagged {
-    fn of(tags: &StackTags, stacks: &NamedStacks) -> Tagged {
+    fn new(tags: &StackTags, stacks: &NamedStacks) -> Tagged {
         let matches = tags.matches(stacks.frames());
         let mut tagged = Tagged { applied: Vec::with_capacity(stacks.nodes().len()), labels: Vec::new() };
         let mut by_label: HashMap<Box<str>, u32> = HashMap::default();

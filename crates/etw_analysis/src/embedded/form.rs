@@ -84,7 +84,7 @@ impl CodeForm {
 impl ImageCode {
     /// Returns the code that an event contains; `None` if it is another event. Addresses with frames or texts that the
     /// event does not have are left out.
-    pub(super) fn of(event: &Event<'_>) -> Option<ImageCode> {
+    pub(super) fn from_event(event: &Event<'_>) -> Option<ImageCode> {
         let properties = event.properties.as_ref().ok()?;
         // Other events of the provider lack the field.
         let offsets: Vec<u64> = properties.try_get("CodeOffsets")?;

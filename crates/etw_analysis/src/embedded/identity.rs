@@ -12,7 +12,7 @@ pub(crate) struct ModuleId {
 }
 
 impl ModuleId {
-    pub(crate) fn of(module: &Module<'_>) -> ModuleId {
+    pub(crate) fn from_module(module: &Module<'_>) -> ModuleId {
         ModuleId {
             path: module.path.to_owned(),
             build_id: module.build_id.to_vec(),

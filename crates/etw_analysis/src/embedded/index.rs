@@ -51,7 +51,7 @@ pub(super) struct CodeIndex {
 impl CodeIndex {
     /// Adds the code that an event contains, if any.
     pub(super) fn event(&mut self, event: &Event<'_>) {
-        let Some(ImageCode { id, source, code }) = ImageCode::of(event) else { return };
+        let Some(ImageCode { id, source, code }) = ImageCode::from_event(event) else { return };
         let keys = keys(&id.module());
         let known = keys.iter().find_map(|key| self.by_key.get(key).copied());
         let image = known.unwrap_or(self.images.len());

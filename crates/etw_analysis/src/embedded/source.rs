@@ -164,7 +164,7 @@ impl ModuleNames {
     ) {
         let Some(kept) = &self.kept else { return };
         let mut kept = kept.borrow_mut();
-        let of_module = kept.modules.entry(ModuleId::of(module)).or_default();
+        let of_module = kept.modules.entry(ModuleId::from_module(module)).or_default();
         if of_module.source.is_empty() {
             let file = symbolizer.locate(module).ok();
             let name = file.as_ref().and_then(|path| path.file_name()).unwrap_or_default();

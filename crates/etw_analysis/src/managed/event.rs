@@ -24,7 +24,7 @@ pub(crate) enum ClrProvider {
 impl ClrProvider {
     /// Returns the provider of a record, or `None` if it is not one of a runtime.
     #[inline]
-    pub(crate) fn of(record: &Record<'_>) -> Option<ClrProvider> {
+    pub(crate) fn from_record(record: &Record<'_>) -> Option<ClrProvider> {
         if !record.kind().is_event_header() {
             return None;
         }

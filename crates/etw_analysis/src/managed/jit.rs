@@ -111,7 +111,7 @@ pub(crate) struct JitEvent {
 
 impl JitEvent {
     /// Returns the function that an event of the provider for symbols names; `None` if it names none.
-    pub(crate) fn of(event: &Event<'_>, processes: &mut Processes) -> Option<JitEvent> {
+    pub(crate) fn from_event(event: &Event<'_>, processes: &mut Processes) -> Option<JitEvent> {
         let properties = event.properties.as_ref().ok()?;
         let (start, len) =
             (properties.try_get::<u64>("CodeAddress")?, properties.try_get::<u32>("LengthInBytes")?);
@@ -122,7 +122,7 @@ impl JitEvent {
             start,
             end: start.checked_add(len.into()).filter(|_| len > 0)?,
             name: name.into(),
-            lines: SourceLines::of(event),
+            lines: SourceLines::from_event(event),
             is_load: properties.try_get::<u8>("IsLoad") == Some(1),
         })
     }
@@ -137,7 +137,7 @@ pub(crate) struct SourceLines {
 }
 
 impl SourceLines {
-    fn of(event: &Event<'_>) -> SourceLines {
+    fn from_event(event: &Event<'_>) -> SourceLines {
         let list = |name| event.get::<Vec<u32>>(name).unwrap_or_default();
         let files = event.get::<Vec<String>>("Files").unwrap_or_default();
         let (offsets, numbers, of_files) = (list("LineOffsets"), list("LineNumbers"), list("LineFiles"));

@@ -180,7 +180,7 @@ impl Model {
             return;
         }
         self.images.names.event(event);
-        if let Some(event) = JitEvent::of(event, &mut self.processes) {
+        if let Some(event) = JitEvent::from_event(event, &mut self.processes) {
             self.methods.jit(event, &mut self.addresses.versions);
         }
     }
@@ -189,7 +189,7 @@ impl Model {
     pub(crate) fn program_event<'e>(&mut self, event: &Event<'e>) -> Option<ClrObservation<'e>> {
         self.kernel_functions.event(event, self.processes.machine());
         self.code(event);
-        let provider = ClrProvider::of(event.record)?;
+        let provider = ClrProvider::from_record(event.record)?;
         let Some(event) = ClrEvent::new(provider, event, &mut self.processes) else {
             return Some(ClrObservation { event: None, method: None });
         };

@@ -27,7 +27,7 @@ pub(super) struct Identity(String);
 
 impl Identity {
     /// Reads what identifies the files.
-    pub(super) fn of(files: &[PathBuf], names: &str) -> io::Result<Identity> {
+    pub(super) fn from_files(files: &[PathBuf], names: &str) -> io::Result<Identity> {
         let mut text = format!("{}\n{}\n", program(), one_line(names));
         for file in files {
             text.push_str(&of_file(file)?);

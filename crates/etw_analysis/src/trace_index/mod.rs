@@ -166,10 +166,10 @@ impl TraceIndex {
     ) -> Result<TraceIndex, TraceIndexError> {
         let index = fill(trace, IndexWriter::in_memory(), symbolizer, progress, || true)
             .map_err(|error| error.at(Path::new("")))?;
-        Ok(TraceIndex::of(index, None)?)
+        Ok(TraceIndex::from_index(index, None)?)
     }
 
-    fn of(index: Index, path: Option<PathBuf>) -> Result<TraceIndex, ColumnsError> {
+    fn from_index(index: Index, path: Option<PathBuf>) -> Result<TraceIndex, ColumnsError> {
         let (names, start, overview) = traces::read(&index)?;
         let (start, overview) = (start.unwrap_or_default(), Arc::new(overview));
         Ok(TraceIndex { index, path, names, start, overview })
@@ -284,7 +284,8 @@ fn fill(
 ) -> Result<Index, Unfilled> {
     let overview = trace.overview().map_err(Unfilled::Trace)?;
     let stacks = trace.stacks().map_err(Unfilled::Trace)?;
-    let mut tables = RowTables::new(writer).map_err(Unfilled::Columns)?.of_machines(Machines::of(trace));
+    let mut tables =
+        RowTables::new(writer).map_err(Unfilled::Columns)?.of_machines(Machines::from_trace(trace));
     tables.add_traces(trace, &overview);
     let mut events = 0_u64;
     let read = trace.for_each_event(|event| {

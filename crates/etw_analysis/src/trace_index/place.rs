@@ -72,7 +72,7 @@ impl IndexPlace {
     ///
     /// Fails if a file cannot be read.
     pub fn new(files: &[PathBuf], home: &IndexHome, names: &str) -> io::Result<IndexPlace> {
-        let identity = Identity::of(files, names)?;
+        let identity = Identity::from_files(files, names)?;
         let cached = || Some(cache_directory()?.join(named(files, &identity.of_contents())));
         let candidates: Vec<PathBuf> = match home {
             IndexHome::Directory(directory) => vec![directory.join(named(files, &hash(files)))],
@@ -143,7 +143,7 @@ impl IndexPlace {
                 Err(error) => IndexProblem::Unusable(error),
                 Ok(index) => match self.identity.mismatch(index.identity(), self.parts.is_some()) {
                     Some(problem) if !is_fine(&problem) => problem,
-                    _ => match TraceIndex::of(index, Some(path.clone())) {
+                    _ => match TraceIndex::from_index(index, Some(path.clone())) {
                         Ok(index) => {
                             cache::touch(path);
                             return Some(index);
@@ -173,12 +173,13 @@ impl IndexPlace {
         for path in &self.targets {
             match self.create(path) {
                 Ok(writer) => {
-                    let is_same =
-                        || Identity::of(&self.files, &self.names).is_ok_and(|now| now == self.identity);
+                    let is_same = || {
+                        Identity::from_files(&self.files, &self.names).is_ok_and(|now| now == self.identity)
+                    };
                     let index = super::fill(trace, writer, symbolizer, progress, is_same)
                         .map_err(|error| error.at(path))?;
                     cache::make_room(path);
-                    return TraceIndex::of(index, Some(path.clone()))
+                    return TraceIndex::from_index(index, Some(path.clone()))
                         .map_err(|error| TraceIndexError::Write { path: path.clone(), error });
                 }
                 Err(error) => {

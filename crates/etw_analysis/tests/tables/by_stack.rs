@@ -36,7 +36,7 @@ fn report(machine: Machine, weight: StackWeight) -> Report {
     let stacks = trace.stacks().unwrap();
     let mut analysis = Analysis::new(Window::ALL).by_stack(weight);
     trace.for_each_event(|event| analysis.add_with_stack(event, &stacks.of(event.record))).unwrap();
-    let mut options = ReportOptions::of(trace.headers());
+    let mut options = ReportOptions::from_headers(trace.headers());
     options.tables.push(TableKind::ByFunction(weight));
     options.folded_stacks = true;
     analysis.report(&options)

@@ -19,7 +19,7 @@ use crate::symbols::{own_range, sampled_windows};
 
 /// Returns traces with the names that a symbolizer has embedded, merged into one file, and what was embedded.
 pub(crate) fn embedded(traces: TraceBuilder, symbolizer: &Symbolizer) -> (TraceBuilder, SymbolEmbedding) {
-    let embedding = SymbolEmbedding::of(traces.clone(), symbolizer).unwrap();
+    let embedding = SymbolEmbedding::from_traces(traces.clone(), symbolizer).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("named.etl");
     let relogger = Relogger::new().append(embedding.records());
@@ -38,10 +38,10 @@ fn shapes() -> Symbolizer {
 fn analysis(traces: &TraceBuilder) -> (Analysis, ReportOptions) {
     let mut trace = traces.clone().open().unwrap();
     let stacks = trace.stacks().unwrap();
-    let analysis = Analysis::new(Window::ALL).of_machines(Machines::of(&trace));
+    let analysis = Analysis::new(Window::ALL).of_machines(Machines::from_trace(&trace));
     let mut analysis = analysis.by_stack(StackWeight::Events);
     trace.for_each_event(|event| analysis.add_with_stack(event, &stacks.of(event.record))).unwrap();
-    let options = ReportOptions { folded_stacks: true, ..ReportOptions::of(trace.headers()) };
+    let options = ReportOptions { folded_stacks: true, ..ReportOptions::from_headers(trace.headers()) };
     (analysis, options)
 }
 
@@ -57,7 +57,7 @@ fn modules(traces: &TraceBuilder) -> Vec<ModuleUse> {
 /// Returns the frames of all events with stacks: names, files, lines.
 fn frames(traces: &TraceBuilder, symbolizer: &Symbolizer) -> Vec<String> {
     let filter = EventFilter::default();
-    let names = Arc::new(StackNames::of(traces.clone(), &filter, symbolizer).unwrap());
+    let names = Arc::new(StackNames::from_traces(traces.clone(), &filter, symbolizer).unwrap());
     let mut frames = Vec::new();
     let mut trace = traces.clone().open().unwrap();
     trace
@@ -139,7 +139,7 @@ fn names_are_kept_by_every_form_of_rewriting() {
         let again = Trace::builder().bytes("again", std::fs::read(&path).unwrap());
         assert_eq!(frames(&again, &Symbolizer::new()), expected, "{compression:?}");
         // Names appended to a compressed file are compressed too.
-        let embedding = SymbolEmbedding::of(traces.clone(), &shapes()).unwrap();
+        let embedding = SymbolEmbedding::from_traces(traces.clone(), &shapes()).unwrap();
         let relogger = Relogger::new().compression(compression).append(embedding.records()).overwrite(true);
         relogger.write(&mut traces.clone().open().unwrap(), &path).unwrap();
         let again = Trace::builder().bytes("again", std::fs::read(&path).unwrap());

@@ -96,7 +96,7 @@ impl Machine {
         let mut trace = self.trace(micros);
         let mut analysis = Analysis::new(window);
         trace.for_each_event(|event| analysis.add(event)).unwrap();
-        let mut options = ReportOptions::of(trace.headers());
+        let mut options = ReportOptions::from_headers(trace.headers());
         change(&mut options);
         analysis.report(&options)
     }

@@ -36,7 +36,7 @@ fn read(path: &std::path::Path) -> Option<(Index, u64, etw_analysis::Report, Kin
             *kinds.entry(STARTS).or_default() += u64::from(is_start);
         })
         .unwrap();
-    let options = ReportOptions::of(trace.headers());
+    let options = ReportOptions::from_headers(trace.headers());
     Some((tables.finish(&Symbolizer::new()).unwrap(), events, analysis.report(&options), kinds))
 }
 

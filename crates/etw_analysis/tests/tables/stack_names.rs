@@ -18,7 +18,7 @@ impl Machine {
     pub(crate) fn stacks(self, filter: &str) -> Vec<(i64, Vec<String>)> {
         let traces = self.builder(100_000);
         let filter = EventFilter::default().expression(filter).unwrap();
-        let names = StackNames::of(traces.clone(), &filter, &Symbolizer::new()).unwrap();
+        let names = StackNames::from_traces(traces.clone(), &filter, &Symbolizer::new()).unwrap();
         let names = Arc::new(names);
         let mut trace = traces.filter(&names.filter(filter)).open().unwrap();
         let mut stacks = Vec::new();
@@ -78,7 +78,7 @@ fn a_limit_counts_what_passes() {
     let traces = machine().builder(100_000);
     let text = "event == SampleProfile and not stack contains first";
     let filter = EventFilter { limit: Some(1), ..EventFilter::default().expression(text).unwrap() };
-    let names = Arc::new(StackNames::of(traces.clone(), &filter, &Symbolizer::new()).unwrap());
+    let names = Arc::new(StackNames::from_traces(traces.clone(), &filter, &Symbolizer::new()).unwrap());
     let mut shown = Vec::new();
     let mut trace = traces.clone().filter(&names.filter(filter.clone())).open().unwrap();
     trace
@@ -93,7 +93,7 @@ fn a_limit_counts_what_passes() {
 fn what_the_filter_leaves_out_has_addresses() {
     let traces = machine().builder(100_000);
     let filter = EventFilter::default().expression("time >= 1h").unwrap();
-    let names = StackNames::of(traces.clone(), &filter, &Symbolizer::new()).unwrap();
+    let names = StackNames::from_traces(traces.clone(), &filter, &Symbolizer::new()).unwrap();
     let mut frames: Vec<String> = Vec::new();
     let mut trace = traces.open().unwrap();
     let is_bare = |frame: &StackFrame<'_>| frame.to_string() == format!("{:#x}", frame.address);

@@ -70,7 +70,7 @@ fn report(machine: Machine, window: Window) -> Report {
     let mut analysis = Analysis::new(window).by_stack(StackWeight::WaitChains);
     let stacks = trace.stacks().unwrap();
     trace.for_each_event(|event| analysis.add_with_stack(event, &stacks.of(event.record))).unwrap();
-    let mut options = ReportOptions::of(trace.headers());
+    let mut options = ReportOptions::from_headers(trace.headers());
     let by_function = TableKind::ByFunction(StackWeight::WaitChains);
     options.tables.extend([TableKind::WaitChains, by_function]);
     options.named_stacks.push(by_function);

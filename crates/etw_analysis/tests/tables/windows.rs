@@ -11,7 +11,7 @@ fn report(name: &str) -> Option<Report> {
     let mut trace = Trace::open_file(&trace.path).unwrap();
     let mut analysis = Analysis::new(Window::ALL);
     trace.for_each_event(|event| analysis.add(event)).unwrap();
-    Some(analysis.report(&ReportOptions::of(trace.headers())))
+    Some(analysis.report(&ReportOptions::from_headers(trace.headers())))
 }
 
 fn sum(report: &Report, kind: TableKind, column: &str) -> u64 {

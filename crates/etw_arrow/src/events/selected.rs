@@ -26,7 +26,7 @@ const MAX_SCHEMAS: usize = 1 << 12;
 /// /// Returns the first field of some events.
 /// fn first_field(events: &[Event<'_>]) -> Option<ArrayRef> {
 ///     let schemas = events.iter().filter_map(Event::schema);
-///     let columns = EventColumns::of(schemas.map(|schema| &**schema), &["time"]);
+///     let columns = EventColumns::from_schemas(schemas.map(|schema| &**schema), &["time"]);
 ///     let mut builder = columns.builder(&[0]);
 ///     events.iter().for_each(|event| builder.put(event));
 ///     builder.take().ok()?.pop()
@@ -39,7 +39,7 @@ pub struct EventColumns {
 
 impl EventColumns {
     /// Returns the columns of events with these schemas. A field whose name is reserved gets another one.
-    pub fn of<'s>(
+    pub fn from_schemas<'s>(
         schemas: impl IntoIterator<Item = &'s EventSchema>,
         reserved: &[impl AsRef<str>],
     ) -> EventColumns {

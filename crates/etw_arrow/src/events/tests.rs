@@ -292,7 +292,7 @@ fn rows_of_collectors_are_those_of_one_writer() {
 #[test]
 fn chosen_fields_are_columns() {
     let (schema, payload) = rich();
-    let columns = EventColumns::of([&*schema.schema], &["time"]);
+    let columns = EventColumns::from_schemas([&*schema.schema], &["time"]);
     let fields = columns.fields();
     let mut writer = RowCollector::new();
     with_event(&payload, Some(&schema), |event| writer.put(event).unwrap());
@@ -328,7 +328,7 @@ fn fields_of_several_types_are_wider_or_texts() {
             schema.top_level = 1;
             schema
         });
-        let columns = EventColumns::of(&schemas, &["Field"]);
+        let columns = EventColumns::from_schemas(&schemas, &["Field"]);
         assert_eq!(columns.fields()[0].data_type(), &expected, "{one:?} {other:?}");
         assert_eq!(columns.fields()[0].name(), "Field_2", "the name is reserved");
     };

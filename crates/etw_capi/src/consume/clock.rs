@@ -45,7 +45,7 @@ struct Moment {
 
 impl RawClock {
     /// Returns the clock of a trace with a header.
-    pub(super) fn of(header: &LogFileHeader, is_live: bool) -> RawClock {
+    pub(super) fn from_header(header: &LogFileHeader, is_live: bool) -> RawClock {
         if !is_live || header.clock().clock_type != ClockType::Qpc {
             return RawClock::AsRecorded;
         }

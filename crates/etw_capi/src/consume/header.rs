@@ -11,7 +11,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 use windows_sys::Win32::System::Time::TIME_ZONE_INFORMATION;
 
 /// Returns the header as C has it, without names.
-pub(super) fn of(header: &LogFileHeader) -> TRACE_LOGFILE_HEADER {
+pub(super) fn log_file_header(header: &LogFileHeader) -> TRACE_LOGFILE_HEADER {
     let zone = header.time_zone.to_bytes();
     const { assert!(size_of::<TIME_ZONE_INFORMATION>() == 172) };
     // SAFETY: the bytes are those of the structure, all of whose members may have any value.

@@ -134,8 +134,8 @@ impl Logfile {
     pub(super) fn describe(&self, logfile: &mut EVENT_TRACE_LOGFILEW, of: &LogFileHeader, is_kernel: bool) {
         logfile.CurrentTime = of.start_time.0;
         logfile.BuffersRead = 0;
-        logfile.LogfileHeader = header::of(of);
-        if let Some(frequency) = RawClock::of(of, self.is_live()).frequency() {
+        logfile.LogfileHeader = header::log_file_header(of);
+        if let Some(frequency) = RawClock::from_header(of, self.is_live()).frequency() {
             logfile.LogfileHeader.PerfFreq = frequency;
         }
         logfile.BufferSize = of.buffer_size;

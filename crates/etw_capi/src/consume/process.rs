@@ -126,7 +126,7 @@ fn read_all(
         .map(|(open, header)| {
             let mut logfile = Box::new(open.logfile.clone());
             let description = logfile.for_callbacks(header, is_kernel(header));
-            let clock = RawClock::of(header, logfile.is_live());
+            let clock = RawClock::from_header(header, logfile.is_live());
             let raw_buffers = logfile
                 .raw_buffers
                 .map(|callback| RawBuffers::new(callback, open.handle, header, logfile.path()))

@@ -51,7 +51,7 @@ pub unsafe extern "C" fn QueryTraceProcessingHandle(
                 if out.is_null() || (out_size as usize) < size_of::<TRACE_LOGFILE_HEADER>() {
                     return ERROR_INSUFFICIENT_BUFFER;
                 }
-                out.cast::<TRACE_LOGFILE_HEADER>().write_unaligned(header::of(header));
+                out.cast::<TRACE_LOGFILE_HEADER>().write_unaligned(header::log_file_header(header));
                 ERROR_SUCCESS
             };
         }

@@ -123,7 +123,7 @@ impl RawBuffers {
                 others.sort_by_key(|(end, _)| *end);
             }
         }
-        let header = Box::new(header::of(header));
+        let header = Box::new(header::log_file_header(header));
         Ok(RawBuffers { callback, trace, header, read: 0, file, left: left.into() })
     }
 

@@ -163,7 +163,7 @@ impl Place {
         let mut given = self.get();
         let properties = &status.properties;
         let clamp = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-        given.Wnode.Guid = guid::of(properties.guid);
+        given.Wnode.Guid = guid::windows_guid(properties.guid);
         given.Wnode.Anonymous1.HistoricalContext = handle_of(status);
         given.Wnode.ClientContext = properties.clock as u32;
         given.BufferSize = properties.buffer_size;

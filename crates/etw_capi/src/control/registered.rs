@@ -102,7 +102,7 @@ pub unsafe extern "C" fn EnumerateTraceGuids(
                 }
                 let enable = provider.enables.first();
                 place.write_unaligned(TRACE_GUID_PROPERTIES {
-                    Guid: guid::of(provider.guid),
+                    Guid: guid::windows_guid(provider.guid),
                     GuidType: 0,
                     LoggerId: enable.map_or(0, |enable| enable.logger_id.into()),
                     EnableLevel: enable.map_or(0, |enable| enable.level.0.into()),

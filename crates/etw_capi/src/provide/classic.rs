@@ -139,7 +139,7 @@ pub unsafe extern "C" fn TraceEvent(handle: u64, header: *const EVENT_TRACE_HEAD
     let Some(id) = id else { return ERROR_INVALID_PARAMETER };
     // SAFETY: the caller promises `Size` bytes, which the header starts.
     let data = unsafe { bytes_at((header.addr() + HEADER) as u64, size - HEADER) };
-    let Some(payload) = Data::of(data, flags) else { return ERROR_INVALID_PARAMETER };
+    let Some(payload) = Data::parse(data, flags) else { return ERROR_INVALID_PARAMETER };
     let (kind, level) = (Opcode(class.Type), Level(class.Level));
     // A class has a version of 16 bits; records have 16 too, of which the high byte is 0 in practice.
     let version = class.Version.to_le_bytes()[0];
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn TraceEventInstance(
     let rest = size - size_of::<EVENT_INSTANCE_HEADER>();
     // SAFETY: the caller promises `Size` bytes, which the header starts.
     let data = unsafe { bytes_at((header.addr() + size - rest) as u64, rest) };
-    let Some(payload) = Data::of(data, flags) else { return ERROR_INVALID_PARAMETER };
+    let Some(payload) = Data::parse(data, flags) else { return ERROR_INVALID_PARAMETER };
     let instance = Instance {
         id: instance.InstanceId,
         parent_id: parent.InstanceId,
@@ -255,7 +255,7 @@ enum Data<'a> {
 
 impl<'a> Data<'a> {
     /// Returns the data after a header with these flags; `None` if its fields are too many or cut.
-    fn of(data: &'a [u8], flags: u32) -> Option<Data<'a>> {
+    fn parse(data: &'a [u8], flags: u32) -> Option<Data<'a>> {
         if flags & WNODE_FLAG_USE_MOF_PTR == 0 {
             return Some(Data::Bytes(data));
         }
@@ -336,7 +336,7 @@ impl Classic {
         let mut size = size_of::<WNODE_HEADER>() as u32;
         header.BufferSize = size;
         header.Flags = WNODE_FLAG_TRACED_GUID;
-        header.Guid = guid::of(Guid::ZERO);
+        header.Guid = guid::windows_guid(Guid::ZERO);
         let flags = control.any.0 & 0xFFFF_FFFF;
         header.Anonymous1.HistoricalContext =
             flags << 32 | u64::from(control.level.0) << 24 | u64::from(index + 1);
@@ -378,7 +378,7 @@ mod tests {
             unsafe extern "system" fn nothing(_: i32, _: *const c_void, _: *mut u32, _: *mut c_void) -> u32 {
                 0
             }
-            let id = guid::of(Guid::from_u128(7));
+            let id = guid::windows_guid(Guid::from_u128(7));
             assert_eq!(register(None, &id, &mut handle), ERROR_INVALID_PARAMETER);
             assert_eq!(register(Some(nothing), &id, std::ptr::null_mut()), ERROR_INVALID_PARAMETER);
             assert_eq!(register(Some(nothing), std::ptr::null(), &mut handle), ERROR_INVALID_PARAMETER);

@@ -172,7 +172,7 @@ pub unsafe extern "C" fn EventActivityIdControl(code: u32, id: *mut GUID) -> u32
         _ => return ERROR_INVALID_PARAMETER,
     };
     // SAFETY: the pointer is to a GUID.
-    unsafe { id.write_unaligned(guid::of(returned)) };
+    unsafe { id.write_unaligned(guid::windows_guid(returned)) };
     ERROR_SUCCESS
 }
 
@@ -375,7 +375,7 @@ mod tests {
                 EventRegister(ptr::null(), None, ptr::null_mut(), &mut handle),
                 ERROR_INVALID_PARAMETER
             );
-            let id = guid::of(Guid::from_bytes([5; 16]));
+            let id = guid::windows_guid(Guid::from_bytes([5; 16]));
             assert_eq!(EventRegister(&id, None, ptr::null_mut(), ptr::null_mut()), ERROR_INVALID_PARAMETER);
             assert_eq!(EventRegister(&id, None, ptr::null_mut(), &mut handle), ERROR_SUCCESS);
             assert_eq!(EventWrite(handle, ptr::null(), 0, ptr::null()), ERROR_INVALID_PARAMETER);

@@ -156,7 +156,7 @@ impl Enable {
             // Other sessions may still have it enabled.
             _ => u32::from(control.is_enabled),
         };
-        let source = guid::of(control.source);
+        let source = guid::windows_guid(control.source);
         let filters: Vec<EVENT_FILTER_DESCRIPTOR> = control
             .filter_data
             .iter()

@@ -103,7 +103,7 @@ pub unsafe extern "C" fn openetw_tl_set_information(
 pub unsafe extern "C" fn openetw_tl_provider_id(provider: *const TraceLoggingProvider, id: *mut GUID) {
     if !provider.is_null() && !id.is_null() {
         // SAFETY: the pointers are to a provider that the macros define, and to a GUID.
-        unsafe { id.write_unaligned(guid::of(id_of(provider))) };
+        unsafe { id.write_unaligned(guid::windows_guid(id_of(provider))) };
     }
 }
 

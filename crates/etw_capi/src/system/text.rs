@@ -42,7 +42,7 @@ pub unsafe extern "C" fn CoCreateGuid(id: *mut GUID) -> i32 {
     *version = *version & 0x0F | 0x40;
     *variant = *variant & 0x3F | 0x80;
     // SAFETY: the pointer is to a GUID.
-    unsafe { id.write_unaligned(guid::of(Guid::from_bytes(bytes))) };
+    unsafe { id.write_unaligned(guid::windows_guid(Guid::from_bytes(bytes))) };
     0
 }
 
@@ -159,7 +159,7 @@ unsafe fn guid_from_string(text: *const c_void, id: *mut GUID, width: Width) -> 
     let is_braced = text.starts_with('{') && text.ends_with('}');
     let parsed = text.parse::<Guid>().ok().filter(|_| is_braced || text.is_empty());
     // SAFETY: the pointer is to a GUID.
-    unsafe { id.write_unaligned(guid::of(parsed.unwrap_or(Guid::ZERO))) };
+    unsafe { id.write_unaligned(guid::windows_guid(parsed.unwrap_or(Guid::ZERO))) };
     // Without text the GUID is zero.
     if parsed.is_some() || text.is_empty() { 0 } else { CO_E_CLASSSTRING }
 }
@@ -429,7 +429,7 @@ mod tests {
 
     #[test]
     fn guids_as_text() {
-        let mut id = guid::of(Guid::ZERO);
+        let mut id = guid::windows_guid(Guid::ZERO);
         // SAFETY: the pointers are valid.
         unsafe {
             assert_eq!(CoCreateGuid(&mut id), 0);
@@ -437,7 +437,7 @@ mod tests {
                 let mut text = [0u32; 40];
                 assert_eq!(string_from_guid(&id, text.as_mut_ptr().cast(), 38, width), 0);
                 assert_eq!(string_from_guid(&id, text.as_mut_ptr().cast(), 39, width), 39);
-                let mut read = guid::of(Guid::ZERO);
+                let mut read = guid::windows_guid(Guid::ZERO);
                 assert_eq!(guid_from_string(text.as_ptr().cast(), &mut read, width), 0);
                 assert_eq!(guid::from(&read), guid::from(&id));
             }

@@ -348,7 +348,8 @@ mod tests {
         record.EventHeader.Flags = 0x48;
         record.EventHeader.EventDescriptor.Id = 10;
         record.EventHeader.ProcessId = 7;
-        record.EventHeader.ProviderId = guid::of("0102030a-0506-0708-090a-0b0c0d0e0f10".parse().unwrap());
+        record.EventHeader.ProviderId =
+            guid::windows_guid("0102030a-0506-0708-090a-0b0c0d0e0f10".parse().unwrap());
         record.UserData = number.as_ptr().cast_mut().cast();
         record.UserDataLength = 4;
         let mut handle = std::ptr::null_mut();

@@ -8,7 +8,7 @@
 //! use etw_capture::capture::{Capture, CaptureOptions};
 //! use etw_kernel_events::{Hook, Hooks};
 //!
-//! let mut capture = Capture::start(Hooks::of(&[Hook::Process]), &CaptureOptions::default())?;
+//! let mut capture = Capture::start(Hooks::from_list(&[Hook::Process]), &CaptureOptions::default())?;
 //! std::thread::sleep(std::time::Duration::from_secs(1));
 //! for processor in 0..capture.processors() {
 //!     capture.read(processor, u64::MAX, |event| println!("{} {:?}", event.time, event.body));

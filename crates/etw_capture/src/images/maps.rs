@@ -60,7 +60,7 @@ pub(super) fn of_maps(mut maps: impl BufRead, mut each: impl FnMut(&Mapped<'_>))
         if maps.read_until(b'\n', &mut line)? == 0 {
             break;
         }
-        let Some(mapping) = Line::of(&line) else { continue };
+        let Some(mapping) = Line::parse(&line) else { continue };
         let is_image = mapping.path.first() == Some(&b'/') || mapping.path == b"[vdso]";
         if !is_image {
             continue;
@@ -96,7 +96,7 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn of(line: &'a [u8]) -> Option<Line<'a>> {
+    fn parse(line: &'a [u8]) -> Option<Line<'a>> {
         let mut fields = line.trim_ascii_end().splitn(6, |byte| *byte == b' ');
         let mut field = || str::from_utf8(fields.next()?).ok();
         let (start, end) = field()?.split_once('-')?;

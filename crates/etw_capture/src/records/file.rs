@@ -58,7 +58,7 @@ pub enum FileAct {
 }
 
 impl FileAct {
-    fn of(number: u32) -> Option<FileAct> {
+    fn from_number(number: u32) -> Option<FileAct> {
         use FileAct::{
             AddLink, Close, CloseMapped, Delete, Enumerate, Flush, MadeNew, MakeDirectory, MakeNode,
             MapIntoMemory, Open, Query, Read, Rename, SetAllocation, SetBasic, SetSize, Write,
@@ -224,7 +224,7 @@ pub(super) fn name<'a>(is_cut: bool, fields: Fields<'a>) -> Option<File<'a>> {
 
 pub(super) fn begin<'a>(number: u32, fields: Fields<'a>) -> Option<File<'a>> {
     Some(File::Begin(FileBegin {
-        act: FileAct::of(number)?,
+        act: FileAct::from_number(number)?,
         operation: fields.u64(0)?,
         object: fields.u64(8)?,
         key: fields.u64(16)?,
@@ -241,7 +241,7 @@ pub(super) fn paths<'a>(number: u32, fields: Fields<'a>) -> Option<File<'a>> {
         |begin, base_end, end| Some(GivenPath { base: text(begin, base_end)?, given: text(base_end, end)? });
     let ends = [end(0)?, end(1)?, end(2)?, end(3)?];
     Some(File::Paths(FilePaths {
-        act: FileAct::of(number)?,
+        act: FileAct::from_number(number)?,
         operation: fields.u64(0)?,
         parameter: fields.u64(8)?,
         is_cut: fields.u64(24)? != 0,
@@ -252,7 +252,7 @@ pub(super) fn paths<'a>(number: u32, fields: Fields<'a>) -> Option<File<'a>> {
 
 pub(super) fn end<'a>(number: u32, fields: Fields<'a>) -> Option<File<'a>> {
     Some(File::End(FileEnd {
-        act: FileAct::of(number)?,
+        act: FileAct::from_number(number)?,
         operation: fields.u64(0)?,
         object: fields.u64(8)?,
         key: fields.u64(16)?,

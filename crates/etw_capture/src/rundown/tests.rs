@@ -150,7 +150,7 @@ fn build_ids_are_those_of_the_files() {
         // The note as it lies in the file: lengths of name and content, type, name.
         let note = [4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, b'G', b'N', b'U', 0];
         let at = file.windows(16).position(|window| window == note).unwrap();
-        let build_id = BuildIdText::of(&file[at + 16..at + 36]);
+        let build_id = BuildIdText::from_bytes(&file[at + 16..at + 36]);
         assert_eq!((event.text("GuidSig"), event.number("Age")), (&*build_id.guid, build_id.age));
         compared += 1;
     }
@@ -164,7 +164,7 @@ struct BuildIdText {
 }
 
 impl BuildIdText {
-    fn of(bytes: &[u8]) -> BuildIdText {
+    fn from_bytes(bytes: &[u8]) -> BuildIdText {
         let id = etw_kernel_events::classes::BuildId::new(bytes).unwrap();
         let age = u32::from_le_bytes(bytes[16..20].try_into().unwrap());
         BuildIdText { guid: id.guid().to_string(), age: age.into() }

@@ -16,9 +16,9 @@
 //! }
 //! ```
 
+mod program_images;
 mod rows;
 mod sections;
-mod taught;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -32,8 +32,8 @@ use framehop::{UnwindRegsNative, UnwinderNative};
 use crate::images::LoadedImage;
 use crate::records::{FileIdentity, Following, Registers, Stack};
 use crate::rules::{ImageTable, RuleTable};
+use program_images::{Place, ProgramImages};
 use sections::{Bytes, Context, Sections};
-use taught::{Place, Teacher};
 
 type Unwinder = UnwinderNative<Bytes, MayAllocateDuringUnwind>;
 
@@ -49,7 +49,7 @@ pub struct StackUnwinder {
     sections: HashMap<FileIdentity, Option<Arc<Sections>>>,
     vdso: Option<Option<Arc<Sections>>>,
     kept_bytes: usize,
-    teacher: Teacher,
+    teacher: ProgramImages,
     counts: UnwindCounts,
 }
 
@@ -80,7 +80,7 @@ struct Unwinding {
 }
 
 impl Unwinding {
-    fn of(places: &[Place]) -> Box<Unwinding> {
+    fn new(places: &[Place]) -> Box<Unwinding> {
         let mut unwinder = Unwinder::new();
         places.iter().for_each(|place| unwinder.add_module(place.module()));
         Box::new(Unwinding { unwinder, cache: CacheNative::new() })
@@ -96,7 +96,7 @@ const PROCESSES: usize = 1024;
 /// that are safe to follow. For a file in memory whose maker nobody trusts.
 pub fn rules_of_file(file: &[u8], addresses: &[u64]) -> Option<usize> {
     const AROUND: u64 = 256;
-    let sections = Sections::of(file)?.checked()?;
+    let sections = Sections::read(file)?.checked()?;
     let (mut context, mut pieces) = (Context::default(), 0);
     for address in addresses {
         let around = address.saturating_sub(AROUND)..address.saturating_add(AROUND);
@@ -108,8 +108,8 @@ pub fn rules_of_file(file: &[u8], addresses: &[u64]) -> Option<usize> {
 
 impl StackUnwinder {
     /// Creates an unwinder that writes rules to this table ([`Capture::rules`](crate::capture::Capture::rules)).
-    pub fn of(table: RuleTable) -> StackUnwinder {
-        StackUnwinder { teacher: Teacher::of(table), ..StackUnwinder::default() }
+    pub fn new(table: RuleTable) -> StackUnwinder {
+        StackUnwinder { teacher: ProgramImages::new(table), ..StackUnwinder::default() }
     }
 
     /// Appends the frames of a user stack, innermost first: the current instruction, then return addresses.
@@ -145,7 +145,7 @@ impl StackUnwinder {
             self.counts.whole += u64::from(registers.is_none());
             return;
         };
-        let unwinding = process.unwinding.get_or_insert_with(|| Unwinding::of(&process.places));
+        let unwinding = process.unwinding.get_or_insert_with(|| Unwinding::new(&process.places));
         let Unwinding { unwinder, cache } = &mut **unwinding;
         let mut is_cut = false;
         let mut read = |address| stack.word(address).ok_or_else(|| is_cut |= stack.ends_before(address));
@@ -215,7 +215,7 @@ impl StackUnwinder {
 
     fn sections_of(&mut self, process_id: u32, image: &LoadedImage) -> Option<Arc<Sections>> {
         if image.is_vdso() {
-            let read = || vdso::own().ok().and_then(|bytes| Sections::of(&bytes[..])).map(Arc::new);
+            let read = || vdso::own().ok().and_then(|bytes| Sections::read(&bytes[..])).map(Arc::new);
             return self.vdso.get_or_insert_with(read).clone();
         }
         if let Some(known) = self.sections.get(&image.identity) {

@@ -56,7 +56,7 @@ impl Sections {
         let is_trusted =
             file.metadata().is_ok_and(|metadata| metadata.uid() == 0 && metadata.mode() & 0o022 == 0);
         let cache = ReadCache::new(file);
-        let sections = Sections::of(&cache)?;
+        let sections = Sections::read(&cache)?;
         if is_trusted { Some(sections) } else { sections.checked() }
     }
 
@@ -73,7 +73,7 @@ impl Sections {
         Some(Sections { eh_frame_header: None, index, ..self })
     }
 
-    pub(super) fn of<'d>(file: impl ReadRef<'d>) -> Option<Sections> {
+    pub(super) fn read<'d>(file: impl ReadRef<'d>) -> Option<Sections> {
         let header = FileHeader64::<Endianness>::parse(file).ok()?;
         let endian = header.endian().ok()?;
         // A count too large for its field would allow a table of any size.
@@ -260,7 +260,7 @@ mod tests {
     fn functions_are_found_by_the_files_index_and_by_ours() {
         let read = || {
             let cache = ReadCache::new(File::open(std::env::current_exe().unwrap()).unwrap());
-            Sections::of(&cache).unwrap()
+            Sections::read(&cache).unwrap()
         };
         let (theirs, ours) = (read(), read().checked().unwrap());
         assert!(theirs.eh_frame_header.is_some() && ours.eh_frame_header.is_none());

@@ -71,7 +71,7 @@ fn show(
     let threads = output::threads(args.input.threads).get();
     let mut survey = survey::survey(&file, &resolver, threads, &|bytes| progress.add(bytes));
     progress.finish();
-    survey.machine = Machine::of(&file, &mut resolver);
+    survey.machine = Machine::from_file(&file, &mut resolver);
     survey.losses = PartLosses::among(file.header(), headers);
     if let Some(source) = input.converted() {
         survey.add_source_damage(&source.damage, source.damage_count);

@@ -32,7 +32,7 @@ pub(crate) fn merge(args: &MergeWithNamesArgs) -> Result<()> {
 
 /// Returns the names that the stacks of traces need as events, and prints what has none.
 fn names(files: &[PathBuf], symbols: &SymbolOptions) -> Result<Vec<RecordBuilder>> {
-    let embedding = SymbolEmbedding::of(input::builder(files)?, &symbols.symbolizer()?)?;
+    let embedding = SymbolEmbedding::from_traces(input::builder(files)?, &symbols.symbolizer()?)?;
     let plural = |count: usize| if count == 1 { "" } else { "s" };
     let (addresses, modules) = (embedding.addresses(), embedding.modules());
     etw_app::say!(

@@ -326,7 +326,7 @@ fn put_status(
     line("enabled providers", status.enabled_providers.to_string())?;
     if p.enable_flags != 0 {
         line("system flags", EnableFlags(p.enable_flags).to_string())?;
-        if let Ok(walks) = StackWalks::of(&p.stack_tracing) {
+        if let Ok(walks) = StackWalks::from_hook_ids(&p.stack_tracing) {
             line("stacks of", walks.to_string())?;
         }
         if EnableFlags(p.enable_flags).contains(EnableFlags::PROFILE) {

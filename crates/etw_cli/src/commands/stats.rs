@@ -162,7 +162,7 @@ impl Counter {
             let schema = self.resolver.resolve(record).ok().cloned();
             self.schema_bytes += schema.as_deref().map_or(0, schema_bytes);
             self.schemas.extend(schema.clone());
-            let names = Names::of(record, schema.as_ref().map(|schema| &*schema.schema), info.as_deref());
+            let names = Names::new(record, schema.as_ref().map(|schema| &*schema.schema), info.as_deref());
             labels.extend(self.keys.iter().map(|part| self.label(*part, record, &names)));
         }
         self.rows.entry(key.clone()).or_insert((labels, Row::default())).1.event(bytes, time);

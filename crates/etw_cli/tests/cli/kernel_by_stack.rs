@@ -57,7 +57,7 @@ impl Recording {
         let is_load = |event: &&Value| kind_of(event) == "Image/Load" && field(event, "FileName") == program;
         let load = events.iter().find(is_load).unwrap();
         let (process, base) = (number(load, "ProcessId"), number(load, "ImageBase"));
-        let functions = Functions::of(&program);
+        let functions = Functions::from_program(&program);
         let (mut chains, mut by_processor) = (HashMap::new(), HashMap::new());
         for event in events.iter().filter(|event| kind_of(event) == "StackWalk/Stack") {
             if number(event, "StackProcess") != process {
@@ -181,7 +181,7 @@ struct Times {
 }
 
 impl Times {
-    fn of(recording: &Recording) -> Times {
+    fn from_recording(recording: &Recording) -> Times {
         let mut times = Times::default();
         let add = |weights: &mut Weights, chain: &Chain, weight: u64| {
             if !chain.is_empty() && weight > 0 {
@@ -230,7 +230,7 @@ fn waits_by_stack_are_those_of_the_switches() {
     let flags = "PROC_THREAD+LOADER+CSWITCH+DISPATCHER";
     let args = ["-k", flags, "--stackwalk", "CSwitch+ReadyThread"];
     let Some(recording) = Recording::new("waits", &args) else { return };
-    let Times { waits, off, running, ready } = Times::of(&recording);
+    let Times { waits, off, running, ready } = Times::from_recording(&recording);
     let naps = chain(&["k_naps", "k_nap"]);
     let [sleeps, turns, rests] =
         [["k_sleeps", "k_sleep"], ["k_taker", "k_take_turn"], ["k_giver", "k_rest_before"]]
@@ -255,7 +255,7 @@ fn waits_by_stack_are_those_of_the_switches() {
     else {
         return;
     };
-    let Times { waits, .. } = Times::of(&recording);
+    let Times { waits, .. } = Times::from_recording(&recording);
     assert!(waits[&naps] >= 20 * 10_000, "{waits:?}");
     recording.check_times("waits", &waits);
 }

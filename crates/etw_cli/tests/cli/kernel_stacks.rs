@@ -61,7 +61,7 @@ const RUST_CHAIN: &str = r#"
 pub(crate) struct Functions(BTreeMap<u64, (u64, String)>);
 
 impl Functions {
-    pub(crate) fn of(program: &str) -> Functions {
+    pub(crate) fn from_program(program: &str) -> Functions {
         let bytes = std::fs::read(program).unwrap();
         let file = object::File::parse(&bytes[..]).unwrap();
         let base = file.segments().map(|segment| segment.address()).min().unwrap() & !0xFFF;
@@ -86,7 +86,7 @@ fn stacks(events: &[Value], wanted: &str, program: &str) -> Vec<Vec<String>> {
         .find(|event| kind(event) == "Image/Load" && field(event, "FileName") == program)
         .unwrap();
     let (process, base) = (number(load, "ProcessId"), number(load, "ImageBase"));
-    let functions = Functions::of(program);
+    let functions = Functions::from_program(program);
     let mut last: HashMap<u64, &Value> = HashMap::new();
     let mut stacks = Vec::new();
     for event in events {
@@ -336,7 +336,7 @@ fn single_events_have_stacks_with_names_lines_and_offsets() {
     // Offsets are from the starts of the functions, and lines in the source.
     let is_load = |event: &&Value| kind(event) == "Image/Load" && field(event, "FileName") == program;
     let base = number(events.iter().find(is_load).unwrap(), "ImageBase");
-    let functions = Functions::of(&program);
+    let functions = Functions::from_program(&program);
     let in_source = |frame: &Value| {
         frame["File"].as_str().is_some_and(|file| file.ends_with("named.c"))
             && frame["Line"].as_u64().is_some_and(|line| (1..40).contains(&line))

@@ -29,14 +29,14 @@ pub(super) fn open(
     let room = &mut Room::new(limits);
     let not_zip =
         || InputError::NotAnArchive { path: path.to_owned(), member: member.unwrap_or_default().to_owned() };
-    let bytes = match Kind::of(&bytes) {
+    let bytes = match Kind::from_bytes(&bytes) {
         Kind::Zip => return open_zip(path, member, &bytes, room),
         _ if member.is_some() => return Err(not_zip()),
         Kind::Zstd => unpack(&name, "zstd", ZstdFrames { rest: &bytes, frame: None }, room)?,
         Kind::Gzip => unpack(&name, "gzip", MultiGzDecoder::new(&*bytes), room)?,
         Kind::Plain => bytes,
     };
-    Ok(vec![Ok(Input::of(name, bytes, room)?)])
+    Ok(vec![Ok(Input::convert(name, bytes, room)?)])
 }
 
 fn open_zip(
@@ -66,7 +66,7 @@ fn open_zip(
         let name = format!("{archive_name}!{}", shown(member_name));
         let reader = archive.by_index(index).map_err(|error| broken(name.clone(), &error));
         let bytes = reader.and_then(|reader| unpack(&name, "zip", reader, room));
-        inputs.push(bytes.and_then(|bytes| Input::of(name, bytes, room)));
+        inputs.push(bytes.and_then(|bytes| Input::convert(name, bytes, room)));
     }
     if !inputs.is_empty() {
         return Ok(inputs);
@@ -116,7 +116,7 @@ fn unpack(name: &str, format: &'static str, reader: impl Read, room: &mut Room) 
 
 /// Checks that a trace, compressed or not, can start with these bytes.
 pub(super) fn check_start(name: &str, bytes: &[u8]) -> Result<(), InputError> {
-    match Kind::of(bytes) {
+    match Kind::from_bytes(bytes) {
         Kind::Plain => check_beginning(name, bytes),
         _ => Ok(()),
     }
@@ -143,7 +143,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(bytes: &[u8]) -> Kind {
+    fn from_bytes(bytes: &[u8]) -> Kind {
         match bytes.first_chunk::<4>().copied().unwrap_or_default() {
             [b'P', b'K', 3, 4] | [b'P', b'K', 5, 6] => Kind::Zip,
             // Skippable frames have the magic numbers 0x184D2A50 to 0x184D2A5F and may come first.

@@ -139,7 +139,7 @@ impl Input {
     }
 
     /// Opens the bytes of a trace, which is converted if it is of another format.
-    fn of(name: String, bytes: Bytes, room: &mut Room) -> Result<Input, InputError> {
+    fn convert(name: String, bytes: Bytes, room: &mut Room) -> Result<Input, InputError> {
         if !nettrace::is_nettrace(&bytes) {
             return Ok(Input { name, bytes, converted: None });
         }

@@ -54,7 +54,7 @@ impl Reserve {
     /// Fails with [`io::ErrorKind::StorageFull`] if they would leave too little.
     pub(super) fn before_write(&mut self, file: &File, bytes: u64) -> io::Result<()> {
         if bytes > self.unseen {
-            check(DiskRoom::of(file), bytes.max(LOOK_EVERY))?;
+            check(DiskRoom::from_file(file), bytes.max(LOOK_EVERY))?;
             self.unseen = bytes.max(LOOK_EVERY);
         }
         self.unseen -= bytes;

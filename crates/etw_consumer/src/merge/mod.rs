@@ -293,7 +293,7 @@ mod tests {
 
     /// A record, by its bytes and time, or damage.
     #[derive(Debug, PartialEq)]
-    enum Seen {
+    enum Delivered {
         Record(Vec<u8>, Ticks),
         Damage(Damage),
     }
@@ -349,31 +349,31 @@ mod tests {
         places
     }
 
-    fn merged(files: &[&EtlFile<'_>], from: Option<FileTime>, to: Option<FileTime>) -> Vec<Seen> {
+    fn merged(files: &[&EtlFile<'_>], from: Option<FileTime>, to: Option<FileTime>) -> Vec<Delivered> {
         let planned = files.iter().map(|file| ((*file).clone(), FilePlan::new(file))).collect();
         let mut seen = Vec::new();
         let also = std::cell::RefCell::new(&mut seen);
         Merge::new(planned, from, to).for_each(
             |record| {
-                also.borrow_mut().push(Seen::Record(record.as_bytes().to_vec(), record.raw_time()));
+                also.borrow_mut().push(Delivered::Record(record.as_bytes().to_vec(), record.raw_time()));
                 ControlFlow::Continue(())
             },
-            |_, damage| also.borrow_mut().push(Seen::Damage(damage)),
+            |_, damage| also.borrow_mut().push(Delivered::Damage(damage)),
         );
         seen
     }
 
     /// Returns the expected result by sorting the whole file at once.
-    fn sorted(file: &EtlFile<'_>) -> Vec<Seen> {
+    fn sorted(file: &EtlFile<'_>) -> Vec<Delivered> {
         let plan = FilePlan::new(file);
-        let mut all: Vec<(i64, Seen)> = Vec::new();
+        let mut all: Vec<(i64, Delivered)> = Vec::new();
         for stream in plan.streams {
             let (mut greatest, mut previous) = (i64::MIN, Ticks(0));
             for offset in stream.offsets {
                 let buffer = file.buffer_at(offset).unwrap();
                 let mut scratch = Vec::new();
                 let data = buffer.data(&mut scratch);
-                all.extend(data.damage.map(|damage| (greatest, Seen::Damage(damage))));
+                all.extend(data.damage.map(|damage| (greatest, Delivered::Damage(damage))));
                 let origin = buffer.origin(file.clock(), 0);
                 let start = RecordCursor::start(if previous.0 == 0 { file.clock().anchor } else { previous });
                 let mut records = Records::resume(data.bytes, &origin, buffer.place(), start);
@@ -381,9 +381,9 @@ mod tests {
                     let seen = match item {
                         Ok(record) => {
                             greatest = greatest.max(record.raw_time().0);
-                            Seen::Record(record.as_bytes().to_vec(), record.raw_time())
+                            Delivered::Record(record.as_bytes().to_vec(), record.raw_time())
                         }
-                        Err(damage) => Seen::Damage(damage),
+                        Err(damage) => Delivered::Damage(damage),
                     };
                     all.push((greatest, seen));
                 }
@@ -391,7 +391,7 @@ mod tests {
             }
         }
         all.sort_by_key(|(key, _)| *key);
-        let first = plan.damage.into_iter().map(Seen::Damage);
+        let first = plan.damage.into_iter().map(Delivered::Damage);
         first.chain(all.into_iter().map(|(_, seen)| seen)).collect()
     }
 
@@ -424,10 +424,10 @@ mod tests {
         fn files_times_and_ties(records in prop::collection::vec((0..4u16, 0..3i64, Just(0u8)), 0..600), cut in 0..600i64, len in 0..300i64) {
             let bytes = file(&records);
             let file = EtlFile::open(&bytes).unwrap();
-            let times = |seen: &[Seen]| -> Vec<i64> {
-                let time = |seen: &Seen| match seen {
-                    Seen::Record(_, time) => time.0,
-                    Seen::Damage(damage) => panic!("{damage}"),
+            let times = |seen: &[Delivered]| -> Vec<i64> {
+                let time = |seen: &Delivered| match seen {
+                    Delivered::Record(_, time) => time.0,
+                    Delivered::Damage(damage) => panic!("{damage}"),
                 };
                 seen.iter().map(time).collect()
             };
@@ -461,7 +461,7 @@ mod tests {
             let others = || places.iter().filter(|other| other.offset != offset && range.contains(&other.time));
             // Times are unique, apart from the wrong one.
             for Placed { time, .. } in others() {
-                let is_it = |seen: &Seen| matches!(seen, Seen::Record(_, its) if its.0 == *time);
+                let is_it = |seen: &Delivered| matches!(seen, Delivered::Record(_, its) if its.0 == *time);
                 prop_assert!(seen.iter().any(is_it), "{time} is missing; {right} became {wrong}");
             }
             let mut of_stream = others().filter(|other| other.processor == processor);
@@ -469,7 +469,7 @@ mod tests {
                 && of_stream.any(|other| other.offset > offset);
             if is_between && !is_first && !range.contains(&wrong) {
                 let reported = Damage { offset, within: None, kind: DamageKind::TimeOrder { records: 1 } };
-                prop_assert!(seen.contains(&Seen::Damage(reported)), "{right} became {wrong}");
+                prop_assert!(seen.contains(&Delivered::Damage(reported)), "{right} became {wrong}");
             }
         }
     }

@@ -93,7 +93,7 @@ impl FilePlan {
                 known: None,
             })
         });
-        FilePlan::of(file, buffers)
+        FilePlan::from_file(file, buffers)
     }
 
     /// As [`FilePlan::new`], from what is known of the buffers.
@@ -111,10 +111,10 @@ impl FilePlan {
                 known: Some(KnownBuffer { first: buffer.first, times }),
             })
         });
-        FilePlan::of(file, buffers)
+        FilePlan::from_file(file, buffers)
     }
 
-    fn of(file: &EtlFile<'_>, buffers: impl Iterator<Item = Result<Planned, Damage>>) -> FilePlan {
+    fn from_file(file: &EtlFile<'_>, buffers: impl Iterator<Item = Result<Planned, Damage>>) -> FilePlan {
         let mut plan = FilePlan::default();
         let mut current: HashMap<(u16, BufferType, bool), usize> = HashMap::new();
         let mode = file.header().log_file_mode;

@@ -87,19 +87,19 @@ impl Window {
     /// Returns the places of the items, in order.
     #[inline]
     pub(super) fn spots(&self) -> impl Iterator<Item = Spot> {
-        self.items.iter().map(|item| Spot::of(*item))
+        self.items.iter().map(|item| Spot::from_item(*item))
     }
 
     /// Returns the place of the item at `index` in the order.
     #[inline]
     pub(super) fn spot(&self, index: usize) -> Option<Spot> {
-        self.items.get(index).map(|item| Spot::of(*item))
+        self.items.get(index).map(|item| Spot::from_item(*item))
     }
 }
 
 impl Spot {
     #[inline]
-    fn of(item: u64) -> Spot {
+    fn from_item(item: u64) -> Spot {
         let place = item as u32 as usize;
         Spot { stream: place >> NUMBER_BITS, number: place & ((1 << NUMBER_BITS) - 1) }
     }

@@ -62,7 +62,7 @@ impl OwnedEvent {
 
     /// Returns the names of the header's fields.
     pub fn names(&self) -> Names<'_> {
-        Names::of(&self.record(), self.schema().map(Arc::as_ref), self.provider.as_deref())
+        Names::new(&self.record(), self.schema().map(Arc::as_ref), self.provider.as_deref())
     }
 
     /// Calls `look` with the event in the form that filters and exports take. Locates the properties again.

@@ -11,7 +11,7 @@ use etw_schema::{Located, Resolver};
 use super::machines::Machines;
 use super::names::Names;
 use super::over_time::OverTime;
-use super::told::{Told, read, same_process, told};
+use super::process_events::{ProcessEvent, process_event, read, same_process};
 use super::{Known, KnownProcess};
 
 /// Limit for the bytes of processes found by all threads: two million records, the start and the end of a million
@@ -55,7 +55,7 @@ impl ProcessSearch {
 
     /// Adds a record if it is about a process; `resolver` knows no schemas of the trace.
     pub(crate) fn look_at(&self, record: &Record<'_>, resolver: &Resolver, found: &mut FoundProcesses) {
-        let Some(told) = told(record) else { return };
+        let Some(told) = process_event(record) else { return };
         let FoundProcesses { gathered, waiting, decoding } = found;
         let decoding = decoding.get_or_insert_with(|| Box::new((resolver.clone(), Located::new())));
         let (resolver, located) = &mut **decoding;
@@ -79,7 +79,7 @@ impl ProcessSearch {
             let schema = resolver.resolve(&record);
             let version = schema.as_ref().ok().map(|schema| schema.schema.descriptor.version);
             are_exact &= version == Some(record.descriptor().version);
-            if let (Some(told), Ok(schema)) = (told(&record), schema) {
+            if let (Some(told), Ok(schema)) = (process_event(&record), schema) {
                 let gathered = &mut found.gathered;
                 read(&record, schema, &mut located, |id, name| self.add(gathered, &record, told, id, name));
             }
@@ -92,7 +92,7 @@ impl ProcessSearch {
         self.unkept.load(Ordering::Relaxed)
     }
 
-    fn add(&self, gathered: &mut Gathered, record: &Record<'_>, told: Told, id: u32, name: &str) {
+    fn add(&self, gathered: &mut Gathered, record: &Record<'_>, told: ProcessEvent, id: u32, name: &str) {
         let machine = self.machines.of(record.origin().source) as usize;
         let known = gathered.names.find(name);
         let new_bytes = if known.is_some() { 0 } else { Names::cost(name) };
@@ -100,7 +100,7 @@ impl ProcessSearch {
             return;
         }
         let name = known.unwrap_or_else(|| gathered.names.add(name));
-        let mark = if told == Told::Start { START } else { 0 };
+        let mark = if told == ProcessEvent::Start { START } else { 0 };
         if gathered.machines.len() <= machine {
             gathered.machines.resize_with(machine + 1, Vec::new);
         }
@@ -186,7 +186,7 @@ mod tests {
     fn add(
         search: &ProcessSearch,
         found: &mut FoundProcesses,
-        (told, id, name, time): (Told, u32, &str, i64),
+        (told, id, name, time): (ProcessEvent, u32, &str, i64),
     ) {
         // A record with the time alone; what it says is given.
         let mut bytes = vec![0; 80];
@@ -205,12 +205,12 @@ mod tests {
     fn names_over_time() {
         let search = search();
         let records = [
-            (Told::Known, 4, "System", 100),
-            (Told::Start, 10, "first.exe", 200),
-            (Told::End, 10, "first.exe", 300),
-            (Told::Start, 10, "second.exe", 400),
-            (Told::Known, 10, "second.exe", 500),
-            (Told::End, 11, "ended.exe", 250),
+            (ProcessEvent::Known, 4, "System", 100),
+            (ProcessEvent::Start, 10, "first.exe", 200),
+            (ProcessEvent::End, 10, "first.exe", 300),
+            (ProcessEvent::Start, 10, "second.exe", 400),
+            (ProcessEvent::Known, 10, "second.exe", 500),
+            (ProcessEvent::End, 11, "ended.exe", 250),
         ];
         let (mut one, mut other) = (FoundProcesses::default(), FoundProcesses::default());
         for (index, record) in records.into_iter().enumerate().rev() {
@@ -233,8 +233,8 @@ mod tests {
         let (mut one, mut other) = (FoundProcesses::default(), FoundProcesses::default());
         for id in 0..1_000_000 {
             let name = format!("worker-{}", id % 5000);
-            add(&search, &mut one, (Told::Start, id, &name, 1000 + i64::from(id)));
-            add(&search, &mut other, (Told::End, id, &name, 5000 + i64::from(id)));
+            add(&search, &mut one, (ProcessEvent::Start, id, &name, 1000 + i64::from(id)));
+            add(&search, &mut other, (ProcessEvent::End, id, &name, 5000 + i64::from(id)));
         }
         assert_eq!(search.unkept(), 0);
         one.append(other);
@@ -251,7 +251,7 @@ mod tests {
         let mut found = FoundProcesses::default();
         let mut added = 0;
         while search.unkept() == 0 {
-            add(&search, &mut found, (Told::Start, added, &format!("{added:0>1000}"), 7));
+            add(&search, &mut found, (ProcessEvent::Start, added, &format!("{added:0>1000}"), 7));
             added += 1;
         }
         assert!(added as usize > MAX_BYTES / 1100 && (added as usize) < MAX_BYTES / 1000, "{added}");

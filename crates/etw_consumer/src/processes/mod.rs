@@ -5,7 +5,7 @@ mod machines;
 mod names;
 mod observed;
 mod over_time;
-mod told;
+mod process_events;
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use over_time::OverTime;
 
 pub(crate) use found::{FoundProcesses, ProcessSearch};
 pub(crate) use machines::Machines;
-pub(crate) use told::{PROCESS_EVENT_IDS, is_about_process};
+pub(crate) use process_events::{PROCESS_EVENT_IDS, is_about_process};
 
 /// Image names by process id, with the time each is valid from.
 ///
@@ -136,7 +136,7 @@ impl ProcessTable {
     /// assert_eq!(ProcessTable::image_name("kworker/1:2H-kblockd"), "kworker/1:2H-kblockd");
     /// ```
     pub fn image_name(image: &str) -> &str {
-        told::image_name(image)
+        process_events::image_name(image)
     }
 
     /// Returns an empty table for sources of these machines.

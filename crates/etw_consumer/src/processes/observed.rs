@@ -9,7 +9,7 @@ use etw_schema::{Located, Resolver};
 use etw_sys::is_of_wine;
 
 use super::ProcessName;
-use super::told::{Told, read, same_process, told};
+use super::process_events::{ProcessEvent, process_event, read, same_process};
 
 /// How long the name of an ended process is kept: events that the kernel or a late session delivers after the end may
 /// have its id.
@@ -101,24 +101,26 @@ impl Observed {
         resolver: &mut Resolver,
         located: &mut Located,
     ) {
-        let Some(told) = told(record) else { return };
+        let Some(told) = process_event(record) else { return };
         let time = record.time();
         self.release(time);
         let Ok(schema) = resolver.resolve(record) else { return };
         read(record, schema, located, |id, name| self.tell((machine, id, time), told, name));
     }
 
-    fn tell(&mut self, (machine, id, time): (u32, u32, FileTime), told: Told, name: &str) {
+    fn tell(&mut self, (machine, id, time): (u32, u32, FileTime), told: ProcessEvent, name: &str) {
         let last = self.names.range((machine, id, BEFORE)..=(machine, id, FileTime(i64::MAX))).next_back();
         let from = match (told, last.filter(|(_, last)| last.is_known())) {
-            (Told::Known | Told::End, Some((_, last))) if same_process(&last.text, name) => None,
-            (Told::Known | Told::End, None) => Some(BEFORE),
+            (ProcessEvent::Known | ProcessEvent::End, Some((_, last))) if same_process(&last.text, name) => {
+                None
+            }
+            (ProcessEvent::Known | ProcessEvent::End, None) => Some(BEFORE),
             _ => Some(time),
         };
         if let Some(from) = from {
             self.insert((machine, id, from), Name { text: name.into(), is_looked_up: false });
         }
-        if told == Told::End {
+        if told == ProcessEvent::End {
             self.ended.push_back((machine, id, time));
             if self.ended.len() > MAX_ENDED {
                 self.release_first();
@@ -184,12 +186,12 @@ mod tests {
     #[test]
     fn ended_processes_are_let_go() {
         let mut observed = Observed::default();
-        observed.tell((0, 4, at(1)), Told::Known, "daemon");
+        observed.tell((0, 4, at(1)), ProcessEvent::Known, "daemon");
         for id in 10..50_010 {
             let start = i64::from(id);
             observed.release(at(start));
-            observed.tell((0, id, at(start)), Told::Start, "short");
-            observed.tell((0, id, at(start + 1)), Told::End, "short");
+            observed.tell((0, id, at(start)), ProcessEvent::Start, "short");
+            observed.tell((0, id, at(start + 1)), ProcessEvent::End, "short");
             assert_eq!(observed.find(0, id, at(start + 1)), Some((at(start), "short")));
             assert!(observed.names.len() < 20, "{} names at {start} s", observed.names.len());
         }
@@ -200,10 +202,10 @@ mod tests {
     #[test]
     fn an_id_that_is_used_again_keeps_its_new_name() {
         let mut observed = Observed::default();
-        observed.tell((0, 10, at(1)), Told::Start, "first");
-        observed.tell((0, 10, at(2)), Told::End, "first");
-        observed.tell((0, 10, at(3)), Told::Start, "second");
-        observed.tell((1, 10, at(3)), Told::Start, "elsewhere");
+        observed.tell((0, 10, at(1)), ProcessEvent::Start, "first");
+        observed.tell((0, 10, at(2)), ProcessEvent::End, "first");
+        observed.tell((0, 10, at(3)), ProcessEvent::Start, "second");
+        observed.tell((1, 10, at(3)), ProcessEvent::Start, "elsewhere");
         assert_eq!(observed.find(0, 10, at(2)), Some((at(1), "first")));
         observed.release(at(20));
         assert_eq!(observed.find(0, 10, at(20)), Some((at(3), "second")));
@@ -220,7 +222,7 @@ mod tests {
         }
         assert_eq!(observed.dropped(), 0, "they can be looked up again");
         for id in 0..3 * MAX_NAMES as u32 {
-            observed.tell((0, id, at(1)), Told::Start, "started");
+            observed.tell((0, id, at(1)), ProcessEvent::Start, "started");
             assert!(observed.names.len() <= MAX_NAMES);
         }
         assert!(observed.dropped() > 0);

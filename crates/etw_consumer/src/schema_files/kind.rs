@@ -29,7 +29,7 @@ impl SchemaFileKind {
     }
 
     /// Returns the kind of a file that starts with `head`, or `None` if it is not a schema source.
-    pub fn of(head: &[u8]) -> Option<SchemaFileKind> {
+    pub fn from_bytes(head: &[u8]) -> Option<SchemaFileKind> {
         const RES: [u8; 12] = [0, 0, 0, 0, 0x20, 0, 0, 0, 0xFF, 0xFF, 0, 0];
         if head.starts_with(b"MZ") || head.starts_with(b"CRIM") || head.starts_with(&RES) {
             return Some(SchemaFileKind::CompiledManifest);
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn kinds_by_content() {
-        let check = |head: &[u8], kind| assert_eq!(SchemaFileKind::of(head), kind);
+        let check = |head: &[u8], kind| assert_eq!(SchemaFileKind::from_bytes(head), kind);
         check(b"\xEF\xBB\xBF <?xml version", Some(SchemaFileKind::Manifest));
         check(b"\xFF\xFE<\0?\0", Some(SchemaFileKind::Manifest));
         check(b"MZ\x90", Some(SchemaFileKind::CompiledManifest));

@@ -135,7 +135,7 @@ impl<'a> SchemaReader<'a> {
     /// rest. Links to directories are not followed.
     pub fn read<P: AsRef<Path>>(&self, paths: impl IntoIterator<Item = P>) -> SchemaFiles {
         let mut items: Vec<Item> = paths.into_iter().flat_map(|path| tree::list(path.as_ref())).collect();
-        let registry = Registry::of(&items);
+        let registry = Registry::from_items(&items);
         let listed: HashSet<PathBuf> = items.iter().map(|item| item.path.clone()).collect();
         let named: HashSet<&PathBuf> = registry.files().filter(|file| !listed.contains(*file)).collect();
         let mut named: Vec<Item> = named.into_iter().cloned().map(Item::found).collect();

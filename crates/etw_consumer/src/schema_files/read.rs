@@ -182,7 +182,7 @@ fn read_if_schema(item: &Item) -> io::Result<Option<(SchemaFileKind, Vec<u8>)>> 
     } else {
         file.by_ref().take(HEAD_BYTES - PE_HEAD_BYTES).read_to_end(&mut bytes)?;
     }
-    let Some(kind) = SchemaFileKind::of(&bytes) else { return Ok(None) };
+    let Some(kind) = SchemaFileKind::from_bytes(&bytes) else { return Ok(None) };
     if matches!(kind, SchemaFileKind::Tmf | SchemaFileKind::Pdb) {
         return Ok(Some((kind, Vec::new())));
     }

@@ -29,7 +29,7 @@ pub(super) struct Registry {
 
 impl Registry {
     /// Reads the hive `config/SOFTWARE` of each Windows system among the files.
-    pub(super) fn of(items: &[Item]) -> Registry {
+    pub(super) fn from_items(items: &[Item]) -> Registry {
         let mut registry = Registry::default();
         for item in items.iter().filter(|item| item.problem.is_none() && is_software_hive(&item.path)) {
             let problems = registry.add(&item.path).unwrap_or_else(|problem| vec![problem]);

@@ -21,12 +21,12 @@ struct Worker<'s, S> {
     state: &'s mut S,
     decoder: Decoder,
     located: Located,
-    seen: Seen,
+    seen: ThreadCounts,
 }
 
 /// What one thread has counted.
 #[derive(Debug, Default)]
-struct Seen {
+struct ThreadCounts {
     statistics: Statistics,
     /// Counts of buffers, by file.
     buffers: Vec<BufferCounts>,
@@ -34,9 +34,9 @@ struct Seen {
     records: Vec<[u64; 2]>,
 }
 
-impl Seen {
-    fn new(files: usize) -> Seen {
-        Seen {
+impl ThreadCounts {
+    fn new(files: usize) -> ThreadCounts {
+        ThreadCounts {
             statistics: Statistics::default(),
             buffers: vec![BufferCounts::default(); files],
             records: vec![[0; 2]; files],
@@ -61,7 +61,7 @@ impl Seen {
     }
 
     /// Adds what another thread has counted.
-    fn add(&mut self, other: Seen) {
+    fn add(&mut self, other: ThreadCounts) {
         let parts = other.records.iter().flatten();
         self.records.as_flattened_mut().iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
         self.statistics.add(other.statistics);
@@ -118,7 +118,7 @@ impl Trace {
                 state,
                 decoder: self.decoder.clone(),
                 located: Located::new(),
-                seen: Seen::new(files.len()),
+                seen: ThreadCounts::new(files.len()),
             })
             .collect();
         let known = &self.decoder.overview;
@@ -179,7 +179,7 @@ impl Trace {
             worker.seen.delivered(source);
             callback(worker.state, record).into_flow()
         });
-        let mut all = Seen::new(files.len());
+        let mut all = ThreadCounts::new(files.len());
         for (counts, file) in all.buffers.iter_mut().zip(0..) {
             let known = overview::of_file(known, file).unwrap_or_default();
             known.iter().for_each(|buffer| counts.add(buffer.flags));
@@ -210,8 +210,9 @@ impl Trace {
         one_clock::share(files.iter_mut());
         let search = learns.then(|| self.decoder.search(false));
         let (searching, stop) = (search.as_ref(), &self.stop);
-        let worker = |_| (state(), Seen::new(files.len()), Found::default());
-        let mut workers: Vec<(S, Seen, Found)> = (0..unordered::threads(&files)).map(worker).collect();
+        let worker = |_| (state(), ThreadCounts::new(files.len()), Found::default());
+        let mut workers: Vec<(S, ThreadCounts, Found)> =
+            (0..unordered::threads(&files)).map(worker).collect();
         unordered::for_each(&files, &mut workers, |(state, seen, found), source, item| {
             match item {
                 FileItem::Buffer(buffer) => seen.buffer(source, buffer.header.buffer_flag),
@@ -228,7 +229,8 @@ impl Trace {
             if stop.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         let headers: Vec<_> = files.iter().map(|file| file.header().clone()).collect();
-        let (mut all, mut all_found, mut states) = (Seen::new(headers.len()), Found::default(), Vec::new());
+        let (mut all, mut all_found, mut states) =
+            (ThreadCounts::new(headers.len()), Found::default(), Vec::new());
         for (state, seen, found) in workers {
             all.add(seen);
             all_found.append(found);
@@ -243,13 +245,13 @@ impl Trace {
     }
 
     /// Sets the statistics of a pass without an order over files with these headers.
-    fn conclude(&mut self, seen: Seen, headers: &[LogFileHeader]) {
-        let Seen { mut statistics, buffers, records } = seen;
+    fn conclude(&mut self, seen: ThreadCounts, headers: &[LogFileHeader]) {
+        let ThreadCounts { mut statistics, buffers, records } = seen;
         for (input, number) in self.inputs.iter().zip(0..) {
             statistics.add_source_damage(number, input);
         }
         statistics.sort_damage();
-        let files = self.inputs.iter().zip(headers).zip(PartLosses::of(&self.headers));
+        let files = self.inputs.iter().zip(headers).zip(PartLosses::from_headers(&self.headers));
         for ((((input, header), losses), counts), [read, delivered]) in files.zip(&buffers).zip(records) {
             statistics.records += read;
             statistics.delivered += delivered;

@@ -138,7 +138,7 @@ impl<'t> Plans<'t> {
         let mut planned = Vec::with_capacity(files.len());
         let mut statistics = Statistics::default();
         let headers: Vec<_> = files.iter().map(|file| file.header().clone()).collect();
-        let losses = PartLosses::of(&headers);
+        let losses = PartLosses::from_headers(&headers);
         for (((file, input), losses), number) in files.iter().zip(inputs).zip(losses).zip(0..) {
             let plan = match overview::of_file(known, number as usize) {
                 Some(buffers) => FilePlan::known(file, buffers),

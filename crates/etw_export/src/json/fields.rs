@@ -19,7 +19,7 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    pub(crate) fn of(schema: &EventSchema) -> Fields {
+    pub(crate) fn new(schema: &EventSchema) -> Fields {
         let mut names: Vec<String> =
             schema.properties.iter().map(|property| property.name.to_string()).collect();
         let top_level = names.get_mut(..usize::from(schema.top_level)).unwrap_or_default();

@@ -117,7 +117,7 @@ impl Parts {
                 Some(schema) if schema.user_data => b"{\"UserData\":",
                 _ => b"{\"EventData\":",
             },
-            fields: schema.map(Fields::of).unwrap_or_default(),
+            fields: schema.map(Fields::new).unwrap_or_default(),
             has_message: schema.is_some_and(|schema| schema.message.is_some() && !is_wpp(schema)),
         }
     }

@@ -58,7 +58,7 @@ pub fn image_code(bytes: &[u8]) {
     let Some(trace) = shapes_trace(Some(bytes)) else { return };
     let trace = Trace::builder().bytes("fuzz", trace);
     let filter = EventFilter::default();
-    let Ok(names) = StackNames::of(trace.clone(), &filter, &Symbolizer::new()) else { return };
+    let Ok(names) = StackNames::from_traces(trace.clone(), &filter, &Symbolizer::new()) else { return };
     let Ok(mut opened) = trace.open() else { return };
     let mut analysis = Analysis::new(Window::ALL);
     let read = opened.for_each_event(|event| {

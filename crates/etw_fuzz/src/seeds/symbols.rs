@@ -70,7 +70,7 @@ pub fn image_code() -> Vec<Seed> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/seeds");
     let path = directory.to_str().and_then(|path| path.parse::<SymbolPath>().ok()).unwrap_or_default();
     let trace = Trace::builder().bytes("shapes.etl", shapes_trace(None).unwrap_or_default());
-    let embedding = SymbolEmbedding::of(trace, &Symbolizer::new().search(path));
+    let embedding = SymbolEmbedding::from_traces(trace, &Symbolizer::new().search(path));
     let records = embedding.map(|embedding| embedding.records()).unwrap_or_default();
     let records = records.into_iter().filter_map(|record| record.time(Ticks(1000)).build().ok());
     records.map(|record| ("shapes.record", record)).collect()

@@ -58,7 +58,7 @@ pub struct ManifestOwner {
 
 impl ManifestOwner {
     /// Returns the owner of a record of a [`RecordBuffer`]; `None` for a classic event.
-    pub fn of(record: &[u64]) -> Option<ManifestOwner> {
+    pub fn from_record(record: &[u64]) -> Option<ManifestOwner> {
         let [first, ids, time, low, high, descriptor, ..] = *record else { return None };
         let provider = || {
             let mut bytes = [0; 16];
@@ -410,7 +410,7 @@ mod tests {
         assert!(other.put_manifest(&with_times, &thread));
         let bytes = bytes_of(other.words());
         assert_eq!(Record::parse(&bytes, &Origin::default(), Ticks(0)).unwrap().cpu_times(), Some((2, 0)));
-        let owners: Vec<_> = buffer.records().map(ManifestOwner::of).collect();
+        let owners: Vec<_> = buffer.records().map(ManifestOwner::from_record).collect();
         let (provider, id) = (thread.provider(), thread.descriptor().id);
         assert_eq!(owners, [Some(ManifestOwner { provider, id, time: Ticks(-5), process_id: 7 }), None]);
     }

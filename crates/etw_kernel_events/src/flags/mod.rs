@@ -283,7 +283,7 @@ const fn captured(
     logman: &'static str,
     hooks: &[Hook],
 ) -> Flag {
-    Flag { bit, name, xperf, wpr, logman, support: Support::Captured(Hooks::of(hooks)) }
+    Flag { bit, name, xperf, wpr, logman, support: Support::Captured(Hooks::from_list(hooks)) }
 }
 
 const fn refused(
@@ -421,7 +421,7 @@ mod tests {
     #[test]
     fn flags_need_their_hooks() {
         let hooks = (EnableFlags::PROCESS | EnableFlags::CSWITCH).hooks();
-        assert_eq!(hooks, Ok(Hooks::of(&[Hook::Process, Hook::ContextSwitch])));
+        assert_eq!(hooks, Ok(Hooks::from_list(&[Hook::Process, Hook::ContextSwitch])));
         assert_eq!(EnableFlags::NO_SYSCONFIG.hooks(), Ok(Hooks::NONE));
     }
 

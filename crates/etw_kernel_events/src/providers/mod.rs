@@ -46,11 +46,11 @@ pub struct KernelProvider {
     pub events: &'static [(EventDescriptor, Hooks)],
 }
 
-const PROCESS: Hooks = Hooks::of(&[Hook::Process]);
-const IMAGE: Hooks = Hooks::of(&[Hook::Image]);
-const DISK: Hooks = Hooks::of(&[Hook::Disk]);
-const NETWORK: Hooks = Hooks::of(&[Hook::Network]);
-const FILE: Hooks = Hooks::of(crate::flags::FILES);
+const PROCESS: Hooks = Hooks::from_list(&[Hook::Process]);
+const IMAGE: Hooks = Hooks::from_list(&[Hook::Image]);
+const DISK: Hooks = Hooks::from_list(&[Hook::Disk]);
+const NETWORK: Hooks = Hooks::from_list(&[Hook::Network]);
+const FILE: Hooks = Hooks::from_list(crate::flags::FILES);
 
 impl KernelProvider {
     /// All supported providers.
@@ -131,7 +131,7 @@ impl KernelProvider {
     ];
 
     /// Returns the provider with this GUID.
-    pub fn of(guid: Guid) -> Option<&'static KernelProvider> {
+    pub fn from_guid(guid: Guid) -> Option<&'static KernelProvider> {
         KernelProvider::ALL.iter().find(|provider| provider.guid == guid)
     }
 }

@@ -17,7 +17,7 @@ pub struct SameFields<'e, E> {
 
 impl<'e, E: KernelEvent> SameFields<'e, E> {
     /// Returns the manifest event with the fields of this classic event, if there is one.
-    pub fn of(event: &'e E) -> Option<SameFields<'e, E>> {
+    pub fn from_event(event: &'e E) -> Option<SameFields<'e, E>> {
         let id = EventId::from_hook(event.hook_id())?;
         let (provider, descriptor) = match id.class() {
             Class::FileIo => (FILE_PROVIDER, file::of_class(id)?),
@@ -84,7 +84,7 @@ mod tests {
 
     /// The same fields, by the schemas of both.
     fn check<E: KernelEvent>(event: &E, id: u16) {
-        let same = SameFields::of(event).unwrap();
+        let same = SameFields::from_event(event).unwrap();
         assert_eq!(same.descriptor().id, id);
         let expected = fields_of(event);
         let expected: Vec<_> = expected.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
@@ -108,11 +108,11 @@ mod tests {
         let names = ["FileKey", "FileName"];
         for event in [NameEvent::Name, NameEvent::FileCreate] {
             let name = FileIoName { event, file_object: file_key, file_name: PATH };
-            check_file(&SameFields::of(&name).unwrap(), 10, &names);
+            check_file(&SameFields::from_event(&name).unwrap(), 10, &names);
         }
         for event in [NameEvent::FileDelete, NameEvent::FileRundown] {
             let name = FileIoName { event, file_object: file_key, file_name: PATH };
-            assert!(SameFields::of(&name).is_none());
+            assert!(SameFields::from_event(&name).is_none());
         }
         let create = FileIoCreate {
             irp,
@@ -132,12 +132,12 @@ mod tests {
             "ShareAccess",
             "FileName",
         ];
-        check_file(&SameFields::of(&create).unwrap(), 12, &names);
+        check_file(&SameFields::from_event(&create).unwrap(), 12, &names);
         check_file(&SameFields::new_file(&create), 30, &names);
         let names = ["Irp", "FileObject", "FileKey", "IssuingThreadId"];
         for (event, id) in [(SimpleEvent::Cleanup, 13), (SimpleEvent::Close, 14), (SimpleEvent::Flush, 21)] {
             let simple = FileIoSimple { event, irp, file_object, file_key, thread_id };
-            check_file(&SameFields::of(&simple).unwrap(), id, &names);
+            check_file(&SameFields::from_event(&simple).unwrap(), id, &names);
         }
         let names = [
             "ByteOffset",
@@ -153,7 +153,7 @@ mod tests {
             let (offset, io_size, io_flags) = (1 << 40, 4096, 5);
             let transfer =
                 FileIoReadWrite { event, offset, irp, file_object, file_key, thread_id, io_size, io_flags };
-            check_file(&SameFields::of(&transfer).unwrap(), id, &names);
+            check_file(&SameFields::from_event(&transfer).unwrap(), id, &names);
         }
         let info = |event| FileIoInfo {
             event,
@@ -166,7 +166,7 @@ mod tests {
         };
         let names = ["Irp", "FileObject", "FileKey", "ExtraInformation", "IssuingThreadId", "InfoClass"];
         for (event, id) in [(InfoEvent::SetInfo, 17), (InfoEvent::QueryInfo, 22)] {
-            check_file(&SameFields::of(&info(event)).unwrap(), id, &names);
+            check_file(&SameFields::from_event(&info(event)).unwrap(), id, &names);
         }
         let with_path = [&names[..], &["FilePath"]].concat();
         for (event, beside, id) in
@@ -183,7 +183,7 @@ mod tests {
                 info_class: 10,
                 file_name: PATH,
             };
-            check_file(&SameFields::of(&operation).unwrap(), id, &with_path);
+            check_file(&SameFields::from_event(&operation).unwrap(), id, &with_path);
         }
         let entries = FileIoDirEnum {
             event: DirEnumEvent::DirEnum,
@@ -206,9 +206,9 @@ mod tests {
             "FileIndex",
             "FileName",
         ];
-        check_file(&SameFields::of(&entries).unwrap(), 20, &names);
+        check_file(&SameFields::from_event(&entries).unwrap(), 20, &names);
         let end = FileIoOperationEnd { irp, extra_info: 7, status: 0xC000_0034 };
-        check_file(&SameFields::of(&end).unwrap(), 24, &["Irp", "ExtraInformation", "Status"]);
+        check_file(&SameFields::from_event(&end).unwrap(), 24, &["Irp", "ExtraInformation", "Status"]);
     }
 
     #[test]

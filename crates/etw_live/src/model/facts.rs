@@ -196,7 +196,7 @@ impl<'a> Fields<'_, 'a> {
 
 impl<'a> Fact<'a> {
     /// Returns the fact that an event states; `hook` identifies the event.
-    pub(crate) fn of(hook: HookId, properties: &Properties<'a>) -> Fact<'a> {
+    pub(crate) fn from_event(hook: HookId, properties: &Properties<'a>) -> Fact<'a> {
         let fields = Fields(properties);
         let Some(id) = EventId::from_hook(hook) else { return Fact::Other };
         match id {

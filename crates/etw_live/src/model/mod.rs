@@ -184,7 +184,7 @@ impl Model {
             let schema = resolver.resolve(record).ok()?;
             Some((hook, schema.locate(record, located)))
         });
-        let fact = properties.map_or(Fact::Other, |(hook, properties)| Fact::of(hook, &properties));
+        let fact = properties.map_or(Fact::Other, |(hook, properties)| Fact::from_event(hook, &properties));
         self.remembered.take(&fact, record);
         let (clock, processor) = (record.origin().clock, record.processor());
         let stamp = Stamp { time: record.time(), processor, clock };

@@ -93,12 +93,12 @@ pub(crate) struct State {
     /// Time of the last event, and of the last event of the previous period; `None` if there was none.
     latest: FileTime,
     rolled: Option<FileTime>,
-    pub(crate) seen: Seen,
+    pub(crate) seen: ReceivedKinds,
 }
 
 /// Kinds of events received so far; each table needs some of them.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct ReceivedKinds {
     pub(crate) switches: bool,
     pub(crate) samples: bool,
     pub(crate) files: bool,
@@ -127,7 +127,7 @@ impl State {
             sample_interval: SAMPLE_INTERVAL,
             latest: FileTime(i64::MIN),
             rolled: None,
-            seen: Seen::default(),
+            seen: ReceivedKinds::default(),
         }
     }
 

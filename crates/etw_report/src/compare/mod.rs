@@ -177,7 +177,7 @@ fn read(
         has_progress: request.format == Format::Text,
     };
     let Reading { trace, report, .. } = reading::read(&plan, |trace| options(request, tables, trace))?;
-    let summary = Summary::of(&trace);
+    let summary = Summary::new(&trace);
     let stacks = report.stacks.iter().map(|(kind, stacks)| (*kind, shape.apply(stacks)));
     let side = Side {
         file: summary.files.join(", "),
@@ -191,8 +191,8 @@ fn read(
 }
 
 fn options(request: &Request, tables: &[TableKind], trace: &Trace) -> Result<ReportOptions> {
-    let mut options = ReportOptions::of(trace.headers());
-    options.processors = Machines::of(trace).processors();
+    let mut options = ReportOptions::from_headers(trace.headers());
+    options.processors = Machines::from_trace(trace).processors();
     options.processes = request.processes.clone();
     options.symbolizer = request.symbols.symbolizer()?;
     options.tables.clear();

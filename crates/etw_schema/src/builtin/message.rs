@@ -27,7 +27,7 @@ impl<'a> MessageLine<'a> {
     }
 
     /// Returns the line of an event.
-    pub(super) fn of(lines: &[MessageLine<'a>], event: &EventDescriptor) -> Option<MessageLine<'a>> {
+    pub(super) fn find(lines: &[MessageLine<'a>], event: &EventDescriptor) -> Option<MessageLine<'a>> {
         let of = |wanted| lines.iter().find(|line| (line.id, line.version) == (event.id, wanted));
         of(Some(event.version)).or_else(|| of(None)).copied()
     }

@@ -216,7 +216,7 @@ impl Block {
                 if let Some(name) = opcode_name {
                     schema.opcode_name = Some(name.into());
                 }
-                if let Some(message) = MessageLine::of(&messages, &descriptor) {
+                if let Some(message) = MessageLine::find(&messages, &descriptor) {
                     schema.message = Some(message.numbered(&schema).map_err(fail)?);
                 }
                 events.push(Arc::new(schema));

@@ -33,7 +33,7 @@ fn with_prefix(providers: &[Arc<Provider>], id: u16, version: u8) -> Option<Even
 fn names_of<'s>(record: &Record<'_>, schemas: impl Iterator<Item = &'s Arc<EventSchema>>) -> Vec<EventNames> {
     let mut all: Vec<EventNames> = Vec::new();
     for schema in schemas {
-        let names = Names::of(record, Some(schema), None);
+        let names = Names::new(record, Some(schema), None);
         let called = EventNames {
             provider: names.provider().map(Into::into),
             event: schema.name.clone().filter(|_| !names.is_classic()),
@@ -102,7 +102,7 @@ impl Resolver {
         let EventDescriptor { id, version, .. } = record.descriptor();
         let guid = record.provider_id();
         let build = self.build_of(record);
-        let decode = ProviderTraits::of(record).and_then(|traits| traits.decode);
+        let decode = ProviderTraits::from_record(record).and_then(|traits| traits.decode);
         let mut other_in_source = None;
         for guid in [Some(guid), decode].into_iter().flatten() {
             let is_it =

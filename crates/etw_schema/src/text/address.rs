@@ -20,7 +20,7 @@ pub(crate) fn write_ipv4(out: &mut (impl TextOut + ?Sized), address: Ipv4Addr) {
 
 /// Writes an IPv6 address as in RFC 5952, like the standard library.
 pub(crate) fn write_ipv6(out: &mut (impl TextOut + ?Sized), address: Ipv6Addr) {
-    out.put(Small::of(format_args!("{address}")).as_str());
+    out.put(Small::from_text(format_args!("{address}")).as_str());
 }
 
 /// Writes `00-15-5D-01-02-03`.

@@ -86,14 +86,14 @@ pub(crate) fn put_hex_digits(out: &mut (impl TextOut + ?Sized), mut number: u64,
 
 /// Appends a number in octal.
 pub(crate) fn write_octal(out: &mut (impl TextOut + ?Sized), number: u64) {
-    out.put(Small::of(format_args!("{number:o}")).as_str());
+    out.put(Small::from_text(format_args!("{number:o}")).as_str());
 }
 
 /// Appends a floating-point number with a given number of decimals (at most 20), as `%f` does.
 pub(crate) fn write_fraction(out: &mut (impl TextOut + ?Sized), number: f64, decimals: usize) {
     let decimals = decimals.min(20);
     if number.abs() < 1e30 {
-        out.put(Small::of(format_args!("{number:.decimals$}")).as_str());
+        out.put(Small::from_text(format_args!("{number:.decimals$}")).as_str());
     } else {
         write_float(out, number);
     }
@@ -151,7 +151,7 @@ pub(crate) struct Small {
 }
 
 impl Small {
-    pub(crate) fn of(text: fmt::Arguments<'_>) -> Small {
+    pub(crate) fn from_text(text: fmt::Arguments<'_>) -> Small {
         let mut small = Small { bytes: [0; 64], len: 0 };
         // Longer text is cut; no caller writes any.
         let _ = small.write_fmt(text);
@@ -182,13 +182,13 @@ pub fn write_float(out: &mut (impl TextOut + ?Sized), number: f64) {
     }
     // Most numbers are short: their shortest exact text equals the rounded one.
     if (1e-4..1e6).contains(&number.abs()) {
-        let shortest = Small::of(format_args!("{number}"));
+        let shortest = Small::from_text(format_args!("{number}"));
         let digits = shortest.as_str().trim_start_matches(['-', '0', '.']);
         if digits.bytes().filter(u8::is_ascii_digit).count() <= 6 {
             return out.put(shortest.as_str());
         }
     }
-    let scientific = Small::of(format_args!("{number:.5e}"));
+    let scientific = Small::from_text(format_args!("{number:.5e}"));
     let (mantissa, exponent) = scientific.as_str().split_once('e').unwrap_or(("0", "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if !(-4..6).contains(&exponent) {
@@ -197,7 +197,7 @@ pub fn write_float(out: &mut (impl TextOut + ?Sized), number: f64) {
         return write_decimal_padded(out, exponent.unsigned_abs().into(), 2);
     }
     let decimals = (5 - exponent) as usize;
-    out.put(without_zeros(Small::of(format_args!("{number:.decimals$}")).as_str()));
+    out.put(without_zeros(Small::from_text(format_args!("{number:.decimals$}")).as_str()));
 }
 
 fn without_zeros(number: &str) -> &str {

@@ -26,7 +26,7 @@ pub(super) struct CutOff {
 pub(super) struct Journal(PathBuf);
 
 impl Journal {
-    pub(super) fn of(instance: &Instance) -> Journal {
+    pub(super) fn new(instance: &Instance) -> Journal {
         Journal(instance.directory().join("etwd.sessions"))
     }
 
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn no_sessions_leave_no_file() {
         let dir = tempfile::tempdir().unwrap();
-        let journal = Journal::of(&Instance::at(dir.path()));
+        let journal = Journal::new(&Instance::at(dir.path()));
         fs::write(journal.path(), "A\t\t0\tnow\nB\t/b\t0\tnow\nhalf a li").unwrap();
         assert_eq!(journal.take().len(), 2);
         assert_eq!(journal.take(), []);

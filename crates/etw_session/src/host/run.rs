@@ -566,7 +566,7 @@ impl Host {
                     process,
                     is_welcome: false,
                     description: describe(peer.pid),
-                    identity: Identity { uid: peer.uid, ..Identity::of(Some(peer.pid)) },
+                    identity: Identity { uid: peer.uid, ..Identity::from_process(Some(peer.pid)) },
                     registrations: Default::default(),
                     regions: Default::default(),
                 }));
@@ -763,7 +763,7 @@ impl TakenInstance {
 
     /// Divides what was taken: for the process that serves it, and for the one that keeps the rights.
     pub fn keeping(&self) -> KeptInstance {
-        KeptInstance { socket: self.options.instance.socket(), journal: Journal::of(&self.options.instance) }
+        KeptInstance { socket: self.options.instance.socket(), journal: Journal::new(&self.options.instance) }
     }
 }
 
@@ -807,7 +807,7 @@ impl Door {
         let mode = if is_open { 0o666 } else { 0o600 };
         let permissions = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(mode);
         fs::set_permissions(&socket, permissions).map_err(|error| HostError::file(&socket, error))?;
-        let journal = Journal::of(&instance);
+        let journal = Journal::new(&instance);
         Ok(Door { instance, listener, journal, _lock: lock })
     }
 }

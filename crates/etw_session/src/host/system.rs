@@ -54,7 +54,7 @@ impl Host {
             let text = format!("{count} sessions have the system's events already");
             return Err(Failure::new(ErrorKind::NoSystemResources, text));
         }
-        let wants = SystemWants::of(properties);
+        let wants = SystemWants::from_properties(properties);
         system.want(serial, wants).map(lines)
     }
 
@@ -84,7 +84,7 @@ impl Host {
         let session = self.session(slot)?;
         let system = self.system_for(peer, session.name())?;
         let SystemWants { enables, names, .. } = session.system_wants(&*system);
-        let wants = SystemWants { enables, names, ..SystemWants::of(properties) };
+        let wants = SystemWants { enables, names, ..SystemWants::from_properties(properties) };
         if wants.is_empty() {
             self.session_mut(slot)?.properties.clone_from(properties);
             return self.tell_system(slot, false);
@@ -195,7 +195,7 @@ impl Session {
         let is_ours = |guid: Guid| providers.iter().any(|(other, _)| *other == guid);
         let ours = self.enables().filter(|(guid, _)| is_ours(*guid));
         let enables = ours.map(|(guid, enable)| (guid, enable.clone())).collect();
-        SystemWants { enables, names: self.has_stacks(), ..SystemWants::of(&self.properties) }
+        SystemWants { enables, names: self.has_stacks(), ..SystemWants::from_properties(&self.properties) }
     }
 
     /// Returns whether events of providers have stacks.
@@ -222,7 +222,7 @@ impl Session {
 
 impl SystemWants {
     /// Returns the requests in a session's properties.
-    fn of(properties: &SessionProperties) -> SystemWants {
+    fn from_properties(properties: &SessionProperties) -> SystemWants {
         SystemWants {
             flags: properties.enable_flags,
             stack_tracing: properties.stack_tracing.clone(),

@@ -148,7 +148,7 @@ impl Logger {
             .place(identity.uid, process_id, is_bound, self.shared.geometry)
             .ok_or(LoggerError::Regions { uid: identity.uid })?;
         let checker = Checker::new(rights, self.shared.enabled.clone(), identity);
-        let threads = Threads::of(process_id);
+        let threads = Threads::from_process(process_id);
         self.make_region(Some(process_id), buffers, |reader| NewRegion {
             reader,
             doorbell,
@@ -370,7 +370,7 @@ impl RegionOwner {
     pub fn this_process(rights: Rights) -> RegionOwner {
         RegionOwner {
             process_id: std::process::id(),
-            identity: Identity::of(None),
+            identity: Identity::from_process(None),
             is_bound: false,
             rights,
             doorbell: None,

@@ -220,7 +220,7 @@ pub(super) fn rebalance(regions: &mut [RegionEntry], budget: &Budget, counters: 
         if region.closed_since.is_some() || !says_so && !was_seen {
             continue;
         }
-        let shares = shares.get_or_insert_with(|| Shares::of(regions, budget));
+        let shares = shares.get_or_insert_with(|| Shares::new(regions, budget));
         let Some(region) = regions.get_mut(index) else { continue };
         let share = shares.of_region(region);
         let needed = match was_seen {
@@ -259,7 +259,7 @@ struct Shares {
 }
 
 impl Shares {
-    fn of(regions: &[RegionEntry], budget: &Budget) -> Shares {
+    fn new(regions: &[RegionEntry], budget: &Budget) -> Shares {
         let mut of_users = BTreeMap::new();
         let mut others = 0;
         for region in regions {

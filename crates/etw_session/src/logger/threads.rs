@@ -25,7 +25,7 @@ pub(super) struct Threads {
 
 impl Threads {
     /// Returns the threads of a process; `None` if it is in this process's namespace, or not accessible.
-    pub(super) fn of(process_id: u32) -> Option<Threads> {
+    pub(super) fn from_process(process_id: u32) -> Option<Threads> {
         let namespace = |process_id| process_link(process_id, "ns/pid").ok();
         if namespace(std::process::id())? == namespace(process_id)? {
             return None;
@@ -106,8 +106,8 @@ mod tests {
 
     #[test]
     fn a_process_of_this_namespace_needs_none() {
-        assert!(Threads::of(std::process::id()).is_none());
-        assert!(Threads::of(0).is_none());
+        assert!(Threads::from_process(std::process::id()).is_none());
+        assert!(Threads::from_process(0).is_none());
         let thread = etw_sys::ids::thread_and_process() as u32;
         let ids = ids_of(Path::new("/proc/thread-self"));
         assert_eq!(ids, Some((thread, thread)));

@@ -281,7 +281,7 @@ fn unpack_to(packed: &Path, target: &Path, file: &StoredFile, budget: &Budget) -
     let mut out = tempfile::NamedTempFile::new_in(directory).map_err(text)?;
     let max = budget.limits.file_bytes.min(budget.bytes_left());
     budget.spend(unpack(cabinet.bytes(), file.kind(), out.as_file_mut(), max)?)?;
-    file.check(MappedFile::of(packed, out.as_file()).map_err(text)?.bytes())?;
+    file.check(MappedFile::from_unpacked(packed, out.as_file()).map_err(text)?.bytes())?;
     out.persist(target).map(drop).map_err(|error| text(error.error))
 }
 

@@ -106,7 +106,7 @@ impl StoredFile {
             true => {
                 let mut unpacked = tempfile::tempfile().ok()?;
                 unpack(file.bytes(), self.kind(), &mut unpacked, MAX_LEN_BYTES).ok()?;
-                MappedFile::of(path, &unpacked).ok()?
+                MappedFile::from_unpacked(path, &unpacked).ok()?
             }
             false => file,
         };

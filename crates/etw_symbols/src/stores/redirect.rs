@@ -13,7 +13,7 @@ struct Place<'u> {
 }
 
 impl Place<'_> {
-    fn of(url: &str) -> Option<Place<'_>> {
+    fn from_url(url: &str) -> Option<Place<'_>> {
         let (scheme, rest) = url.split_once("://")?;
         let is_encrypted = scheme.eq_ignore_ascii_case("https");
         if !is_encrypted && !scheme.eq_ignore_ascii_case("http") {
@@ -39,7 +39,7 @@ impl Place<'_> {
 /// Returns whether the server that the user named is one of this machine or its network, which may redirect to others
 /// of them. `address` is where the request went; a proxy's address does not make a public server a private one.
 pub(super) fn is_private_server(server: &str, address: Option<IpAddr>) -> bool {
-    let addresses = Place::of(server).map(|place| place.addresses()).unwrap_or_default();
+    let addresses = Place::from_url(server).map(|place| place.addresses()).unwrap_or_default();
     address.is_some_and(|address| !is_public(address))
         && !addresses.is_empty()
         && !addresses.into_iter().any(is_public)
@@ -53,8 +53,8 @@ pub(super) fn is_private_server(server: &str, address: Option<IpAddr>) -> bool {
 /// Fails if the redirection is to a private address, without encryption, or to a name that is not found.
 pub(super) fn check(server: &str, is_private: bool, target: &str) -> Result<Option<String>, String> {
     let refused = |why: &str| format!("it redirects to {target}, {why}");
-    let to = Place::of(target).ok_or_else(|| refused("which is no address of HTTP"))?;
-    if !to.is_encrypted && Place::of(server).is_none_or(|server| server.is_encrypted) {
+    let to = Place::from_url(target).ok_or_else(|| refused("which is no address of HTTP"))?;
+    if !to.is_encrypted && Place::from_url(server).is_none_or(|server| server.is_encrypted) {
         return Err(refused("which is not encrypted"));
     }
     if is_private {

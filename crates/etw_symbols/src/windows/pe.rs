@@ -88,7 +88,7 @@ pub(crate) fn resolve(bytes: &[u8], offsets: &[u32]) -> Result<Vec<Option<Symbol
     if file.nt_headers().file_header().machine.get(LE) != pe::IMAGE_FILE_MACHINE_AMD64 {
         return Ok(vec![None; offsets.len()]);
     }
-    let functions = Functions::of(&file);
+    let functions = Functions::new(&file);
     let starts: Vec<Option<u32>> = offsets.iter().map(|offset| functions.start(*offset)).collect();
     let exports = exports(&file, &starts.iter().flatten().copied().collect())?;
     let symbol = |(start, offset): (Option<u32>, &u32)| {
@@ -140,7 +140,7 @@ struct Functions<'d> {
 }
 
 impl<'d> Functions<'d> {
-    fn of(file: &PeFile64<'d>) -> Functions<'d> {
+    fn new(file: &PeFile64<'d>) -> Functions<'d> {
         let (sections, bytes) = (file.section_table(), file.data());
         let directory = file.data_directory(pe::IMAGE_DIRECTORY_ENTRY_EXCEPTION);
         let data = directory.and_then(|directory| directory.data(bytes, &sections).ok());

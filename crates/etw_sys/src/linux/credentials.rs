@@ -49,7 +49,7 @@ pub struct Identity {
 
 impl Identity {
     /// Returns what the system says of a process; `None` is this one. What cannot be read is 0.
-    pub fn of(process: Option<u32>) -> Identity {
+    pub fn from_process(process: Option<u32>) -> Identity {
         let id = process.map_or_else(|| "self".to_owned(), |process| process.to_string());
         let read = |name| std::fs::read_to_string(format!("/proc/{id}/{name}")).unwrap_or_default();
         let status = read("status");
@@ -215,8 +215,8 @@ mod tests {
 
     #[test]
     fn a_process_has_one_identity_for_all() {
-        let ours = Identity::of(None);
-        assert_eq!((ours.uid, Identity::of(Some(std::process::id()))), (effective_uid(), ours));
+        let ours = Identity::from_process(None);
+        assert_eq!((ours.uid, Identity::from_process(Some(std::process::id()))), (effective_uid(), ours));
         assert_eq!(ours.start_key & 0x3F_FFFF, u64::from(std::process::id()));
         assert_ne!(ours.start_key >> 22, 0);
     }

@@ -37,7 +37,7 @@ impl Session {
             waiting.resize_with(index + 1, Waiting::default);
         }
         let waiting = &mut waiting[index];
-        let owner = ManifestOwner::of(record);
+        let owner = ManifestOwner::from_record(record);
         let items = owner.map_or(EnableProperties::empty(), |owner| self.wants.items_of(owner.provider));
         // Records of one time are of one event, such as a start and its class.
         let time = RecordBuffer::time_of(record);

@@ -355,5 +355,5 @@ fn failure(error: CaptureError) -> Failure {
 
 /// Returns the hooks that are attached for any session.
 fn needed() -> Hooks {
-    Hooks::of(&[Hook::Process])
+    Hooks::from_list(&[Hook::Process])
 }

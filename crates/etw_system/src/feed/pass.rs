@@ -42,7 +42,7 @@ impl Feed {
             let (sessions, translator, rare) = (&mut self.sessions, &mut self.translator, &mut self.rare);
             for reading in 0..READINGS {
                 let events = self.capture.read(processor, complete, |event| {
-                    if let Some(owned) = Rare::of(&event) {
+                    if let Some(owned) = Rare::from_event(&event) {
                         let places = sessions.values_mut().map(|session| session.place(processor, &event));
                         rare.push((owned, places.collect()));
                         return;
@@ -75,7 +75,7 @@ impl Feed {
             session
                 .queues
                 .iter_mut()
-                .for_each(|queue| *queue = Queue::of(std::mem::take(&mut queue.records), queue.awaited));
+                .for_each(|queue| *queue = Queue::new(std::mem::take(&mut queue.records), queue.awaited));
             session.tell_names(complete, &self.translator.files);
             session.describe_ended(complete.saturating_sub(LAST_EVENTS_NANOS), complete);
             session.region.set_complete(session.clock.of(complete));

@@ -48,7 +48,7 @@ pub(super) struct Session {
     /// Whether the processes that its records name by id are described by further events.
     pub(super) names_processes: bool,
     /// The processes that its records name and that have not been described.
-    seen: RefCell<Seen>,
+    seen: RefCell<ProcessSet>,
     /// The processes that have ended lately, in the order of time.
     ended: RefCell<VecDeque<Ended>>,
     /// The keys of files whose names are still to be written, and the event to use.
@@ -71,7 +71,7 @@ pub(super) type Awaited = Option<(u64, StackOf)>;
 
 impl Queue {
     /// Creates an empty queue that reuses another one's memory and awaits the same stack.
-    pub(super) fn of(mut records: RecordBuffer, awaited: Awaited) -> Queue {
+    pub(super) fn new(mut records: RecordBuffer, awaited: Awaited) -> Queue {
         records.clear();
         Queue { records, new: 0, awaited }
     }
@@ -127,7 +127,8 @@ impl Session {
 
     /// Returns whether the session wants a queued record, given the program that caused it.
     pub(super) fn wants_of(&self, record: &[u64], programs: &Programs, known: &Processes) -> bool {
-        let Some(owner) = self.asks_for_programs().then(|| ManifestOwner::of(record)).flatten() else {
+        let Some(owner) = self.asks_for_programs().then(|| ManifestOwner::from_record(record)).flatten()
+        else {
             return true;
         };
         let is_name = owner.provider == FILE_PROVIDER && owner.id == FILE_NAME_CREATE.id;
@@ -142,7 +143,7 @@ impl Session {
 
     pub(super) fn write(&self, processor: u32, record: &[u64]) {
         if self.names_processes
-            && let Some(owner) = ManifestOwner::of(record)
+            && let Some(owner) = ManifestOwner::from_record(record)
         {
             self.seen.borrow_mut().insert(owner.process_id);
         }
@@ -259,15 +260,15 @@ struct Ended {
 
 /// A set of process ids, as bits: Linux has at most 4,194,304 of them (`PID_MAX_LIMIT`).
 #[derive(Debug, Default)]
-struct Seen(Vec<u64>);
+struct ProcessSet(Vec<u64>);
 
-impl Seen {
+impl ProcessSet {
     const MAX_IDS: u32 = 1 << 22;
 
     #[inline]
     fn insert(&mut self, id: u32) {
         let index = (id / 64) as usize;
-        if index >= self.0.len() && id < Seen::MAX_IDS {
+        if index >= self.0.len() && id < ProcessSet::MAX_IDS {
             self.0.resize(index + 1, 0);
         }
         if let Some(word) = self.0.get_mut(index) {
@@ -297,7 +298,7 @@ mod tests {
 
     #[test]
     fn process_ids_are_a_set() {
-        let mut seen = Seen::default();
+        let mut seen = ProcessSet::default();
         for id in [7, 64, 7, 4_194_303, 4_194_304, u32::MAX] {
             seen.insert(id);
         }

@@ -158,7 +158,9 @@ impl Recording {
             for hook in &provider.custom_stacks {
                 match u16::try_from(*hook) {
                     // Windows has more events than are known here.
-                    Ok(hook) if cfg!(windows) || StackWalks::of(&[hook]).is_ok() => stacks.push(hook),
+                    Ok(hook) if cfg!(windows) || StackWalks::from_hook_ids(&[hook]).is_ok() => {
+                        stacks.push(hook)
+                    }
                     _ => self.leave_out(&format!("stack {hook:#06x}"), "there is no such event"),
                 }
             }

@@ -54,6 +54,6 @@ impl<'a> Audience<'a> {
         event: &impl KernelEvent,
         records: &mut RecordBuffer,
     ) -> bool {
-        SameFields::of(event).is_some_and(|same| self.put(stamp, stamp.process_id, &same, records))
+        SameFields::from_event(event).is_some_and(|same| self.put(stamp, stamp.process_id, &same, records))
     }
 }

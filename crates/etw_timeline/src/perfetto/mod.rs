@@ -265,7 +265,7 @@ impl<'o> Writer<'o> {
         if samples.peek().is_none() {
             return Ok(());
         }
-        let frames = Frames::of(context.survey);
+        let frames = Frames::new(context.survey);
         let frequency = 1_000_000_000 / context.survey.interval().nanos().max(1);
         let timebase = Timebase { frequency: Some(frequency), counter: Some(CPU_CLOCK) };
         let mut packet = self.of_sequence(SAMPLES, None, None);

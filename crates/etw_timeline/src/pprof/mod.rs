@@ -30,7 +30,7 @@ pub(crate) fn write(out: &mut dyn Write, context: &Context<'_>, summary: &mut Su
 
 fn profile(context: &Context<'_>, summary: &mut Summary) -> Profile {
     let survey = context.survey;
-    let frames = Frames::of(survey);
+    let frames = Frames::new(survey);
     // Samples and nanoseconds by thread and innermost frame.
     let mut sums: BTreeMap<(ThreadIndex, Option<u32>), [i64; 2]> = BTreeMap::new();
     let mut end = 0;

@@ -217,10 +217,9 @@ impl Sinks {
         let dump = options.dump.as_deref().map(|path| Dump::create(path, options, export)).transpose()?;
         let start = trace.start_time();
         let end = trace.headers().iter().map(|header| header.end_time).filter(|end| end.0 != 0).max();
-        let analysis = options
-            .report
-            .as_ref()
-            .map(|_| Analysis::new(Window::ALL).of_machines(Machines::of(trace)).over_time(start, end));
+        let analysis = options.report.as_ref().map(|_| {
+            Analysis::new(Window::ALL).of_machines(Machines::from_trace(trace)).over_time(start, end)
+        });
         Ok(Sinks { dump, tally: Tally::default(), analysis })
     }
 
@@ -241,8 +240,8 @@ impl Sinks {
     ) -> Result<(Tally, u64, Option<Vec<u8>>)> {
         let cut = self.dump.map(Dump::finish).transpose()?.unwrap_or(0);
         let page = self.analysis.map(|analysis| {
-            let mut wanted = ReportOptions::of(trace.headers());
-            wanted.processors = Machines::of(trace).processors();
+            let mut wanted = ReportOptions::from_headers(trace.headers());
+            wanted.processors = Machines::from_trace(trace).processors();
             wanted.tables.retain(|kind| kind.is_default());
             page(PageRequest {
                 trace,

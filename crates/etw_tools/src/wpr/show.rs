@@ -122,7 +122,7 @@ fn keywords(flags: EnableFlags) -> Vec<String> {
 }
 
 fn stacks(hook_ids: &[u16]) -> Vec<String> {
-    let Ok(walks) = StackWalks::of(hook_ids) else { return Vec::new() };
+    let Ok(walks) = StackWalks::from_hook_ids(hook_ids) else { return Vec::new() };
     let of_profiles =
         |name: &str| if name == "Profile" { "SampledProfile".to_owned() } else { name.to_owned() };
     walks.to_string().split('+').map(of_profiles).collect()

@@ -92,7 +92,7 @@ impl Live {
             profile.map(|profile| profiles::of_text(profile.text.as_deref(), &profile.name)).transpose()?;
         let profile = profile.as_slice();
         let left_out = Recording::new(profile).left_out.iter().map(ToString::to_string).collect();
-        let combined = if profile.is_empty() { None } else { Some(Combined::of(profile)?) };
+        let combined = if profile.is_empty() { None } else { Some(Combined::from_profiles(profile)?) };
         let mut watch = Watch::start(&Options {
             kernel: (!kernel.is_empty()).then(|| kernel.to_owned()),
             provider: providers,

@@ -22,7 +22,7 @@ const PERIOD: Duration = Duration::from_millis(150);
 
 /// A buffer, as far as its header and its first event say.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct BufferOutline {
     pub(super) file: usize,
     pub(super) processor: u16,
     /// Time of the first event.
@@ -77,7 +77,7 @@ pub(super) fn survey(trace: &Trace, overview: Option<&Overview>, previews: Optio
         if let Some(buffers) = known {
             for buffer in buffers {
                 let Some(first) = buffer.first else { continue };
-                survey.add(Seen {
+                survey.add(BufferOutline {
                     file: number,
                     processor: buffer.processor,
                     time: clock.to_filetime(first),
@@ -90,7 +90,7 @@ pub(super) fn survey(trace: &Trace, overview: Option<&Overview>, previews: Optio
         let mut scratch = Vec::new();
         for buffer in file.buffers().flatten() {
             let Some(time) = buffer.first_time(&mut scratch) else { continue };
-            survey.add(Seen {
+            survey.add(BufferOutline {
                 file: number,
                 processor: buffer.header.processor(),
                 time: clock.to_filetime(time),
@@ -110,7 +110,7 @@ struct Survey<'p> {
     losses: Losses,
     previews: Option<&'p Previews>,
     /// Time, processor and size of buffers that are not in the picture yet.
-    seen: Vec<Seen>,
+    seen: Vec<BufferOutline>,
     last: Instant,
 }
 
@@ -121,7 +121,7 @@ impl<'p> Survey<'p> {
         Survey { start, end, losses, previews, seen: Vec::new(), last: Instant::now() }
     }
 
-    fn add(&mut self, seen: Seen) {
+    fn add(&mut self, seen: BufferOutline) {
         self.losses.add(seen);
         if self.previews.is_none() {
             return;
@@ -157,14 +157,14 @@ impl<'p> Survey<'p> {
 
 /// Returns the bytes of each processor over time. Those of a buffer are spread from its first event to that of the next
 /// buffer.
-fn lanes(seen: &[Seen], start: FileTime, length: i64) -> Vec<PreviewLane> {
+fn lanes(seen: &[BufferOutline], start: FileTime, length: i64) -> Vec<PreviewLane> {
     let mut lanes: Vec<(u16, Vec<f32>)> = Vec::new();
-    let mut before: Vec<((usize, u16), Seen)> = Vec::new();
+    let mut before: Vec<((usize, u16), BufferOutline)> = Vec::new();
     let place = |time: FileTime| {
         let offset = i128::from(time.0.saturating_sub(start.0).clamp(0, length));
         (offset as f64 / length as f64 * BUCKETS as f64).min(BUCKETS as f64 - 1e-6)
     };
-    let mut put = |seen: Seen, until: f64| {
+    let mut put = |seen: BufferOutline, until: f64| {
         let lane = match lanes.iter().position(|(processor, _)| *processor == seen.processor) {
             Some(lane) => lane,
             None if lanes.len() < MAX_LANES => {
@@ -209,8 +209,8 @@ fn lanes(seen: &[Seen], start: FileTime, length: i64) -> Vec<PreviewLane> {
 mod tests {
     use super::*;
 
-    fn seen(processor: u16, time: i64, len_bytes: u32) -> Seen {
-        Seen { file: 0, processor, time: FileTime(time), flags: BufferFlags::empty(), len_bytes }
+    fn seen(processor: u16, time: i64, len_bytes: u32) -> BufferOutline {
+        BufferOutline { file: 0, processor, time: FileTime(time), flags: BufferFlags::empty(), len_bytes }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use openetw::FileTime;
 use openetw::etl::BufferFlags;
 
-use super::buffers::Seen;
+use super::buffers::BufferOutline;
 
 /// Maximum number of times that are listed.
 const MAX_LOSSES: usize = 10_000;
@@ -37,7 +37,7 @@ impl Losses {
     }
 
     /// Adds a buffer, in the order of its file.
-    pub(super) fn add(&mut self, seen: Seen) {
+    pub(super) fn add(&mut self, seen: BufferOutline) {
         if seen.file != self.file {
             self.file = seen.file;
             self.last.clear();

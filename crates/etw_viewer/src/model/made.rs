@@ -33,7 +33,7 @@ impl Made {
     ) -> Result<Made> {
         let overview = trace.overview()?;
         let stacks = trace.stacks()?;
-        let tables = RowTables::new(IndexWriter::in_memory())?.of_machines(Machines::of(trace));
+        let tables = RowTables::new(IndexWriter::in_memory())?.of_machines(Machines::from_trace(trace));
         let mut tables = tables.of_regions(regions);
         tables.add_traces(trace, &overview);
         let mut events = 0_u64;

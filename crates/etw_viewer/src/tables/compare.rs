@@ -422,7 +422,7 @@ impl Compared {
         for (place, heading) in self.values.iter().enumerate() {
             let cells: Vec<Cell> = shown.iter().map(|row| cell(row, place)).collect();
             let cells: Vec<&Cell> = cells.iter().collect();
-            columns.push(Column::new(&heading.name, Data::of(&cells, heading.kind)));
+            columns.push(Column::new(&heading.name, Data::new(&cells, heading.kind)));
         }
         let totals: Vec<serde_json::Value> =
             (0..self.values.len()).map(|place| json_cell(&cell(&self.total, place))).collect();

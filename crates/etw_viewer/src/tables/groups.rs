@@ -200,7 +200,7 @@ pub(super) fn page(
     ];
     for (place, value) in plan.values.iter().enumerate() {
         let cells: Vec<&Cell> = shown.iter().filter_map(|row| row.values.get(place)).collect();
-        columns.push(Column::new(&value.heading.name, Data::of(&cells, value.heading.kind)));
+        columns.push(Column::new(&value.heading.name, Data::new(&cells, value.heading.kind)));
     }
     let values: Vec<&Heading> = plan.values.iter().map(|shown| &shown.heading).collect();
     let totals: Vec<serde_json::Value> = total.values.iter().map(json_cell).collect();

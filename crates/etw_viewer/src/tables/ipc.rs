@@ -33,7 +33,7 @@ impl Column {
 
 impl Data {
     /// Returns cells as a column, of numbers unless their kind is `text`.
-    pub(crate) fn of(cells: &[&Cell], kind: &str) -> Data {
+    pub(crate) fn new(cells: &[&Cell], kind: &str) -> Data {
         match kind {
             "text" => Data::Texts(
                 cells

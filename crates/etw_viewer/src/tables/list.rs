@@ -133,7 +133,7 @@ pub(super) fn page(
             keys.push(Some(fields.key(field, value)?));
         }
         let cells: Vec<&Cell> = cells.iter().collect();
-        columns.push(Column::new(&field.name, Data::of(&cells, field.kind())));
+        columns.push(Column::new(&field.name, Data::new(&cells, field.kind())));
         columns.push(Column::new(&format!("key:{}", field.name), Data::Texts(keys)));
     }
     let headings: Vec<Heading> = shown.iter().map(Field::heading).collect();

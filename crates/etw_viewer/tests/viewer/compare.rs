@@ -162,7 +162,9 @@ fn the_page_shows_two_traces_beside_each_other_and_their_difference() {
     let folder = tempfile::tempdir().unwrap();
     let (old, new) = (generated(folder.path(), "old.etl", 2000), generated(folder.path(), "new.etl", 3000));
     let viewer = start(new.clone(), old.clone());
-    let Some(mut page) = Page::of(viewer, "table=\"events\"&keys=[\"kind.event\"]&values=[\"rows\"]") else {
+    let Some(mut page) =
+        Page::from_viewer(viewer, "table=\"events\"&keys=[\"kind.event\"]&values=[\"rows\"]")
+    else {
         return;
     };
     let headings = "[...document.querySelectorAll('.virtual thead th')].map((one) => one.textContent).join()";

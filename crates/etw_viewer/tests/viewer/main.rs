@@ -190,11 +190,11 @@ struct Page {
 
 impl Page {
     fn open(path: PathBuf, state: &str) -> Option<Page> {
-        Page::of(start(path), state)
+        Page::from_viewer(start(path), state)
     }
 
     /// Opens the page of a server.
-    fn of(viewer: Viewer, state: &str) -> Option<Page> {
+    fn from_viewer(viewer: Viewer, state: &str) -> Option<Page> {
         let mut browser = Browser::start()?;
         let state = if state.is_empty() { String::new() } else { format!("#{}", escape(state)) };
         browser.open(&format!("{}{state}", viewer.url()));

@@ -141,7 +141,7 @@ fn a_profile_is_opened_applied_saved_and_deleted_in_the_page() {
     let Some(path) = real(PERFVIEW) else { return };
     let folder = tempfile::tempdir().unwrap();
     let viewer = start(path.clone(), folder.path().join("presets"), Vec::new());
-    let Some(mut page) = Page::of(viewer, "table=\"cpu_sampled\"") else { return };
+    let Some(mut page) = Page::from_viewer(viewer, "table=\"cpu_sampled\"") else { return };
     page.click_on(
         "[...document.querySelectorAll('.titlebar button')].find((one) => one.textContent === 'Presets')",
     );

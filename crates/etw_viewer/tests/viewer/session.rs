@@ -18,7 +18,7 @@ fn a_session_is_saved_and_opened_again() {
     let options = Options { files: session.paths.files, page_state: session.state, ..Options::default() };
     let again = Viewer::start(options).unwrap();
     assert!(again.url().ends_with(&format!("#{state}")), "{}", again.url());
-    let Some(mut page) = Page::of(again, "") else { return };
+    let Some(mut page) = Page::from_viewer(again, "") else { return };
     page.wait("document.querySelector('.virtual thead th')?.textContent.startsWith('Time')");
     // The button of the page makes such a file.
     page.browser.value(
@@ -55,7 +55,7 @@ fn a_trace_that_grows_or_vanishes_is_said() {
     std::fs::write(&path, bytes).unwrap();
     let changed = client.get("/api/status").json()["changed"].clone();
     assert!(changed.as_str().unwrap().contains("has changed"), "{changed}");
-    let Some(mut page) = Page::of(viewer, "table=\"events\"&flat=true") else { return };
+    let Some(mut page) = Page::from_viewer(viewer, "table=\"events\"&flat=true") else { return };
     std::fs::remove_file(&path).unwrap();
     page.wait("document.querySelector('.gone')?.textContent.includes('is gone')");
     // Tables are still there; a single event says why it is not.

@@ -107,7 +107,7 @@ fn statements_of_tables_give_what_the_tables_show() {
     let Some(engine) = engine() else { return };
     let options = Options { files: vec![path], sql_program: Some(engine), ..Options::default() };
     let viewer = Viewer::start(options).unwrap();
-    let Some(mut page) = Page::of(viewer, "table=\"disk\"") else { return };
+    let Some(mut page) = Page::from_viewer(viewer, "table=\"disk\"") else { return };
     page.wait("document.querySelector('.virtual td')");
     let shown = page
         .browser

@@ -337,7 +337,7 @@ fn stacks_have_the_tags_of_files() {
     // A session remembers the file.
     let session = client.ask("/api/session", &json!({ "state": "" })).json();
     assert_eq!(session["stack_tags"], json!([file]));
-    let Some(mut page) = Page::of(viewer, "table=\"cpu_precise\"&tab=\"stacks\"") else { return };
+    let Some(mut page) = Page::from_viewer(viewer, "table=\"cpu_precise\"&tab=\"stacks\"") else { return };
     let button = |name: &str| {
         format!(
             "[...document.querySelectorAll('.stacks button')].find((one) => one.textContent === '{name}')"
@@ -400,7 +400,7 @@ fn stacks_that_no_table_has_are_those_of_reports() {
     let refused = client.ask("/api/stacks", &asked);
     assert!(refused.status == 422 && refused.text().contains("Include"), "{}", refused.text());
     // In the page: chosen as the weight of the stacks, then kept when the trace is gone.
-    let Some(mut page) = Page::of(viewer, "table=\"cpu_precise\"&tab=\"stacks\"") else { return };
+    let Some(mut page) = Page::from_viewer(viewer, "table=\"cpu_precise\"&tab=\"stacks\"") else { return };
     page.browser.value(
         "(() => { const select = document.querySelector('.stacks select'); select.value = 'trace:wait-chains'; \
          select.dispatchEvent(new Event('change', { bubbles: true })); })()",

@@ -112,7 +112,7 @@ fn threads_run_are_ready_and_wait() {
     let (from, to) = (waiting["from"].as_i64().unwrap(), waiting["to"].as_i64().unwrap());
     let state =
         format!("table=\"cpu_precise\"&view=[{from},{to}]&closed=[\"cpu_processor\",\"cpu_process\"]");
-    let Some(mut page) = Page::of(viewer, &state) else { return };
+    let Some(mut page) = Page::from_viewer(viewer, &state) else { return };
     page.wait("window.etwFrame.parts >= 6");
     let label = lanes.iter().find(|lane| lane["key"] == key_of(&row["new_thread.thread_id"])).unwrap();
     let place = page.browser.value(&format!(
@@ -175,7 +175,7 @@ fn processors_have_their_idle_states() {
         }
     }
     assert!(sum(&client, "core_deeper", 1) > 2e5);
-    let Some(mut page) = Page::of(viewer, "table=\"cpu_idle_states\"") else { return };
+    let Some(mut page) = Page::from_viewer(viewer, "table=\"cpu_idle_states\"") else { return };
     page.wait("window.etwFrame.parts >= 4");
     page.click_on(
         "[...document.querySelectorAll('.lanes .lane')].find((one) => one.textContent === 'CPU 1')",

@@ -156,7 +156,7 @@ fn the_page_fetches_symbols_by_a_button() {
         return;
     }
     let Some(viewer) = with_server(store.path(), &url) else { return };
-    let Some(mut page) = Page::of(viewer, "table=\"cpu_sampled\"&tab=\"stacks\"") else { return };
+    let Some(mut page) = Page::from_viewer(viewer, "table=\"cpu_sampled\"&tab=\"stacks\"") else { return };
     page.click_on("document.querySelector('.stacks .symbols')");
     page.wait("/Symbols of \\d+ of \\d+ modules are missing/.test(document.querySelector('.symbolpanel .state')?.textContent)");
     let text = page.browser.value("document.querySelector('.symbolpanel').innerText");

@@ -258,7 +258,7 @@ fn arrows_lead_from_who_readied_to_who_ran() {
     }
     // The page draws them.
     let state = format!("table=\"cpu_precise\"&view=[{from},{to}]");
-    let Some(mut page) = Page::of(viewer, &state) else { return };
+    let Some(mut page) = Page::from_viewer(viewer, &state) else { return };
     page.wait("window.etwFrame.arrows > 0");
     page.key("0");
     page.wait("window.etwFrame.arrows === 0");
@@ -339,7 +339,7 @@ fn regions_are_lanes() {
     assert_eq!((&**label, *count), ("Suspension", pauses[0]["rows"].as_u64().unwrap()));
     assert!((weight * bucket_ns - pause).abs() < pause * 1e-3, "{weight} {pause}");
     // The page has the lane, and its rows.
-    let Some(mut page) = Page::of(viewer, "") else { return };
+    let Some(mut page) = Page::from_viewer(viewer, "") else { return };
     page.click_on(
         "[...document.querySelectorAll('.lanes .lane')].find((one) => one.textContent === 'Suspension')",
     );

@@ -73,7 +73,7 @@ fn a_closed_tab_leaves_the_server_as_it_was() {
     assert_eq!(client.ask("/api/rows", &json!({ "view": view, "limit": 10 })).status, 200);
     assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
     // Another one is let in by a new URL, and shows the same.
-    let Some(mut page) = Page::of(viewer, "table=\"events\"") else { return };
+    let Some(mut page) = Page::from_viewer(viewer, "table=\"events\"") else { return };
     page.wait("document.querySelector('.virtual td')");
     page.check();
 }

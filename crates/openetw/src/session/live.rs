@@ -176,7 +176,7 @@ impl<'f> TracedProvider<'f> {
 impl<'f> UserTrace<'f> {
     /// Returns a trace of a session with this name, without providers.
     pub fn new(name: &str) -> UserTrace<'f> {
-        LiveTrace::of(name)
+        LiveTrace::named(name)
     }
 
     /// Enables a provider.
@@ -191,7 +191,7 @@ impl<'f> UserTrace<'f> {
 impl<'f> KernelTrace<'f> {
     /// Returns a trace of a session with this name, without events.
     pub fn new(name: &str) -> KernelTrace<'f> {
-        LiveTrace::of(name)
+        LiveTrace::named(name)
     }
 
     /// Records the events of these flags, and adds a subscription to some of them by the name of their class
@@ -204,7 +204,7 @@ impl<'f> KernelTrace<'f> {
 }
 
 impl<'f, K> LiveTrace<'f, K> {
-    fn of(name: &str) -> LiveTrace<'f, K> {
+    fn named(name: &str) -> LiveTrace<'f, K> {
         LiveTrace {
             name: name.to_owned(),
             instance: Instance::default_of_user(),

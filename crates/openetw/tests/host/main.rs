@@ -29,10 +29,10 @@ impl TestHost {
     }
 
     fn with(limits: HostLimits, access: Access) -> TestHost {
-        TestHost::of(|options| (options.limits, options.access) = (limits, access))
+        TestHost::start(|options| (options.limits, options.access) = (limits, access))
     }
 
-    fn of(change: impl FnOnce(&mut HostOptions)) -> TestHost {
+    fn start(change: impl FnOnce(&mut HostOptions)) -> TestHost {
         let dir = tempfile::tempdir().unwrap();
         let instance = Instance::at(dir.path());
         let mut options = HostOptions::new(instance.clone());

@@ -103,7 +103,7 @@ fn a_system_logger_gets_its_stacks_and_flags_while_it_runs() {
 fn host() -> (Arc<Silent>, TestHost) {
     let system = Arc::new(Silent::default());
     let given = system.clone();
-    (system, TestHost::of(|options| options.system = Some(given)))
+    (system, TestHost::start(|options| options.system = Some(given)))
 }
 
 fn text(result: Result<impl Sized, ControllerError>) -> String {
@@ -227,7 +227,7 @@ impl SystemProvider for Starts {
 
 #[test]
 fn a_kernel_trace_is_a_session_of_system_events_with_callbacks() {
-    let host = TestHost::of(|options| options.system = Some(Arc::new(Starts::default())));
+    let host = TestHost::start(|options| options.system = Some(Arc::new(Starts::default())));
     let mut images = Vec::new();
     let starts = Subscription::to("Process".parse().unwrap());
     let trace = KernelTrace::new("Kernel").at(&host.instance);

@@ -150,7 +150,7 @@ pub(crate) fn write_kinds() {
     let dynamic = Provider::create("OpenETW.Test.Dynamic", None, None);
     dynamic.register();
     let (activity, related) = (Guid::from_bytes([4; 16]), Guid::from_bytes([5; 16]));
-    let scope = activity::Scope::of(activity);
+    let scope = activity::Scope::from_activity(activity);
     let payload = (7u32, "apple", Nul8("red"), 2u16, [0.5f64, 1.25], 0xFFu64, Guid::ZERO, 1u32);
     assert_eq!(PLAIN.write(&SOLD, &payload), Outcome::Written);
     drop(scope);

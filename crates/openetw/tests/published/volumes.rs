@@ -9,7 +9,7 @@ pub(crate) struct Volumes(Vec<(String, String)>);
 
 impl Volumes {
     /// Returns the mapping in the trace.
-    pub(crate) fn of(events: &[Event]) -> Volumes {
+    pub(crate) fn from_events(events: &[Event]) -> Volumes {
         let mut prefixes = vec![
             (r"\Device\Mup\".to_owned(), r"\\".to_owned()),
             (r"\Windows\".to_owned(), r"C:\Windows\".to_owned()),

@@ -127,7 +127,7 @@ fn a_callback_changes_adds_and_leaves_out_events() {
                 1 => out.inject(event),
                 // Changed.
                 2 => {
-                    let mut copy = EventCopy::of(event);
+                    let mut copy = EventCopy::from_event(event);
                     copy.set("Wide", "a much longer text than before")?;
                     copy.set("Last", 99)?;
                     copy.set_process(1, 2)?;
@@ -269,7 +269,7 @@ fn classic_events_of_the_kernel_change_too() {
     let mut refused = Vec::new();
     Relogger::new()
         .rewrite(&mut Trace::open_file(&source).unwrap(), &output, |event, out| {
-            let mut copy = EventCopy::of(event);
+            let mut copy = EventCopy::from_event(event);
             if event.find("ImageFileName").is_some() {
                 copy.set("ImageFileName", "renamed")?;
                 copy.set("CommandLine", "")?;

@@ -126,7 +126,7 @@ fn every_kind_of_event_is_written() {
     eventually("the provider is enabled", || KINDS.is_enabled());
     let descriptor = EventDescriptor { id: 7, version: 2, level: Level::ERROR, ..EventDescriptor::ZERO };
     let (own, related) = (Guid::from_bytes([4; 16]), Guid::from_bytes([5; 16]));
-    let scope = activity::Scope::of(own);
+    let scope = activity::Scope::from_activity(own);
     assert_eq!(KINDS.write(&descriptor, &(7u32, 8u8)), Outcome::Written);
     drop(scope);
     assert_eq!(KINDS.write_transfer(&descriptor, Some(&own), Some(&related), &9u8), Outcome::Written);

@@ -110,7 +110,7 @@ fn part(directory: &Path, name: &str) -> Command {
 pub(super) struct Lines(std::io::Lines<BufReader<ChildStdout>>);
 
 impl Lines {
-    pub(super) fn of(process: &mut Process) -> Result<Lines> {
+    pub(super) fn from_process(process: &mut Process) -> Result<Lines> {
         let output = process.take_stdout().context("the output of a process of the bench")?;
         Ok(Lines(BufReader::new(output).lines()))
     }

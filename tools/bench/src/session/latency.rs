@@ -41,7 +41,7 @@ fn measure(host: &Hosted, rate: u64, seconds: f64) -> Result<(Vec<u64>, u64)> {
     controller.enable(SESSION, &EnableBuilder::new(PROVIDER.parse()?))?;
     let (mut process, mut lines) = consumer(host, true)?;
     let mut writer = writer(host, rate, seconds)?;
-    let [written, ..] = Lines::of(&mut writer)?.numbers::<4>()?;
+    let [written, ..] = Lines::from_process(&mut writer)?.numbers::<4>()?;
     writer.wait()?;
     let status = controller.stop(SESSION)?;
     let [events, _] = lines.numbers()?;

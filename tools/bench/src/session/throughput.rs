@@ -91,7 +91,7 @@ fn run(host: &Hosted, target: Target, rate: u64, seconds: f64) -> Result<Outcome
         _ => None,
     };
     let mut writer = writer(host, rate, seconds)?;
-    let [written, refused, nanos, _] = Lines::of(&mut writer)?.numbers()?;
+    let [written, refused, nanos, _] = Lines::from_process(&mut writer)?.numbers()?;
     writer.wait()?;
     let status = controller.stop(SESSION)?;
     anyhow::ensure!(
@@ -129,7 +129,7 @@ pub(super) fn consumer(host: &Hosted, latencies: bool) -> Result<(Process, Lines
         command.arg("--latencies");
     }
     let mut process = Process::spawn(&mut command, MINUTES_15)?;
-    let mut lines = Lines::of(&mut process)?;
+    let mut lines = Lines::from_process(&mut process)?;
     // It says when it listens.
     lines.next()?;
     Ok((process, lines))

@@ -45,7 +45,7 @@ impl Writer {
         ensure!(TORTURE.is_enabled(), "no session has enabled the provider");
         thread::scope(|scope| {
             for thread in self.first..self.first + self.threads {
-                let entry = Entry::of(&ledger[1..], thread);
+                let entry = Entry::new(&ledger[1..], thread);
                 scope.spawn(move || {
                     loop {
                         entry.record(|number| {

@@ -38,7 +38,7 @@ pub(crate) struct Allocations {
 }
 
 impl Allocation {
-    pub(crate) fn of(event: &ClrEvent<'_>) -> Option<Allocation> {
+    pub(crate) fn from_event(event: &ClrEvent<'_>) -> Option<Allocation> {
         // The amount of 32 bits overflows for large objects.
         let bytes = event.get::<u64>("AllocationAmount64").or_else(|| event.get("AllocationAmount"))?;
         let type_name = event.get::<String>("TypeName").filter(|name| !name.is_empty());

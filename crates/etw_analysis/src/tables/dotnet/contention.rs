@@ -42,7 +42,7 @@ pub(crate) struct Contention {
 }
 
 impl Begun {
-    pub(crate) fn of(event: &ClrEvent<'_>) -> Begun {
+    pub(crate) fn from_event(event: &ClrEvent<'_>) -> Begun {
         let kind = event.text("ContentionFlags").map(String::into_boxed_str);
         Begun { process: event.process, kind, time: event.time }
     }

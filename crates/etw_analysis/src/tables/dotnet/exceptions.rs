@@ -33,7 +33,7 @@ pub(crate) struct Exceptions {
 
 impl Exception {
     /// Returns the exception, or `None` if the event is of the first version, which has no fields.
-    pub(crate) fn of(event: &ClrEvent<'_>) -> Option<Exception> {
+    pub(crate) fn from_event(event: &ClrEvent<'_>) -> Option<Exception> {
         let message = event.get::<String>("ExceptionMessage").filter(|message| !message.is_empty());
         let type_name = event.get::<String>("ExceptionType")?.into_boxed_str();
         Some(Exception { process: event.process, type_name, message })

@@ -136,9 +136,9 @@ pub(crate) fn has_stacks(kind: TableKind) -> bool {
 
 fn occurrence(event: &ClrEvent<'_>) -> Option<Occurrence> {
     match (event.provider, event.id) {
-        (ClrProvider::Runtime, 10) => allocations::Allocation::of(event).map(Occurrence::Allocation),
-        (ClrProvider::Runtime, 80) => exceptions::Exception::of(event).map(Occurrence::Exception),
-        (ClrProvider::Runtime, 81) => Some(Occurrence::Contention(contention::Begun::of(event))),
+        (ClrProvider::Runtime, 10) => allocations::Allocation::from_event(event).map(Occurrence::Allocation),
+        (ClrProvider::Runtime, 80) => exceptions::Exception::from_event(event).map(Occurrence::Exception),
+        (ClrProvider::Runtime, 81) => Some(Occurrence::Contention(contention::Begun::from_event(event))),
         _ => None,
     }
 }

@@ -10,15 +10,15 @@ use anyhow::{Context, Result};
 use etw_sys::poll::wait_readable;
 use etw_sys::signals::{Signal, watch};
 
-use super::{Event, Told};
+use super::{Event, Message};
 
 /// Starts to listen for signals.
-pub(super) fn listen(signals: Sender<Told>) -> Result<()> {
+pub(super) fn listen(signals: Sender<Message>) -> Result<()> {
     let of = |signals| watch(signals).context("cannot wait for signals");
     let told = [
-        (of(&[Signal::Interrupt])?, Told::Interrupted),
-        (of(&[Signal::Terminate, Signal::Hangup])?, Told::Event(Event::Ended)),
-        (of(&[Signal::User1])?, Told::Event(Event::Dump)),
+        (of(&[Signal::Interrupt])?, Message::Interrupted),
+        (of(&[Signal::Terminate, Signal::Hangup])?, Message::Event(Event::Ended)),
+        (of(&[Signal::User1])?, Message::Event(Event::Dump)),
     ];
     let look = move || {
         let [(a, _), (b, _), (c, _)] = &told;

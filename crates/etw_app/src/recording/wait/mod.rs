@@ -36,26 +36,26 @@ pub enum Event {
 
 /// A message from the signal thread or another thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum Message {
     Event(Event),
     /// Ctrl-C.
     Interrupted,
 }
 
 /// A handle to send events from another thread.
-pub struct EventSender(Sender<Told>);
+pub struct EventSender(Sender<Message>);
 
 impl EventSender {
     /// Sends an event, and returns whether the receiver still waits.
     pub fn send(&self, event: Event) -> bool {
-        self.0.send(Told::Event(event)).is_ok()
+        self.0.send(Message::Event(event)).is_ok()
     }
 }
 
 /// The receiver of the events.
 pub struct Waiting {
-    sender: Sender<Told>,
-    receiver: Receiver<Told>,
+    sender: Sender<Message>,
+    receiver: Receiver<Message>,
     end: Option<Instant>,
     has_program: bool,
     /// Whether the user pressed Ctrl-C and the program is about to exit.
@@ -124,14 +124,14 @@ impl Waiting {
         loop {
             let left = self.end.map(|end| end.saturating_duration_since(Instant::now()));
             return match self.receiver.recv_timeout(left.map_or(TICK, |left| left.min(TICK))) {
-                Ok(Told::Event(event)) => Ok(event),
+                Ok(Message::Event(event)) => Ok(event),
                 // The terminal has sent Ctrl-C to the program too; its last events belong to the recording.
-                Ok(Told::Interrupted) if self.has_program && !self.is_interrupted => {
+                Ok(Message::Interrupted) if self.has_program && !self.is_interrupted => {
                     self.is_interrupted = true;
                     crate::say!("etw: waiting for the program to end; Ctrl-C again stops the recording now");
                     continue;
                 }
-                Ok(Told::Interrupted) => Ok(Event::Ended),
+                Ok(Message::Interrupted) => Ok(Event::Ended),
                 Err(RecvTimeoutError::Timeout) if left.is_some_and(|left| left <= TICK) => Ok(Event::Ended),
                 Err(RecvTimeoutError::Timeout) => Ok(Event::Tick),
                 Err(error) => Err(error.into()),

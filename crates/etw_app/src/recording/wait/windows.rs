@@ -6,20 +6,20 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 
-use super::Told;
+use super::Message;
 
 /// What Ctrl-C stops now; with several recordings in one process, the last one.
-static LISTENER: Mutex<Option<Sender<Told>>> = Mutex::new(None);
+static LISTENER: Mutex<Option<Sender<Message>>> = Mutex::new(None);
 
 /// Starts to listen for Ctrl-C.
-pub(super) fn listen(sender: Sender<Told>) -> Result<()> {
+pub(super) fn listen(sender: Sender<Message>) -> Result<()> {
     let listener = || LISTENER.lock().unwrap_or_else(PoisonError::into_inner);
     let is_first = listener().replace(sender).is_none();
     if is_first {
         let tell = move || {
             if let Some(sender) = &*listener() {
                 // Nobody may wait any more.
-                let _ = sender.send(Told::Interrupted);
+                let _ = sender.send(Message::Interrupted);
             }
         };
         etw_sys::console::on_interrupt(tell).context("cannot wait for Ctrl-C")?;

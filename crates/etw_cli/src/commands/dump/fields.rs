@@ -36,7 +36,7 @@ pub(super) fn selection(args: &DumpArgs) -> Result<FieldSelection> {
     if args.separator.is_some() && args.format != DumpFormat::Csv {
         return usage("--separator needs --format csv".to_owned());
     }
-    Ok(FieldSelection::of(args.fields.iter().cloned()))
+    Ok(FieldSelection::from_names(args.fields.iter().cloned()))
 }
 
 /// The selected fields of the payload that no event had so far, and the names that events have.

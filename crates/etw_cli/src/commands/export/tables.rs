@@ -101,7 +101,8 @@ fn read(
     names.sort();
     names.dedup();
     let (overview, stacks) = (opened.trace.overview()?, opened.trace.stacks()?);
-    let tables = RowTables::new(IndexWriter::create(path, b"")?)?.of_machines(Machines::of(&opened.trace));
+    let tables =
+        RowTables::new(IndexWriter::create(path, b"")?)?.of_machines(Machines::from_trace(&opened.trace));
     let regions = etw_report::rows::read_regions(&args.regions)?;
     let mut tables = tables.of_events(of_events)?.of_regions(regions);
     tables.add_traces(&opened.trace, &overview);

@@ -119,7 +119,7 @@ fn of_profiles(names: &[String]) -> Result<Combined> {
         return Ok(Combined::default());
     }
     let loaded: Vec<_> = names.iter().map(|name| profiles::load(name, None)).collect::<Result<_>>()?;
-    let all = Combined::of(&loaded)?;
+    let all = Combined::from_profiles(&loaded)?;
     if all.providers.iter().any(|provider| provider.capture_state != CaptureState::default()) {
         output::warn(
             &"`etw record` does not capture the provider state that the profile requests; use `etw wpr`",

@@ -158,7 +158,7 @@ fn read(name: &str, key: &Key) -> io::Result<Autologger> {
         };
         enables.push((provider, enable));
     }
-    Ok(Autologger { properties: properties::of(&found), enables })
+    Ok(Autologger { properties: properties::session_properties(&found), enables })
 }
 
 fn named(name: &str) -> String {

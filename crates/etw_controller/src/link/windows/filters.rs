@@ -32,7 +32,7 @@ impl FilterError {
 }
 
 /// Returns the filters of a provider.
-pub(super) fn of(provider: &Guid, wanted: &[Filter]) -> Result<Filters, FilterError> {
+pub(super) fn filters_for(provider: &Guid, wanted: &[Filter]) -> Result<Filters, FilterError> {
     let mut all = Filters::default();
     let mut payload = Vec::new();
     for filter in wanted {
@@ -178,6 +178,6 @@ mod tests {
             &levels,
         );
         let any_event = PayloadFilter { event: None, any: false, predicates: vec![], layouts: vec![] };
-        assert!(of(&Guid::ZERO, &[Filter::Payload(any_event)]).is_err());
+        assert!(filters_for(&Guid::ZERO, &[Filter::Payload(any_event)]).is_err());
     }
 }

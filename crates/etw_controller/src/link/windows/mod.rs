@@ -247,7 +247,7 @@ impl Link {
 
     fn enable(&self, session: &str, provider: &Guid, enable: &Enable) -> Result<(), ControllerError> {
         let handle = self.handle(session)?;
-        let filters = filters::of(provider, &enable.filters)
+        let filters = filters::filters_for(provider, &enable.filters)
             .map_err(|error| error.into_failure(&named(session), provider))?;
         let wanted = session::Enable {
             level: enable.level.0,

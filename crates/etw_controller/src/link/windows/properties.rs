@@ -87,12 +87,12 @@ pub(super) fn status(found: &Properties, state: SessionState) -> SessionStatus {
         system_missing: Vec::new(),
         events_refused: 0,
         users: Vec::new(),
-        properties: of(found),
+        properties: session_properties(found),
     }
 }
 
 /// Returns the properties of a session of Windows.
-pub(super) fn of(found: &Properties) -> SessionProperties {
+pub(super) fn session_properties(found: &Properties) -> SessionProperties {
     let in_millis = found.log_file_mode & MS_FLUSH_TIMER != 0;
     SessionProperties {
         logger_name: found.logger_name.clone(),

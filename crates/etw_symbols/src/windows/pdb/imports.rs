@@ -24,7 +24,7 @@ pub(super) struct Import {
 impl Import {
     /// Returns the function that a number stands for in a module with these imports; `None` if it is one of the stream of
     /// ids, or damaged.
-    pub(super) fn of(
+    pub(super) fn from_id(
         id: IdIndex,
         imports: &CrossModuleImports<'_>,
         strings: Option<&StringTable<'_>>,

@@ -106,7 +106,7 @@ impl<'m, 's> ModuleCode<'m, 's> {
 
     /// Returns the function of another module that a number stands for; `None` if it is not of another module.
     pub(super) fn import(&self, id: IdIndex) -> Option<Import> {
-        Import::of(id, &self.imports, self.strings)
+        Import::from_id(id, &self.imports, self.strings)
     }
 
     /// Returns the frames at an address, or `None` if no procedure contains it.

@@ -112,10 +112,10 @@ impl Made {
         let (from, to) = range(options)?;
         let at = |micros: i64| openetw::FileTime(start.0.saturating_add(micros * 10));
         let window = Window { from: from.map_or(Window::ALL.from, at), to: to.map_or(Window::ALL.to, at) };
-        let mut analysis = Analysis::new(window).of_machines(Machines::of(&trace));
+        let mut analysis = Analysis::new(window).of_machines(Machines::from_trace(&trace));
         trace.for_each_event(|event| analysis.add(event))?;
-        let mut wanted = ReportOptions::of(trace.headers());
-        wanted.processors = Machines::of(&trace).processors();
+        let mut wanted = ReportOptions::from_headers(trace.headers());
+        wanted.processors = Machines::from_trace(&trace).processors();
         wanted.tables = kinds.to_vec();
         wanted.folded_stacks = kinds.is_empty();
         wanted.symbolizer = symbols::of_environment();

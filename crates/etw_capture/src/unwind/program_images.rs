@@ -28,8 +28,8 @@ pub(super) struct Place {
 
 /// What the programs were given, and what they are to be given next.
 #[derive(Default)]
-pub(super) struct Teacher {
-    taught: HashMap<u32, Taught>,
+pub(super) struct ProgramImages {
+    taught: HashMap<u32, ProcessImages>,
     /// The table of rules, if the programs follow stacks.
     table: Option<RuleTable>,
     /// Number of rules that were replaced by others.
@@ -40,7 +40,7 @@ pub(super) struct Teacher {
 }
 
 /// The images that the programs have for a process.
-struct Taught {
+struct ProcessImages {
     space: Space,
     images: Vec<Arc<LoadedImage>>,
     /// The images before those.
@@ -49,10 +49,10 @@ struct Taught {
     at: u64,
 }
 
-impl Teacher {
+impl ProgramImages {
     /// Creates a teacher that writes rules to this table.
-    pub(super) fn of(table: RuleTable) -> Teacher {
-        Teacher { table: Some(table), ..Teacher::default() }
+    pub(super) fn new(table: RuleTable) -> ProgramImages {
+        ProgramImages { table: Some(table), ..ProgramImages::default() }
     }
 
     /// Returns how many of the followed frames are valid for these images, which the process had at that time.
@@ -100,7 +100,7 @@ impl Teacher {
         lines.sort_unstable();
         lines.truncate(IMAGES_MOST);
         self.images.push((stack.space, lines));
-        let taught = Taught { space: stack.space, images: images.to_vec(), before, at: u64::MAX };
+        let taught = ProcessImages { space: stack.space, images: images.to_vec(), before, at: u64::MAX };
         self.taught.insert(process_id, taught);
     }
 
@@ -212,7 +212,12 @@ mod tests {
     }
 
     /// How many of these frames are trusted, with these images at the time 0.
-    fn trusted(teacher: &Teacher, images: &[Arc<LoadedImage>], space: Space, followed: &[u64]) -> usize {
+    fn trusted(
+        teacher: &ProgramImages,
+        images: &[Arc<LoadedImage>],
+        space: Space,
+        followed: &[u64],
+    ) -> usize {
         let parts = StackParts {
             registers: Registers::default(),
             space,
@@ -229,10 +234,10 @@ mod tests {
     fn frames_are_trusted_in_images_that_the_programs_had() {
         let [program, library, other] = [image(0x1000), image(0x5000), image(0x5800)];
         let frames = [0x1234, 0x2000, 0x5900, 0x1800];
-        let mut teacher = Teacher::default();
+        let mut teacher = ProgramImages::default();
         let mut check = |images: [&Arc<LoadedImage>; 2], before: &[&Arc<LoadedImage>], at, expected| {
             let before = before.iter().map(|image| (*image).clone()).collect();
-            let taught = Taught { space: SPACE, images: images.map(Arc::clone).to_vec(), before, at };
+            let taught = ProcessImages { space: SPACE, images: images.map(Arc::clone).to_vec(), before, at };
             teacher.taught.insert(SPACE.process_id, taught);
             let now = [program.clone(), library.clone()];
             assert_eq!(trusted(&teacher, &now, SPACE, &frames), expected);
@@ -243,12 +248,12 @@ mod tests {
         check([&program, &other], &[], 0, 2);
         check([&program, &library], &[&program, &other], 1, 2);
         check([&program, &library], &[&program], 1, 4);
-        assert_eq!(trusted(&Teacher::default(), &[program], SPACE, &frames), 0);
+        assert_eq!(trusted(&ProgramImages::default(), &[program], SPACE, &frames), 0);
     }
 
     #[test]
     fn images_are_taught_when_the_programs_lack_them_or_have_others() {
-        let (mut teacher, images) = (Teacher::default(), [image(0x1000)]);
+        let (mut teacher, images) = (ProgramImages::default(), [image(0x1000)]);
         let mut teach = |space, following, images: &[Arc<LoadedImage>]| {
             let registers = Registers { instruction: 1, ..Registers::default() };
             let (followed, user, memory) = (&[][..], &[][..], &[][..]);

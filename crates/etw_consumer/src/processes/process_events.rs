@@ -11,7 +11,7 @@ pub(crate) const PROCESS_EVENT_IDS: [u16; 3] = [1, 2, 15];
 
 /// The meaning of a record about a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum ProcessEvent {
     /// The process starts now.
     Start,
     /// The process exists, and may have started long ago.
@@ -23,16 +23,16 @@ pub(super) enum Told {
 /// Whether a record is about a process.
 #[inline]
 pub(crate) fn is_about_process(record: &Record<'_>) -> bool {
-    told(record).is_some()
+    process_event(record).is_some()
 }
 
 /// Returns what a record says about a process; `None` if it is about something else.
 #[inline]
-pub(super) fn told(record: &Record<'_>) -> Option<Told> {
+pub(super) fn process_event(record: &Record<'_>) -> Option<ProcessEvent> {
     match EventId::from_record(record).or_else(|| EventId::from_provider_record(record))? {
-        ids::Process::START => Some(Told::Start),
-        ids::Process::END => Some(Told::End),
-        ids::Process::DC_START | ids::Process::DC_END | ids::Process::DEFUNCT => Some(Told::Known),
+        ids::Process::START => Some(ProcessEvent::Start),
+        ids::Process::END => Some(ProcessEvent::End),
+        ids::Process::DC_START | ids::Process::DC_END | ids::Process::DEFUNCT => Some(ProcessEvent::Known),
         _ => None,
     }
 }
