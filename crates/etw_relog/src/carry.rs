@@ -179,6 +179,9 @@ fn describe(
     trace.decoding(|pass| {
         for First { place: (time, file, buffer, number), origin, bytes } in &firsts {
             let Some(record) = embed::record_of(bytes, origin, *time) else { continue };
+            if pass.is_carried(&record) {
+                continue;
+            }
             let described = embedded.describe(&record, pass.schema(&record));
             // Descriptions that are too large for a record are left out.
             let records: Vec<_> = described.iter().filter_map(|record| record.build().ok()).collect();

@@ -480,6 +480,10 @@ impl Part {
     #[cold]
     fn describe(&mut self, pass: &mut Pass<'_>, record: &Record<'_>) -> Result<(), RelogError> {
         let Some(embedded) = &mut self.embedded else { return Ok(()) };
+        // What one input says of an event describes those of all inputs in the output.
+        if pass.is_carried(record) {
+            return Ok(());
+        }
         let schema = pass.schema(record);
         for description in embedded.describe_first(record, schema) {
             // A description that does not fit in a record or a buffer is left out.

@@ -396,6 +396,13 @@ impl Pass<'_> {
         self.decoder.resolve(record, self.files)
     }
 
+    /// Whether one of the files describes the event of a record ([`Resolver::is_carried`](etw_schema::Resolver::is_carried)).
+    pub fn is_carried(&mut self, record: &Record<'_>) -> bool {
+        // This finds what the files say of schemas.
+        let has_schema = self.schema(record).is_ok();
+        has_schema && self.decoder.resolver.is_carried(record)
+    }
+
     /// Returns the image name of a record's process, if the trace's processes are known ([`Trace::processes`]).
     pub fn process_name(&self, record: &Record<'_>) -> Option<&str> {
         self.decoder.processes.name_of(record)

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use etw_event::{Guid, Record};
+use etw_event::{EventDescriptor, Guid, Record};
 
 use crate::builtin::BuiltIn;
 use crate::source::Joined;
@@ -212,6 +212,16 @@ impl Resolver {
         others
             .filter(move |(source, (_, of))| *source != own && Some(*of) == machine)
             .map(|(_, (carried, _))| carried)
+    }
+
+    /// Whether one of the traces describes a manifest event: the one that has it, or another one. A file with the records of
+    /// all of them has that description too.
+    pub fn is_carried(&self, record: &Record<'_>) -> bool {
+        let (guid, EventDescriptor { id, version, .. }) = (record.provider_id(), record.descriptor());
+        self.carried.iter().any(|carried| {
+            !carried.metadata.layouts(&guid, id, version).is_empty()
+                || carried.manifests(record, &guid).any(|manifest| manifest.event(id, version).is_some())
+        })
     }
 
     /// Returns the Windows build of a record's trace; 0 if it is unknown.
