@@ -69,7 +69,7 @@ print(orders.groupby("worker")["millis"].describe())
 # %%
 figure, (over_time, spread) = plt.subplots(1, 2, figsize=(9, 3.5))
 for worker, rows in orders.groupby("worker"):
-    over_time.plot((rows["Time"] - orders["Time"].min()).dt.total_seconds(), rows["millis"], ".", label=worker)
+    over_time.plot((rows["time"] - orders["time"].min()).dt.total_seconds(), rows["millis"], ".", label=worker)
     spread.hist(rows["millis"], bins=30, alpha=0.6, label=worker)
 over_time.set(xlabel="seconds", ylabel="milliseconds", title="Each order")
 spread.set(xlabel="milliseconds", ylabel="orders", title="How long orders take")
