@@ -51,8 +51,8 @@ pub(crate) mod by_name {
 }
 
 /// Returns the columns of the table `events`.
-pub(crate) fn of_events() -> Vec<Wanted> {
-    let mut columns: Vec<Wanted> = HeaderField::of_events().map(Wanted::Header).collect();
+pub(crate) fn event_columns() -> Vec<Wanted> {
+    let mut columns: Vec<Wanted> = HeaderField::event_columns().map(Wanted::Header).collect();
     let size = columns.iter().position(|column| *column == Wanted::Header(HeaderField::PayloadSize));
     columns.insert(size.map_or(columns.len(), |place| place + 1), Wanted::Payload);
     columns.push(Wanted::Trace);
@@ -60,8 +60,8 @@ pub(crate) fn of_events() -> Vec<Wanted> {
 }
 
 /// Returns the columns of the tables of kinds of events, before the fields. [`Wanted::Trace`] comes after these.
-pub(crate) fn of_kinds() -> impl Iterator<Item = Wanted> {
-    HeaderField::of_kinds().map(Wanted::Header)
+pub(crate) fn kind_columns() -> impl Iterator<Item = Wanted> {
+    HeaderField::kind_columns().map(Wanted::Header)
 }
 
 /// Name of the column with the trace.

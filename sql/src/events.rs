@@ -16,7 +16,7 @@ use etw_schema::kinds::KindKey;
 
 use crate::absent;
 use crate::catalog::STACK_RECORDS;
-use crate::columns::{TRACE, Wanted, of_events, of_kinds};
+use crate::columns::{TRACE, Wanted, event_columns, kind_columns};
 use crate::condition::Condition;
 use crate::error;
 use crate::reading::{Conditions, EventReading, Piece, decides};
@@ -37,7 +37,7 @@ impl EventsTable {
     /// Returns the table of all events.
     pub(crate) fn all(sources: &[Source]) -> EventsTable {
         let sources = sources.iter().map(|source| (source.clone(), None)).collect();
-        EventsTable::new("events", sources, of_events(), EventColumns::default())
+        EventsTable::new("events", sources, event_columns(), EventColumns::default())
     }
 
     /// Returns the table of the kind of events with a name; `None` if no trace has such events, and nothing else describes
@@ -79,7 +79,7 @@ impl EventsTable {
         fields: EventColumns,
     ) -> EventsTable {
         let of_fields = (0..fields.fields().len()).map(Wanted::Field);
-        let columns = of_kinds().chain(of_fields).chain([Wanted::Trace]).collect();
+        let columns = kind_columns().chain(of_fields).chain([Wanted::Trace]).collect();
         EventsTable::new(name, sources, columns, fields)
     }
 
@@ -106,7 +106,7 @@ impl EventsTable {
 
 /// Returns the names that no field of an event has, as they are those of columns of the header.
 pub(crate) fn reserved() -> Vec<&'static str> {
-    HeaderField::of_kinds().map(HeaderField::column).chain([TRACE]).collect()
+    HeaderField::kind_columns().map(HeaderField::column).chain([TRACE]).collect()
 }
 
 /// Finds the kind with a name: as it is shown, in any case, or as other descriptions call the event.

@@ -164,7 +164,7 @@ header_fields! {
     ProcessorTime: "processor_time", Execution "ProcessorTime", [], U64, Record, Events;
     /// Reading of the session's clock.
     RawTime: "raw_time", TimeCreated "RawTime", [], I64, Record, Events;
-    /// Name of the computer that the trace is of, if the trace tells it.
+    /// Name of the computer that recorded the trace, if the trace has it.
     Computer: "computer", System "Computer", [], RepeatedText, Source, Events;
     /// Path of the file that has the event, or name of the session.
     SourceFile: "source_file", Source "File", [], RepeatedText, Source, Places;
@@ -454,19 +454,19 @@ impl HeaderField {
     }
 
     /// Returns the fields that are columns of the table of all events, in their order.
-    pub fn of_events() -> impl Iterator<Item = HeaderField> {
+    pub fn event_columns() -> impl Iterator<Item = HeaderField> {
         let is_of = |field: &HeaderField| !matches!(field.tables(), Tables::None | Tables::Files);
         HeaderField::ALL.iter().copied().filter(is_of)
     }
 
     /// Returns the fields that are columns of tables of one kind of events, in their order.
-    pub fn of_kinds() -> impl Iterator<Item = HeaderField> {
+    pub fn kind_columns() -> impl Iterator<Item = HeaderField> {
         HeaderField::ALL.iter().copied().filter(|field| field.tables() == Tables::Kinds)
     }
 
     /// Returns the fields that are columns of files of one kind of events, in their order; with `places` also those that
     /// tell where the events are from.
-    pub fn of_files(places: bool) -> impl Iterator<Item = HeaderField> {
+    pub fn file_columns(places: bool) -> impl Iterator<Item = HeaderField> {
         HeaderField::ALL.iter().copied().filter(move |field| match field.tables() {
             Tables::Kinds | Tables::Files => true,
             Tables::Places => places,

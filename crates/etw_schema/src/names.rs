@@ -204,7 +204,7 @@ impl<'a> Names<'a> {
         };
         let EventDescriptor { id, opcode: number, .. } = self.record.descriptor();
         match (name, task, opcode) {
-            // The name of a self-describing event is all that tells it from others.
+            // A self-describing event has no id: its whole name distinguishes it.
             (Some(name), ..) if id == 0 && !self.is_classic() => name,
             (Some(Cow::Borrowed(name)), ..) => without_version(name).into(),
             (Some(Cow::Owned(name)), ..) => without_version(&name).to_owned().into(),

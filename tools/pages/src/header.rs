@@ -33,7 +33,7 @@ pub(super) fn made() -> Result<Files> {
     let code = |names: &mut dyn Iterator<Item = String>| {
         names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
     };
-    let of_kinds: Vec<HeaderField> = HeaderField::of_kinds().collect();
+    let of_kinds: Vec<HeaderField> = HeaderField::kind_columns().collect();
     for field in HeaderField::ALL {
         let column =
             code(&mut Some(field.column()).filter(|name| !name.is_empty()).map(str::to_owned).into_iter());

@@ -163,7 +163,7 @@ impl RowCollector {
         }
         self.properties += schema.properties.len();
         let room = MAX_COLUMNS.saturating_sub(self.columns.load(Ordering::Relaxed));
-        let index = self.add(TableRows::of_schema(file_name(event), schema, room, self.sources.clone()))?;
+        let index = self.add(TableRows::from_schema(file_name(event), schema, room, self.sources.clone()))?;
         self.by_schema.insert(address, (schema.clone(), index));
         Ok(index)
     }

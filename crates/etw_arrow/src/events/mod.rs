@@ -1,6 +1,6 @@
 //! Events as tables: a Parquet or Arrow file for each kind of event, with a column for each field.
 //!
-//! Each table has the columns of the header ([`HeaderField::of_files`](etw_schema::HeaderField::of_files)), followed by
+//! Each table has the columns of the header ([`HeaderField::file_columns`](etw_schema::HeaderField::file_columns)), followed by
 //! those of the payload with the types of its schema: numbers, texts, times, bytes, lists, structs. Names of values are in the metadata of their columns. Events
 //! without a schema go to a separate table, with their bytes.
 //!

@@ -72,13 +72,13 @@ pub(super) struct TableRows {
 
 impl TableRows {
     /// Creates a table with a column for each field, if there is room for them.
-    pub(super) fn of_schema(
+    pub(super) fn from_schema(
         name: String,
         schema: &EventSchema,
         room: usize,
         sources: Option<Arc<[Source]>>,
     ) -> TableRows {
-        let mut header: Vec<HeaderField> = HeaderField::of_files(sources.is_some()).collect();
+        let mut header: Vec<HeaderField> = HeaderField::file_columns(sources.is_some()).collect();
         if schema.decoding == Decoding::Wpp {
             header.push(HeaderField::Message);
         }
@@ -102,7 +102,8 @@ impl TableRows {
 
     /// Creates the table of events without a schema.
     pub(super) fn undecoded(name: String, sources: Option<Arc<[Source]>>) -> TableRows {
-        let header = HeaderField::of_files(sources.is_some()).chain([HeaderField::Provider, HeaderField::Id]);
+        let header =
+            HeaderField::file_columns(sources.is_some()).chain([HeaderField::Provider, HeaderField::Id]);
         TableRows::new(name, header.collect(), Vec::new(), Payload::Undecoded, HashMap::new(), sources)
     }
 
@@ -115,7 +116,7 @@ impl TableRows {
         sources: Option<Arc<[Source]>>,
     ) -> TableRows {
         let of_header =
-            header.iter().map(|field| (field.column().to_owned(), types::of_header(*field), None));
+            header.iter().map(|field| (field.column().to_owned(), types::header_type(*field), None));
         let columns: Vec<PayloadColumn> = of_header.chain(fields).collect();
         let field = |(name, field_type, map): &PayloadColumn| {
             types::with_map(Field::new(name, types::data_type(field_type), true), map.as_deref())

@@ -26,7 +26,7 @@ pub fn joined_type(one: &DataType, other: &DataType) -> DataType {
 }
 
 /// Returns the type of a column with a field of the header.
-pub(super) fn of_header(field: HeaderField) -> FieldType {
+pub(super) fn header_type(field: HeaderField) -> FieldType {
     match field.value_type() {
         HeaderType::U8 => FieldType::U8,
         HeaderType::U16 => FieldType::U16,

@@ -100,7 +100,7 @@ impl KindColumns {
 
     /// Adds the columns of a version.
     pub fn add(&mut self, schema: &EventSchema) {
-        for (_, column) in of_schema(schema, &self.reserved) {
+        for (_, column) in schema_columns(schema, &self.reserved) {
             let is_full = self.columns.len() >= MAX_COLUMNS;
             match self.columns.iter_mut().find(|known| known.name == column.name) {
                 Some(known) => known.join(column),
@@ -125,7 +125,7 @@ impl KindColumns {
         let place = |(property, column): (usize, KindColumn)| {
             Some((property, self.columns.iter().position(|known| known.name == column.name)?))
         };
-        of_schema(schema, &self.reserved).into_iter().filter_map(place).collect()
+        schema_columns(schema, &self.reserved).into_iter().filter_map(place).collect()
     }
 }
 
@@ -147,18 +147,18 @@ pub fn column_names(properties: &[Property], reserved: &[impl AsRef<str>]) -> Ve
 }
 
 /// Returns the columns of a schema, each with the number of its property.
-fn of_schema(schema: &EventSchema, reserved: &[String]) -> Vec<(usize, KindColumn)> {
+fn schema_columns(schema: &EventSchema, reserved: &[String]) -> Vec<(usize, KindColumn)> {
     let top = schema.properties.get(..usize::from(schema.top_level)).unwrap_or_default();
     let names = column_names(top, reserved);
     let mut taken: HashSet<String> = names.iter().chain(reserved).cloned().collect();
     let mut found = Vec::new();
     let mut room = MAX_COLUMNS;
     for (number, (property, name)) in top.iter().zip(names).enumerate() {
-        let field_type = FieldType::of_property(schema, property, &mut room, 0).unwrap_or(FieldType::Text);
+        let field_type = FieldType::from_property(schema, property, &mut room).unwrap_or(FieldType::Text);
         let has_names =
             field_type.is_integer() && matches!(&property.kind, PropertyType::Value { map: Some(_), .. });
         let of_names = format!("{name}_name");
-        let unit = ColumnUnit::of_property(property, &field_type);
+        let unit = ColumnUnit::from_property(property, &field_type);
         found.push((number, KindColumn { name, field_type, unit, is_name: false }));
         if has_names && taken.insert(of_names.clone()) {
             let (field_type, unit) = (FieldType::Text, ColumnUnit::None);
@@ -171,10 +171,10 @@ fn of_schema(schema: &EventSchema, reserved: &[String]) -> Vec<(usize, KindColum
 impl FieldType {
     /// Returns the type of a property, or `None` if it takes more columns than `room` has, which is made smaller.
     pub fn from_property(schema: &EventSchema, property: &Property, room: &mut usize) -> Option<FieldType> {
-        FieldType::of_property(schema, property, room, 0)
+        FieldType::nested(schema, property, room, 0)
     }
 
-    fn of_property(
+    fn nested(
         schema: &EventSchema,
         property: &Property,
         room: &mut usize,
@@ -182,7 +182,7 @@ impl FieldType {
     ) -> Option<FieldType> {
         *room = room.checked_sub(1)?;
         let one = match &property.kind {
-            PropertyType::Value { in_type, out_type, .. } => FieldType::of_value(*in_type, *out_type),
+            PropertyType::Value { in_type, out_type, .. } => FieldType::from_types(*in_type, *out_type),
             // Unrealistically deep nesting is written as text.
             PropertyType::Struct { members: 0, .. } => FieldType::Text,
             PropertyType::Struct { .. } if depth >= MAX_DEPTH => FieldType::Text,
@@ -191,8 +191,7 @@ impl FieldType {
                 let members = schema.properties.get(range)?;
                 let mut names: Vec<String> = members.iter().map(|member| member.name.to_string()).collect();
                 make_unique(&mut names, &[""; 0]);
-                let types =
-                    members.iter().map(|member| FieldType::of_property(schema, member, room, depth + 1));
+                let types = members.iter().map(|member| FieldType::nested(schema, member, room, depth + 1));
                 let members = names.into_iter().zip(types).map(|(name, of)| Some((name, of?)));
                 FieldType::Struct(members.collect::<Option<_>>()?)
             }
@@ -201,7 +200,7 @@ impl FieldType {
         Some(if is_one { one } else { FieldType::List(Box::new(one)) })
     }
 
-    fn of_value(in_type: InType, out_type: OutType) -> FieldType {
+    fn from_types(in_type: InType, out_type: OutType) -> FieldType {
         const ADDRESSES: [OutType; 4] =
             [OutType::IPV4, OutType::IPV6, OutType::SOCKET_ADDRESS, OutType::MAC_ADDRESS];
         let is_binary = matches!(in_type, InType::BINARY | InType::COUNTED_BINARY | InType::BINARY_TO_END);
@@ -283,7 +282,7 @@ impl FieldType {
 }
 
 impl ColumnUnit {
-    fn of_property(property: &Property, field_type: &FieldType) -> ColumnUnit {
+    fn from_property(property: &Property, field_type: &FieldType) -> ColumnUnit {
         let PropertyType::Value { in_type, out_type, .. } = &property.kind else { return ColumnUnit::None };
         if !field_type.is_integer() {
             return ColumnUnit::None;

@@ -138,11 +138,17 @@ impl Resolver {
             {
                 return Ok(found);
             }
-            let is_certain = carried.tells_manifest(record, &guid);
-            let beside = self.carried_beside(record).flat_map(|carried| {
-                carried.metadata.layouts(&guid, id, version).into_iter().chain(sent(carried))
-            });
-            let layouts: Vec<_> = own.into_iter().chain(user).chain(built_in).chain(beside).collect();
+            let mut is_certain = carried.tells_manifest(record, &guid);
+            let mut layouts: Vec<_> = own.into_iter().chain(user).chain(built_in).collect();
+            let is_only_beside = layouts.is_empty();
+            for beside in self.carried_beside(record) {
+                let mut described = beside.metadata.layouts(&guid, id, version);
+                // Of several descriptions in other traces it is not known which one is the event's.
+                is_certain &= !is_only_beside || described.len() < 2 && beside.tells_manifest(record, &guid);
+                described.extend(sent(beside));
+                is_certain &= !is_only_beside || layouts.is_empty() || described.is_empty();
+                layouts.extend(described);
+            }
             if let Some(found) = self.with_other_layouts(&layouts, names, build, is_certain) {
                 return Ok(found);
             }

@@ -31,7 +31,7 @@ use key::key_of;
 /// any source, otherwise the highest version below it. For the same version the built-in schema takes precedence.
 ///
 /// Metadata in a trace holds for the events of that trace; those of other traces of its machine
-/// ([`Resolver::set_machines`]) are described by it if nothing else does. So a trace is decoded in the same way alone and
+/// ([`Resolver::set_machines`]) are described by it if nothing else does. So an event is called the same alone and
 /// beside others. Of several EventSource manifests of one provider, each holds for the process that sent it: from its
 /// arrival on, the first one also before. The other descriptions of an event are used for payloads that only they fit
 /// ([`CompiledSchema::locate`]).

@@ -294,7 +294,7 @@ fn a_trace_is_decoded_alike_alone_and_beside_others() {
         assert_eq!(names.provider(), own, "{source} {id}");
         assert_eq!(format!("{}/{}", names.provider_text(), names.event()), shown, "{source} {id}");
     };
-    // Its own description tells what it has; the first one that has a name for it, what it is called.
+    // The fields are those of its own description; the name is that of the first description with one.
     check(0, 1, "trace=5", Some("Trace"), "User/Started");
     check(1, 1, "user=5", Some("User"), "User/Started");
     check(2, 1, "user=5", Some("User"), "User/Started");
@@ -302,4 +302,28 @@ fn a_trace_is_decoded_alike_alone_and_beside_others() {
     check(0, 3, "x=5", Some("Trace"), "Trace/Event(3)");
     check(1, 3, "x=5", Some("Trace"), "Trace/Event(3)");
     check(2, 3, "", Some("User"), "User/Event(3)");
+}
+
+#[test]
+fn descriptions_of_other_traces_that_differ_are_not_certain() {
+    let origin = |source| Origin { source, ..Origin::default() };
+    let check = |senders: &[(u32, &str, &str)], expected: (&str, bool)| {
+        let mut resolver = Resolver::empty();
+        resolver.set_machines(&[7; 4]);
+        for (source, in_type, name) in senders {
+            send(&mut resolver, &origin(*source), (9, 1), &[(1, 0, in_type, name)]);
+        }
+        let (bytes, origin) = (event(descriptor(1, 0, 0), 0, &[], &[65, 0, 0, 0]), origin(3));
+        let record = Record::parse(&bytes, &origin, Ticks(0)).unwrap();
+        let mut located = Located::new();
+        let event = resolver.decode(&record, &mut located);
+        let found = event.properties.unwrap();
+        let text = found.iter().map(|property| format!("{property:?}")).collect::<String>();
+        assert_eq!((text.as_str(), found.inferred().is_some()), expected, "{senders:?}");
+    };
+    check(&[(1, "UInt32", "one")], ("one=65", false));
+    check(&[(1, "UInt32", "one"), (2, "UInt32", "one")], ("one=65", false));
+    check(&[(1, "UInt32", "one"), (2, "HexInt32", "other")], ("one=65", true));
+    // Its own description is certain.
+    check(&[(3, "UInt32", "own"), (2, "HexInt32", "other")], ("own=65", false));
 }
