@@ -186,6 +186,19 @@ impl<'i> Texts<'i> {
         self.ends.is_empty()
     }
 
+    /// Returns the code of a text, which takes a pass over the ends of all texts.
+    pub fn code_of(&self, text: &str) -> Option<u32> {
+        let mut start = 0;
+        let mut ends = self.ends.iter().zip(0..);
+        ends.find_map(|(end, code)| {
+            let end = u64::from_le_bytes(*end);
+            let from = std::mem::replace(&mut start, end);
+            let is_long = end.wrapping_sub(from) == text.len() as u64;
+            let is_it = is_long && self.bytes.get(from as usize..end as usize) == Some(text.as_bytes());
+            is_it.then_some(code)
+        })
+    }
+
     /// Returns the text of a code.
     pub fn get(&self, code: u32) -> Option<&'i str> {
         let code = code as usize;

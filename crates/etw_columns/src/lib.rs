@@ -107,8 +107,8 @@ pub use error::ColumnsError;
 pub use index::{ChunkStatistics, ColumnReader, Element, Index, Table, Values};
 pub use parts::FetchParts;
 pub use pivot::{
-    Aggregate, AggregateError, Comparison, Filter, Group, Order, OrderBy, Pivot, PivotResult, TextPattern,
-    TextPosition,
+    Aggregate, AggregateError, Comparison, CountedRows, Filter, Group, Order, OrderBy, Pivot, PivotResult,
+    TextPattern, TextPosition,
 };
 pub use schema::{Column, ColumnType, Role, TableSchema, Unit};
 pub use value::Value;

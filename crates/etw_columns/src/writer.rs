@@ -13,6 +13,7 @@ use crate::dictionary::{GuidInterner, StackInterner, StackNode, TextInterner};
 use crate::encoding::{CHUNK_ROWS, encode};
 use crate::format::{self, DictionaryPlace, Directory, HEADER_LEN, TableEntry};
 use crate::index::{Index, Storage};
+use crate::pivot::{BATCH_ROWS, CountedRows, Pivot};
 use crate::schema::{ColumnType, TableSchema};
 use crate::value::{word_of_f64, word_of_i64};
 
@@ -23,14 +24,20 @@ use crate::value::{word_of_f64, word_of_i64};
 /// removed if the writer is dropped or fails.
 #[derive(Debug)]
 pub struct IndexWriter {
-    target: Target,
-    /// Bytes written so far.
-    len: u64,
+    output: Output,
     identity: Vec<u8>,
     tables: Vec<TableBuilder>,
     texts: TextInterner,
     guids: GuidInterner,
     stacks: StackInterner,
+}
+
+/// Where chunks are written.
+#[derive(Debug)]
+struct Output {
+    target: Target,
+    /// Bytes written so far.
+    len: u64,
     /// Bytes of the chunk being encoded.
     scratch: Vec<u8>,
     /// True after a failed write, which may have written a part.
@@ -80,15 +87,12 @@ impl IndexWriter {
 
     fn new(target: Target, identity: &[u8]) -> IndexWriter {
         IndexWriter {
-            target,
-            len: HEADER_LEN as u64,
+            output: Output { target, len: HEADER_LEN as u64, scratch: Vec::new(), broken: false },
             identity: identity.to_vec(),
             tables: Vec::new(),
             texts: TextInterner::default(),
             guids: GuidInterner::default(),
             stacks: StackInterner::default(),
-            scratch: Vec::new(),
-            broken: false,
         }
     }
 
@@ -114,9 +118,35 @@ impl IndexWriter {
             entry: TableEntry { schema: schema.clone(), rows: 0, blocks: Vec::new() },
             columns: schema.columns.iter().map(|column| OpenColumn::new(column.column_type)).collect(),
             rows: 0,
+            capacity: CHUNK_ROWS,
+            is_open: false,
+            filled: 0,
+            wanted: schema.columns.len(),
             mismatch: None,
+            counted: None,
         });
         Ok(TableId(self.tables.len() - 1))
+    }
+
+    /// Counts the rows of a table for some pivots from now on, instead of keeping them; the table of the index has none of
+    /// these. [`IndexWriter::finish_counted`] returns the counts. Keys and conditions may be paths to other tables, but the
+    /// values of aggregates are in the table itself.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ColumnsError::NoEntry`] if the table is one of another writer, and [`ColumnsError::Pivot`] if the values of
+    /// an aggregate are in another table.
+    pub fn count_rows(&mut self, table: TableId, pivots: &[Pivot]) -> Result<(), ColumnsError> {
+        let no_table = ColumnsError::NoEntry { what: "table", code: table.0 as u64 };
+        let builder = self.tables.get_mut(table.0).ok_or(no_table)?;
+        let counted = CountedRows::new(&builder.entry.schema, pivots)?;
+        for (number, column) in builder.columns.iter_mut().enumerate() {
+            column.is_wanted = counted.needs(number);
+        }
+        builder.wanted = builder.columns.iter().filter(|column| column.is_wanted).count();
+        builder.capacity = BATCH_ROWS;
+        builder.counted = Some(counted);
+        Ok(())
     }
 
     /// Starts a row of a table. [`Row::end`] appends it; a row that is dropped before is not appended.
@@ -125,11 +155,12 @@ impl IndexWriter {
     ///
     /// Returns [`ColumnsError::NoEntry`] if the table is one of another writer.
     pub fn row(&mut self, table: TableId) -> Result<Row<'_>, ColumnsError> {
-        match self.tables.get_mut(table.0) {
-            Some(builder) => builder.start_row(),
-            None => return Err(ColumnsError::NoEntry { what: "table", code: table.0 as u64 }),
-        }
-        Ok(Row { writer: self, table: table.0 })
+        let IndexWriter { output, tables, texts, guids, .. } = self;
+        let Some(builder) = tables.get_mut(table.0) else {
+            return Err(ColumnsError::NoEntry { what: "table", code: table.0 as u64 });
+        };
+        builder.start_row();
+        Ok(Row { table: builder, output, texts, guids })
     }
 
     /// Returns the number of rows appended to a table, which is also the number of its next row.
@@ -175,62 +206,58 @@ impl IndexWriter {
     /// Returns [`ColumnsError::Io`] if the file cannot be written or renamed, and [`ColumnsError::NoEntry`] if a row
     /// refers to a code or to a row of another table that does not exist. Then no file is left behind, and an earlier
     /// index at the path stays.
-    pub fn finish(mut self) -> Result<Index, ColumnsError> {
-        if self.broken {
+    pub fn finish(self) -> Result<Index, ColumnsError> {
+        Ok(self.finish_counted()?.0)
+    }
+
+    /// Completes the index and opens it, and returns the tables whose rows were counted instead of being kept.
+    ///
+    /// # Errors
+    ///
+    /// Returns what [`IndexWriter::finish`] does.
+    pub fn finish_counted(mut self) -> Result<(Index, Vec<(TableId, CountedRows)>), ColumnsError> {
+        if self.output.broken {
             return Err(std::io::Error::other("an earlier write of the index failed").into());
         }
-        for table in 0..self.tables.len() {
-            if self.tables[table].rows > 0 {
-                self.spill(table)?;
-            }
+        for table in self.tables.iter_mut().filter(|table| table.rows > 0) {
+            table.spill(&mut self.output)?;
         }
         let texts = std::mem::take(&mut self.texts);
-        let texts = self.dictionary(texts.len(), &texts.into_parts())?;
+        let texts = self.output.dictionary(texts.len(), &texts.into_parts())?;
         let guids = std::mem::take(&mut self.guids);
-        let guids = self.dictionary(guids.len(), &guids.into_parts())?;
+        let guids = self.output.dictionary(guids.len(), &guids.into_parts())?;
         let stacks = std::mem::take(&mut self.stacks);
-        let stacks = self.dictionary(stacks.len(), &stacks.into_parts())?;
-        let tables = std::mem::take(&mut self.tables).into_iter().map(|table| table.entry).collect();
+        let stacks = self.output.dictionary(stacks.len(), &stacks.into_parts())?;
+        let (mut tables, mut counted) = (Vec::new(), Vec::new());
+        for (number, table) in std::mem::take(&mut self.tables).into_iter().enumerate() {
+            tables.push(table.entry);
+            counted.extend(table.counted.map(|rows| (TableId(number), rows)));
+        }
         let identity = std::mem::take(&mut self.identity);
         let directory = Directory { identity, texts, guids, stacks, tables };
         if let Some((what, code)) = directory.dangling_code() {
             return Err(ColumnsError::NoEntry { what, code });
         }
         let bytes = directory.encode();
-        self.target.write(&bytes)?;
-        let header = format::header(self.len, &bytes);
-        match self.target {
+        self.output.target.write(&bytes)?;
+        let header = format::header(self.output.len, &bytes);
+        let index = match self.output.target {
             Target::Memory(mut memory) => {
                 memory[..HEADER_LEN].copy_from_slice(&header);
-                Ok(Index::new(Storage::Memory(memory), directory))
+                Index::new(Storage::Memory(memory), directory)
             }
             Target::File { mut file, path } => {
                 file.as_file_mut().seek(SeekFrom::Start(0))?;
                 file.as_file_mut().write_all(&header)?;
                 let written: File = file.persist(&path).map_err(|error| error.error)?;
-                Ok(Index::new(Storage::Map(FileMap::new(&written)?), directory))
+                Index::new(Storage::Map(FileMap::new(&written)?), directory)
             }
-        }
+        };
+        Ok((index, counted))
     }
+}
 
-    /// Encodes the open chunk of a table and writes it.
-    fn spill(&mut self, table: usize) -> Result<(), ColumnsError> {
-        let table = &mut self.tables[table];
-        self.scratch.clear();
-        for column in &mut table.columns {
-            let start = self.scratch.len() as u64;
-            let mut block = encode(&mut column.words, &column.missing, &mut self.scratch);
-            block.offset = self.len + start;
-            table.entry.blocks.push(block);
-            column.words.clear();
-            column.missing.clear();
-        }
-        table.entry.rows += table.rows as u64;
-        table.rows = 0;
-        self.len += self.scratch.len() as u64;
-        self.target.write(&self.scratch).inspect_err(|_| self.broken = true)
-    }
-
+impl Output {
     fn dictionary(&mut self, count: usize, parts: &[Vec<u8>; 2]) -> Result<DictionaryPlace, ColumnsError> {
         let mut checksum = crc32fast::Hasher::new();
         let offset = self.len;
@@ -256,13 +283,24 @@ struct TableBuilder {
     columns: Vec<OpenColumn>,
     /// Complete rows of the open chunk.
     rows: usize,
+    /// Number of rows with which the open chunk is full.
+    capacity: usize,
+    /// Whether a row was started and not appended.
+    is_open: bool,
+    /// Number of columns that the current row has, and could have.
+    filled: usize,
+    wanted: usize,
     /// The first mistake in the current row.
     mismatch: Option<(usize, &'static str)>,
+    /// The rows so far, if they are not kept.
+    counted: Option<CountedRows>,
 }
 
 #[derive(Debug)]
 struct OpenColumn {
     column_type: ColumnType,
+    /// False if the values are neither kept nor counted.
+    is_wanted: bool,
     words: Vec<u64>,
     /// The rows without a value.
     missing: Vec<u32>,
@@ -270,44 +308,98 @@ struct OpenColumn {
 
 impl OpenColumn {
     fn new(column_type: ColumnType) -> OpenColumn {
-        OpenColumn { column_type, words: Vec::new(), missing: Vec::new() }
+        OpenColumn { column_type, is_wanted: true, words: Vec::new(), missing: Vec::new() }
     }
 
+    /// Moves the words out, with 1 for each value that is there, or nothing if all are.
+    fn take(&mut self, words: &mut Vec<u64>, valid: &mut Vec<u8>) {
+        valid.clear();
+        if !self.missing.is_empty() {
+            valid.resize(self.words.len(), 1);
+            self.missing.drain(..).for_each(|row| valid[row as usize] = 0);
+        }
+        std::mem::swap(words, &mut self.words);
+        self.words.clear();
+    }
+
+    /// Sets the value of a row; returns the number of values that are added.
     #[inline]
-    fn set(&mut self, row: usize, word: u64) {
+    fn set(&mut self, row: usize, word: u64) -> usize {
         match self.words.get_mut(row) {
-            Some(old) => *old = word,
-            None => self.words.push(word),
+            _ if !self.is_wanted => 0,
+            Some(old) => {
+                *old = word;
+                0
+            }
+            None => {
+                self.words.push(word);
+                1
+            }
         }
     }
 }
 
 impl TableBuilder {
     /// Removes what a dropped row left.
+    #[inline]
     fn start_row(&mut self) {
+        if std::mem::replace(&mut self.is_open, true) {
+            self.drop_row();
+        }
+    }
+
+    #[cold]
+    fn drop_row(&mut self) {
         self.mismatch = None;
+        self.filled = 0;
         for column in &mut self.columns {
             column.words.truncate(self.rows);
         }
     }
 
+    #[inline]
     fn end_row(&mut self) -> Result<(), ColumnsError> {
         if let Some((number, what)) = self.mismatch {
-            self.start_row();
+            self.drop_row();
             let table = self.entry.schema.name.to_string();
             return Err(match self.entry.schema.columns.get(number) {
                 Some(column) => ColumnsError::Type { column: column.name.to_string(), what },
                 None => ColumnsError::NoColumn { table, column: number },
             });
         }
-        for column in &mut self.columns {
-            if column.words.len() == self.rows {
-                column.words.push(0);
-                column.missing.push(self.rows as u32);
+        if self.filled < self.wanted {
+            for column in &mut self.columns {
+                if column.words.len() == self.rows && column.is_wanted {
+                    column.words.push(0);
+                    column.missing.push(self.rows as u32);
+                }
             }
         }
         self.rows += 1;
+        self.filled = 0;
+        self.is_open = false;
         Ok(())
+    }
+
+    /// Encodes the open chunk and writes it, or counts its rows.
+    fn spill(&mut self, output: &mut Output) -> Result<(), ColumnsError> {
+        if let Some(counted) = &mut self.counted {
+            let rows = std::mem::take(&mut self.rows);
+            return counted.add(rows, |column, words, valid| self.columns[column].take(words, valid));
+        }
+        output.scratch.clear();
+        for column in &mut self.columns {
+            let start = output.scratch.len() as u64;
+            let mut block = encode(&mut column.words, &column.missing, &mut output.scratch);
+            block.offset = output.len + start;
+            self.entry.blocks.push(block);
+            column.words.clear();
+            column.missing.clear();
+        }
+        self.entry.rows += self.rows as u64;
+        self.rows = 0;
+        output.len += output.scratch.len() as u64;
+        output.target.write(&output.scratch).inspect_err(|_| output.broken = true)
     }
 }
 
@@ -316,16 +408,17 @@ impl TableBuilder {
 /// Setters take the number of the column. A value of another type than the column's is reported by [`Row::end`].
 #[derive(Debug)]
 pub struct Row<'w> {
-    writer: &'w mut IndexWriter,
-    table: usize,
+    table: &'w mut TableBuilder,
+    output: &'w mut Output,
+    texts: &'w mut TextInterner,
+    guids: &'w mut GuidInterner,
 }
 
 impl Row<'_> {
     #[inline]
     fn set(&mut self, column: usize, word: u64, fits: impl Fn(ColumnType) -> bool) -> &mut Self {
-        let table = &mut self.writer.tables[self.table];
-        match table.columns.get_mut(column) {
-            Some(open) if fits(open.column_type) => open.set(table.rows, word),
+        match self.table.columns.get_mut(column) {
+            Some(open) if fits(open.column_type) => self.table.filled += open.set(self.table.rows, word),
             _ => self.mismatch(column, "a value of another type was set"),
         }
         self
@@ -333,7 +426,7 @@ impl Row<'_> {
 
     #[cold]
     fn mismatch(&mut self, column: usize, what: &'static str) {
-        self.writer.tables[self.table].mismatch.get_or_insert((column, what));
+        self.table.mismatch.get_or_insert((column, what));
     }
 
     /// Sets a value of [`ColumnType::U64`], or of [`ColumnType::U32`] if it is not greater than `u32::MAX`.
@@ -388,7 +481,11 @@ impl Row<'_> {
 
     /// Sets a value of [`ColumnType::Text`]. Only a new text is copied.
     pub fn text(&mut self, column: usize, text: &str) -> &mut Self {
-        match self.writer.texts.intern(text) {
+        let open = self.table.columns.get(column);
+        if open.is_some_and(|open| !open.is_wanted && open.column_type == ColumnType::Text) {
+            return self;
+        }
+        match self.texts.intern(text) {
             Ok(code) => self.set(column, code.into(), |column_type| column_type == ColumnType::Text),
             Err(_) => {
                 self.mismatch(column, "no room for another text");
@@ -399,7 +496,7 @@ impl Row<'_> {
 
     /// Sets a value of [`ColumnType::Guid`].
     pub fn guid(&mut self, column: usize, guid: Guid) -> &mut Self {
-        match self.writer.guids.intern(guid) {
+        match self.guids.intern(guid) {
             Ok(code) => self.set(column, code.into(), |column_type| column_type == ColumnType::Guid),
             Err(_) => {
                 self.mismatch(column, "no room for another GUID");
@@ -416,8 +513,7 @@ impl Row<'_> {
     /// not appended. Returns [`ColumnsError::Io`] if the chunk cannot be written; then the writer is of no use any more.
     #[inline]
     pub fn end(&mut self) -> Result<(), ColumnsError> {
-        let table = &mut self.writer.tables[self.table];
-        table.end_row()?;
-        if table.rows == CHUNK_ROWS { self.writer.spill(self.table) } else { Ok(()) }
+        self.table.end_row()?;
+        if self.table.rows == self.table.capacity { self.table.spill(self.output) } else { Ok(()) }
     }
 }

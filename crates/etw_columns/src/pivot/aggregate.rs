@@ -9,6 +9,7 @@ use crate::ColumnsError;
 use crate::schema::ColumnType;
 use crate::value::{Value, f64_of, i64_of, word_of_f64};
 
+use super::Pivot;
 use super::batch::Buffer;
 
 /// A number of the rows of a group. Each takes the number of a column; missing values are left out.
@@ -32,7 +33,7 @@ pub enum Aggregate {
     /// Least value such that at least this percentage (0 to 100) of all values are not greater.
     ///
     /// The values are collected and the result is exact, unless they are more than
-    /// [`Pivot::max_values`](crate::Pivot::max_values): then each is rounded to the middle of one of 128 intervals between
+    /// [`Pivot::max_exact`](crate::Pivot::max_exact): then each is rounded to the middle of one of 128 intervals between
     /// two powers of two, an error of at most 0.4 %, and [`PivotResult::approximate`](crate::PivotResult::approximate) is
     /// set.
     Percentile(usize, f64),
@@ -129,13 +130,13 @@ impl Aggregate {
     }
 
     /// Returns what has to be kept for the aggregate.
-    pub(super) fn kind(self) -> Option<Kind> {
+    pub(super) fn kind(self) -> Kind {
         match self {
-            Aggregate::Rows => None,
-            Aggregate::Count(_) | Aggregate::Sum(_) | Aggregate::Mean(_) => Some(Kind::Sums),
-            Aggregate::Min(_) | Aggregate::Max(_) => Some(Kind::Extremes),
-            Aggregate::Unique(_) => Some(Kind::Unique),
-            Aggregate::Percentile(..) => Some(Kind::Samples),
+            Aggregate::Rows => Kind::Rows,
+            Aggregate::Count(_) | Aggregate::Sum(_) | Aggregate::Mean(_) => Kind::Sums,
+            Aggregate::Min(_) | Aggregate::Max(_) => Kind::Extremes,
+            Aggregate::Unique(_) => Kind::Unique,
+            Aggregate::Percentile(..) => Kind::Samples,
         }
     }
 
@@ -148,6 +149,7 @@ impl Aggregate {
 /// What is kept for an aggregate. Aggregates of one column share it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
+    Rows,
     Sums,
     Extremes,
     Unique,
@@ -163,6 +165,7 @@ pub(super) struct Accumulator {
 
 #[derive(Debug, Clone)]
 enum State {
+    Rows(Vec<u64>),
     Integers(Vec<IntegerSum>),
     Floats(Vec<FloatSum>),
     Extremes(Vec<Extremes>),
@@ -208,8 +211,14 @@ struct Unique {
 /// The values of each group, or a count of rounded ones.
 #[derive(Debug, Clone)]
 struct Samples {
-    values: Vec<Vec<u64>>,
-    count: usize,
+    /// The group of each value, and the value.
+    groups: Vec<u32>,
+    words: Vec<u64>,
+    /// For reading: the values by group, and where those of each group end.
+    by_group: Vec<u64>,
+    ends: Vec<usize>,
+    group_count: usize,
+    max_exact: usize,
     /// Number of values by group and bucket, once there are too many.
     buckets: Option<HashMap<(u32, u32), u64, RandomState>>,
     /// The same in order, for reading.
@@ -218,8 +227,10 @@ struct Samples {
 }
 
 impl Accumulator {
-    pub(super) fn new(kind: Kind, column_type: ColumnType, limit: usize) -> Accumulator {
+    pub(super) fn new(kind: Kind, column_type: ColumnType, pivot: &Pivot) -> Accumulator {
+        let limit = pivot.max_values;
         let state = match kind {
+            Kind::Rows => State::Rows(Vec::new()),
             Kind::Sums if column_type == ColumnType::F64 => State::Floats(Vec::new()),
             Kind::Sums => State::Integers(Vec::new()),
             Kind::Extremes => State::Extremes(Vec::new()),
@@ -230,8 +241,12 @@ impl Accumulator {
                 limit,
             }),
             Kind::Samples => State::Samples(Samples {
-                values: Vec::new(),
-                count: 0,
+                groups: Vec::new(),
+                words: Vec::new(),
+                by_group: Vec::new(),
+                ends: Vec::new(),
+                group_count: 0,
+                max_exact: pivot.max_exact,
                 buckets: None,
                 sorted: Vec::new(),
                 limit,
@@ -242,18 +257,26 @@ impl Accumulator {
 
     pub(super) fn resize(&mut self, groups: usize) {
         match &mut self.state {
+            State::Rows(rows) => rows.resize(groups, 0),
             State::Integers(sums) => sums.resize_with(groups, Default::default),
             State::Floats(sums) => sums.resize_with(groups, Default::default),
             State::Extremes(extremes) => extremes.resize_with(groups, Default::default),
             State::Unique(unique) => unique.counts.resize(groups, 0),
-            State::Samples(samples) => samples.values.resize_with(groups, Vec::new),
+            State::Samples(samples) => samples.group_count = groups,
         }
     }
 
-    /// Adds the values of a batch, of which `ids` are the groups.
-    pub(super) fn add(&mut self, ids: &[u32], buffer: &Buffer) -> Result<(), ColumnsError> {
+    /// Adds the rows of a batch, of which `ids` are the groups, with their values; those of [`Kind::Rows`] have none.
+    pub(super) fn add(&mut self, ids: &[u32], buffer: Option<&Buffer>) -> Result<(), ColumnsError> {
         let column_type = self.column_type;
+        let Some(buffer) = buffer else {
+            if let State::Rows(rows) = &mut self.state {
+                ids.iter().for_each(|id| rows[*id as usize] += 1);
+            }
+            return Ok(());
+        };
         match &mut self.state {
+            State::Rows(_) => {}
             State::Integers(sums) => for_each(ids, buffer, |id, word| {
                 let sum = &mut sums[id as usize];
                 sum.words += i128::from(word);
@@ -282,10 +305,14 @@ impl Accumulator {
             }
             State::Samples(samples) => {
                 match &mut samples.buckets {
-                    None => {
-                        samples.count += ids.len();
-                        for_each(ids, buffer, |id, word| samples.values[id as usize].push(word));
+                    None if buffer.valid.is_empty() => {
+                        samples.groups.extend_from_slice(ids);
+                        samples.words.extend_from_slice(&buffer.words);
                     }
+                    None => for_each(ids, buffer, |id, word| {
+                        samples.groups.push(id);
+                        samples.words.push(word);
+                    }),
                     Some(buckets) => for_each(ids, buffer, |id, word| {
                         *buckets.entry((id, bucket(column_type, word))).or_default() += 1;
                     }),
@@ -296,11 +323,20 @@ impl Accumulator {
         Ok(())
     }
 
+    /// Adds numbers of rows by group, which an accumulator of [`Kind::Rows`] has. `map` is as in
+    /// [`absorb`](Accumulator::absorb).
+    pub(super) fn add_rows(&mut self, rows: &[u64], map: &[u32]) {
+        if let State::Rows(own) = &mut self.state {
+            merge(own, rows, map, |own, other| *own += other);
+        }
+    }
+
     /// Adds what another accumulator of the same kind has. Its group `n` is the group `map[n]` of this one; groups with
     /// [`NO_GROUP`] are left out.
     pub(super) fn absorb(&mut self, other: &Accumulator, map: &[u32]) -> Result<(), ColumnsError> {
         let column_type = self.column_type;
         match (&mut self.state, &other.state) {
+            (State::Rows(own), State::Rows(other)) => merge(own, other, map, |own, other| *own += other),
             (State::Integers(own), State::Integers(other)) => merge(own, other, map, |own, other| {
                 own.words += other.words;
                 own.count += other.count;
@@ -324,20 +360,20 @@ impl Accumulator {
                 if other.buckets.is_some() {
                     own.round(column_type);
                 }
-                for (group, words) in (0..).zip(&other.values) {
-                    let Some(group) = target(map, group) else { continue };
-                    match &mut own.buckets {
-                        None => {
-                            own.count += words.len();
-                            own.values[group as usize].extend_from_slice(words);
-                        }
-                        Some(buckets) => {
-                            for word in words {
-                                *buckets.entry((group, bucket(column_type, *word))).or_default() += 1;
-                            }
+                let values = other.groups.iter().zip(&other.words);
+                let values = values.filter_map(|(group, word)| Some((target(map, *group)?, *word)));
+                match &mut own.buckets {
+                    None => {
+                        for (group, word) in values {
+                            own.groups.push(group);
+                            own.words.push(word);
                         }
                     }
-                    own.keep_limit(column_type)?;
+                    Some(buckets) => {
+                        for (group, word) in values {
+                            *buckets.entry((group, bucket(column_type, word))).or_default() += 1;
+                        }
+                    }
                 }
                 if let (Some(own), Some(other)) = (&mut own.buckets, &other.buckets) {
                     for ((group, bucket), count) in other {
@@ -359,6 +395,7 @@ impl Accumulator {
             let buckets = samples.buckets.iter().flatten();
             samples.sorted = buckets.map(|((group, bucket), count)| (*group, *bucket, *count)).collect();
             samples.sorted.sort_unstable();
+            samples.arrange();
         }
     }
 
@@ -372,6 +409,7 @@ impl Accumulator {
         let integer = |count: u64| Value::Integer(count.into());
         let column_type = self.column_type;
         match (&mut self.state, aggregate) {
+            (State::Rows(rows), _) => integer(rows[group]),
             (State::Integers(sums), _) => {
                 let IntegerSum { words, count } = sums[group];
                 let offset = if column_type.is_signed() { i128::from(count) << 63 } else { 0 };
@@ -449,7 +487,7 @@ impl Unique {
 impl Samples {
     /// Rounds the values if there are too many of them, and fails if there are too many rounded ones.
     fn keep_limit(&mut self, column_type: ColumnType) -> Result<(), ColumnsError> {
-        if self.count > self.limit {
+        if self.words.len() > self.max_exact {
             self.round(column_type);
         }
         match &self.buckets {
@@ -462,19 +500,36 @@ impl Samples {
 
     fn round(&mut self, column_type: ColumnType) {
         let buckets = self.buckets.get_or_insert_default();
-        self.count = 0;
-        for (group, words) in (0..).zip(&mut self.values) {
-            for word in std::mem::take(words) {
-                *buckets.entry((group, bucket(column_type, word))).or_default() += 1;
-            }
+        for (group, word) in std::mem::take(&mut self.groups).into_iter().zip(std::mem::take(&mut self.words))
+        {
+            *buckets.entry((group, bucket(column_type, word))).or_default() += 1;
         }
+    }
+
+    /// Brings the values of each group together.
+    fn arrange(&mut self) {
+        let mut ends = vec![0; self.group_count];
+        self.groups.iter().for_each(|group| ends[*group as usize] += 1);
+        // Where each group starts; each value moves its group's place on, up to the end.
+        let mut start = 0;
+        for end in &mut ends {
+            start += std::mem::replace(end, start);
+        }
+        self.by_group = vec![0; self.words.len()];
+        for (group, word) in self.groups.iter().zip(&self.words) {
+            let place = &mut ends[*group as usize];
+            self.by_group[*place] = *word;
+            *place += 1;
+        }
+        self.ends = ends;
     }
 
     fn percentile(&mut self, column_type: ColumnType, group: usize, percent: f64) -> Value {
         // The number of the value in order, from 0.
         let rank = |count: u64| ((percent / 100.0 * count as f64).ceil() as u64).clamp(1, count.max(1)) - 1;
         if self.buckets.is_none() {
-            let words = &mut self.values[group];
+            let start = group.checked_sub(1).map_or(0, |before| self.ends[before]);
+            let words = &mut self.by_group[start..self.ends[group]];
             if words.is_empty() {
                 return Value::Null;
             }

@@ -7,7 +7,6 @@ use crate::schema::ColumnType;
 use crate::value::Value;
 
 use super::aggregate::{Aggregate, NO_GROUP};
-use super::columns::Source;
 use super::plan::{Counts, Plan};
 use super::{Group, OrderBy, PivotResult};
 
@@ -29,7 +28,7 @@ impl Plan<'_, '_> {
         let mut groups = Vec::with_capacity(listed);
         for (place, group) in present.iter().enumerate() {
             map[*group as usize] = place.min(top) as u32;
-            let keys = if place < top { self.keys(&counts, *group)? } else { Vec::new() };
+            let keys = if place < top { self.keys(&counts, *group) } else { Vec::new() };
             if place <= top {
                 groups.push(Group { keys, rows: 0, values: Vec::new() });
             }
@@ -64,17 +63,15 @@ impl Plan<'_, '_> {
         Ok(PivotResult { groups, other, total, group_count, approximate })
     }
 
-    fn keys(&self, counts: &Counts, group: u32) -> Result<Vec<Value>, ColumnsError> {
-        let columns = self.pivot.level().iter().enumerate();
-        columns
-            .map(|(number, column)| {
-                let source = Source::new(self.table, &self.pivot.through, *column)?;
-                let column_type = source.column().column_type;
-                let word = counts.groups.key(group as usize, number);
-                Ok(word.map_or(Value::Null, |word| column_type.value(word)))
-            })
-            .collect()
+    fn keys(&self, counts: &Counts, group: u32) -> Vec<Value> {
+        let slots = self.key_slots.iter().enumerate();
+        let value = |(number, slot): (usize, &usize)| {
+            let word = counts.groups.key(group as usize, number);
+            word.map_or(Value::Null, |word| self.columns[*slot].column().column_type.value(word))
+        };
+        slots.map(value).collect()
     }
+
     /// Brings the groups into order; only the first of them if only these are wanted.
     fn sort(&self, counts: &mut Counts, present: &mut [u32]) -> Result<(), ColumnsError> {
         let by: Vec<SortKey<'_>> = match self.pivot.order.by {
@@ -101,9 +98,7 @@ impl Plan<'_, '_> {
                 }
             },
             OrderBy::Key(number) if number < self.pivot.level().len() => {
-                let column = self.pivot.level()[number];
-                let source = Source::new(self.table, &self.pivot.through, column)?;
-                let column_type = source.column().column_type;
+                let column_type = self.columns[self.key_slots[number]].column().column_type;
                 let texts = match column_type {
                     ColumnType::Text => Some(self.table.index().texts()?),
                     _ => None,
@@ -118,7 +113,7 @@ impl Plan<'_, '_> {
                 };
                 present.iter().map(key).collect()
             }
-            OrderBy::Key(_) => return Ok(()),
+            OrderBy::Key(_) | OrderBy::Nothing => return Ok(()),
         };
         let mut order: Vec<u32> = (0..present.len() as u32).collect();
         let keys = self.pivot.level().len();

@@ -10,7 +10,7 @@ use super::columns::Source;
 use super::filter::{Node, Truth};
 
 /// Rows of a batch; a multiple of 8.
-pub(super) const BATCH_ROWS: usize = 4096;
+pub(crate) const BATCH_ROWS: usize = 4096;
 
 /// The columns that a computation reads. Each has a number, its slot.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) struct Slots<'p, 'i> {
     pub(super) table: Table<'i>,
     /// Columns of other tables, whose numbers follow those of the table's own.
     through: &'p [Vec<usize>],
-    columns: Vec<usize>,
+    pub(super) columns: Vec<usize>,
     pub(super) sources: Vec<Source<'i>>,
 }
 
@@ -45,7 +45,7 @@ impl<'p, 'i> Slots<'p, 'i> {
 }
 
 /// The values of one column in a batch.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Buffer {
     pub(super) words: Vec<u64>,
     /// 1 for each value that is there; empty if all are.
@@ -54,7 +54,7 @@ pub(super) struct Buffer {
 
 impl Buffer {
     /// Keeps the rows whose mask is 1.
-    fn select(&mut self, mask: &[u8]) {
+    pub(super) fn select(&mut self, mask: &[u8]) {
         keep(&mut self.words, mask);
         if !self.valid.is_empty() {
             keep(&mut self.valid, mask);
@@ -62,7 +62,8 @@ impl Buffer {
     }
 }
 
-fn keep<T: Copy>(values: &mut Vec<T>, mask: &[u8]) {
+/// Keeps the values whose mask is 1.
+pub(super) fn keep<T: Copy>(values: &mut Vec<T>, mask: &[u8]) {
     let mut kept = 0;
     for (row, mask) in mask.iter().enumerate() {
         values[kept] = values[row];

@@ -74,6 +74,12 @@ impl<'i> Source<'i> {
         Ok(source)
     }
 
+    /// Returns the column of the table itself that a number leads to first, as [`new`](Source::new) reads it.
+    pub(super) fn first(own: usize, through: &[Vec<usize>], column: usize) -> usize {
+        let path = column.checked_sub(own).and_then(|number| through.get(number));
+        path.and_then(|path| path.first()).copied().unwrap_or(column)
+    }
+
     /// Returns the description of the column.
     pub(super) fn column(&self) -> &'i Column {
         self.column

@@ -113,6 +113,20 @@ impl Filter {
         }
     }
 
+    /// Calls `each` with the columns that the condition is about.
+    pub(super) fn columns(&self, each: &mut impl FnMut(usize)) {
+        match self {
+            Filter::All(filters) | Filter::Any(filters) => {
+                filters.iter().for_each(|filter| filter.columns(each));
+            }
+            Filter::Not(filter) => filter.columns(each),
+            Filter::Null { column }
+            | Filter::Compare { column, .. }
+            | Filter::In { column, .. }
+            | Filter::Text { column, .. } => each(*column),
+        }
+    }
+
     /// Returns the condition that the text of a column fulfils `predicate`, which is called once for each text of the
     /// index. It serves for what [`TextPattern`] cannot say, such as regular expressions.
     pub fn texts(column: usize, texts: Texts<'_>, predicate: impl Fn(&str) -> bool) -> Filter {
@@ -213,6 +227,11 @@ pub(super) fn compile(
             if source.column().column_type != ColumnType::Text {
                 return Err(mistyped(source, "not a column of texts"));
             }
+            if pattern.position == TextPosition::Whole && !pattern.ignore_case {
+                let code = table.index().texts()?.code_of(&pattern.text);
+                let test = set(source, table, code.map(u64::from).into_iter().collect());
+                return Ok(Node::Leaf { slot, test });
+            }
             let lower = pattern.text.to_lowercase();
             let matches = |text: &str| match pattern.ignore_case {
                 true => pattern.position.holds(&text.to_lowercase(), &lower),
@@ -257,13 +276,17 @@ fn compare(comparison: Comparison, place: Place) -> Test {
 
 /// Returns the test for a set of words: bits for codes, which are dense, and a sorted list for other types.
 fn set(source: &Source<'_>, table: Table<'_>, mut words: Vec<u64>) -> Test {
-    let greatest = source.range(table, 0..table.chunks()).max;
-    words.retain(|word| *word <= greatest);
+    // Rows that are counted are in no chunk, so nothing is known of their range.
+    let is_range_known = table.chunks() > 0;
+    if is_range_known {
+        let greatest = source.range(table, 0..table.chunks()).max;
+        words.retain(|word| *word <= greatest);
+    }
     words.sort_unstable();
     words.dedup();
     match words.last() {
         // Not more bits than codes in the dictionary.
-        Some(last) if source.column().column_type.is_code() && words.len() > 1 => {
+        Some(last) if is_range_known && source.column().column_type.is_code() && words.len() > 1 => {
             let mut bits = vec![0; *last as usize / 64 + 1];
             for word in words {
                 bits[word as usize / 64] |= 1 << (word % 64);

@@ -4,6 +4,7 @@ mod aggregate;
 mod answer;
 mod batch;
 mod columns;
+mod counted;
 mod filter;
 mod groups;
 mod plan;
@@ -14,8 +15,10 @@ use crate::index::Table;
 use crate::value::Value;
 
 pub use aggregate::{Aggregate, AggregateError};
+pub use counted::CountedRows;
 pub use filter::{Comparison, Filter, TextPattern, TextPosition};
 
+pub(crate) use batch::BATCH_ROWS;
 use plan::Plan;
 
 /// A question about a table: which rows, grouped by what, and what of each group.
@@ -36,6 +39,9 @@ pub struct Pivot {
     pub levels: usize,
     /// What to compute of each group.
     pub aggregates: Vec<Aggregate>,
+    /// For each aggregate, which of the rows it is of: `Some` for those that meet the condition too. Aggregates beyond the
+    /// end are of all rows that count.
+    pub conditions: Vec<Option<Filter>>,
     /// Which rows count.
     pub filter: Filter,
     /// Order of the groups.
@@ -44,9 +50,11 @@ pub struct Pivot {
     pub top: usize,
     /// Most groups to count, 1,048,576 unless changed. The groups of each thread take memory, and more are an error.
     pub max_groups: usize,
-    /// Most values that each thread keeps for [`Aggregate::Unique`] of a column, beyond which a pivot fails, and for
-    /// [`Aggregate::Percentile`], beyond which values are rounded; 16,777,216 unless changed. Each takes 8 bytes for
-    /// percentiles, and about 20 otherwise.
+    /// Most values of which each thread computes [`Aggregate::Percentile`] exactly, 16,777,216 unless changed; more are
+    /// rounded. Each takes about 20 bytes.
+    pub max_exact: usize,
+    /// Most values that each thread keeps for [`Aggregate::Unique`] of a column, and most rounded ones for
+    /// [`Aggregate::Percentile`], beyond which a pivot fails; 16,777,216 unless changed. Each takes about 20 bytes.
     pub max_values: usize,
 }
 
@@ -68,6 +76,8 @@ pub enum OrderBy {
     Aggregate(usize),
     /// A key, by its number in [`Group::keys`]. Texts are in the order of their characters' codes.
     Key(usize),
+    /// Nothing: they are in the order in which they are counted.
+    Nothing,
 }
 
 /// The answer to a pivot.
@@ -105,10 +115,12 @@ impl Pivot {
             path: Vec::new(),
             levels: 1,
             aggregates: aggregates.into(),
+            conditions: Vec::new(),
             filter: Filter::All(Vec::new()),
             order: Order { by: OrderBy::Rows, descending: true },
             top: usize::MAX,
             max_groups: 1 << 20,
+            max_exact: 1 << 24,
             max_values: 1 << 24,
         }
     }

@@ -4,16 +4,17 @@ use std::ops::Range;
 
 use crate::ColumnsError;
 use crate::index::Table;
+use crate::schema::ColumnType;
 
 use super::aggregate::{Accumulator, Aggregate, Kind};
-use super::batch::{BATCH_ROWS, Batch, Slots};
+use super::batch::{BATCH_ROWS, Batch, Buffer, Slots, keep};
 use super::columns::{Source, WordRange};
 use super::filter::{Node, Truth, compile};
 use super::groups::{Groups, KeyRange};
 use super::{OrderBy, Pivot};
 
 /// Most columns that one call groups by.
-const MAX_KEYS: usize = 63;
+pub(super) const MAX_KEYS: usize = 63;
 
 /// A pivot in terms of a table.
 pub(super) struct Plan<'p, 'i> {
@@ -21,27 +22,54 @@ pub(super) struct Plan<'p, 'i> {
     pub(super) table: Table<'i>,
     /// The columns that are read.
     pub(super) columns: Vec<Source<'i>>,
-    filter: Node,
+    /// Their numbers.
+    pub(super) numbers: Vec<usize>,
+    pub(super) filter: Node,
+    /// The conditions of aggregates.
+    pub(super) conditions: Vec<Node>,
     /// Slots of the columns that the filter needs.
-    filter_slots: Vec<usize>,
+    pub(super) filter_slots: Vec<usize>,
     /// Slots of the columns that keys and aggregates need.
     value_slots: Vec<usize>,
     /// Slots of those that only they need.
     unfiltered_slots: Vec<usize>,
+    pub(super) key_slots: Vec<usize>,
     pub(super) groups: Groups,
-    /// What has to be kept, and the slots of the values.
-    pub(super) kept: Vec<(Kind, usize)>,
+    /// What has to be kept of each group.
+    pub(super) kept: Vec<Kept>,
     /// For each aggregate, the number of what is kept for it.
     pub(super) sources: Vec<Option<usize>>,
     /// The chunks to read, with true if all of their rows count.
     pub(super) chunks: Vec<(usize, bool)>,
 }
 
+/// What is kept for aggregates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kept {
+    pub(super) kind: Kind,
+    /// The slot of the values; `None` if rows are counted.
+    pub(super) slot: Option<usize>,
+    /// The number of the condition that rows must meet.
+    pub(super) condition: Option<usize>,
+}
+
 /// What one thread has counted.
+#[derive(Debug)]
 pub(super) struct Counts {
     pub(super) groups: Groups,
     pub(super) rows: Vec<u64>,
     pub(super) accumulators: Vec<Accumulator>,
+    /// The groups of the rows of a batch.
+    pub(super) ids: Vec<u32>,
+    pub(super) part: Part,
+}
+
+/// The rows of a batch that meet a condition.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    mask: Vec<u8>,
+    ids: Vec<u32>,
+    buffer: Buffer,
 }
 
 impl<'p, 'i> Plan<'p, 'i> {
@@ -58,21 +86,37 @@ impl<'p, 'i> Plan<'p, 'i> {
             pivot.level().iter().map(|column| slots.slot(*column)).collect::<Result<Vec<_>, _>>()?;
         let mut kept = Vec::new();
         let mut sources = Vec::new();
-        for aggregate in &pivot.aggregates {
-            let (Some(column), Some(kind)) = (aggregate.column(), aggregate.kind()) else {
-                sources.push(None);
-                continue;
-            };
-            let slot = slots.slot(column)?;
-            let description = slots.sources[slot].column();
-            if aggregate.needs_numbers() && !description.column_type.is_number() {
+        let (mut filters, mut conditions, mut condition_slots) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, aggregate) in pivot.aggregates.iter().enumerate() {
+            let slot = aggregate.column().map(|column| slots.slot(column)).transpose()?;
+            if let Some(description) = slot.map(|slot| slots.sources[slot].column())
+                && aggregate.needs_numbers()
+                && !description.column_type.is_number()
+            {
                 let column = description.name.to_string();
                 return Err(ColumnsError::Type { column, what: "not a column of numbers" });
             }
             if matches!(aggregate, Aggregate::Percentile(_, percent) if !(0.0..=100.0).contains(percent)) {
                 return Err(ColumnsError::Pivot("percentile outside 0 to 100"));
             }
-            let wanted = (kind, slot);
+            let condition = match pivot.conditions.get(number).and_then(Option::as_ref) {
+                None if slot.is_none() => {
+                    sources.push(None);
+                    continue;
+                }
+                None => None,
+                Some(filter) => {
+                    let known = filters.iter().position(|other| *other == filter);
+                    if known.is_none() {
+                        let node = compile(filter, &mut slots, 0)?;
+                        node.slots(&mut |slot| condition_slots.push(slot));
+                        conditions.push(node);
+                        filters.push(filter);
+                    }
+                    Some(known.unwrap_or(conditions.len() - 1))
+                }
+            };
+            let wanted = Kept { kind: aggregate.kind(), slot, condition };
             let source = kept.iter().position(|other| *other == wanted);
             sources.push(Some(source.unwrap_or(kept.len())));
             if source.is_none() {
@@ -108,7 +152,8 @@ impl<'p, 'i> Plan<'p, 'i> {
         let mut filter_slots = Vec::new();
         filter.slots(&mut |slot| filter_slots.push(slot));
         let filter_slots = sorted(filter_slots);
-        let value_slots = sorted(key_slots.iter().copied().chain(kept.iter().map(|kept| kept.1)).collect());
+        let of_values = key_slots.iter().copied().chain(kept.iter().filter_map(|kept: &Kept| kept.slot));
+        let value_slots = sorted(of_values.chain(condition_slots).collect());
         let unfiltered_slots =
             value_slots.iter().copied().filter(|slot| !filter_slots.contains(slot)).collect();
         Ok(Plan {
@@ -116,10 +161,13 @@ impl<'p, 'i> Plan<'p, 'i> {
             table,
             groups: Groups::new(&keys, rows, pivot.max_groups),
             columns: slots.sources,
+            numbers: slots.columns,
             filter,
+            conditions,
             filter_slots,
             value_slots,
             unfiltered_slots,
+            key_slots,
             kept,
             sources,
             chunks,
@@ -132,20 +180,25 @@ impl<'p, 'i> Plan<'p, 'i> {
 
     /// Returns what is kept for an aggregate, for groups without values.
     pub(super) fn accumulator(&self, source: usize, groups: usize) -> Accumulator {
-        let (kind, slot) = self.kept[source];
-        let column_type = self.columns[slot].column().column_type;
-        let mut accumulator = Accumulator::new(kind, column_type, self.pivot.max_values);
+        let Kept { kind, slot, .. } = self.kept[source];
+        let column_type = slot.map_or(ColumnType::U64, |slot| self.columns[slot].column().column_type);
+        let mut accumulator = Accumulator::new(kind, column_type, self.pivot);
         accumulator.resize(groups);
         accumulator
     }
 
-    /// Counts the rows of some chunks.
-    pub(super) fn work(&self, chunks: &[(usize, bool)]) -> Result<Counts, ColumnsError> {
+    /// Returns counts of no rows.
+    pub(super) fn counts(&self) -> Counts {
         let groups = self.groups.clone();
         let accumulators = self.accumulators(groups.len());
-        let mut counts = Counts { rows: vec![0; groups.len()], groups, accumulators };
+        Counts { rows: vec![0; groups.len()], groups, accumulators, ids: Vec::new(), part: Part::default() }
+    }
+
+    /// Counts the rows of some chunks.
+    pub(super) fn work(&self, chunks: &[(usize, bool)]) -> Result<Counts, ColumnsError> {
+        let mut counts = self.counts();
         let mut batch = Batch::new(&self.columns);
-        let (mut mask, mut ids) = (Vec::new(), Vec::new());
+        let mut mask = Vec::new();
         for (chunk, all) in chunks {
             let chunk_rows = self.table.chunk_rows(*chunk);
             batch.start_chunk(*chunk, chunk_rows);
@@ -153,7 +206,7 @@ impl<'p, 'i> Plan<'p, 'i> {
                 let range = start..chunk_rows.min(start + BATCH_ROWS);
                 let rows = self.load(&mut batch, range, *all, &mut mask)?;
                 if rows > 0 {
-                    counts.add(&batch, rows, &self.kept, &mut ids)?;
+                    counts.add(&batch.buffers, rows, &self.kept, &self.conditions)?;
                 }
             }
         }
@@ -187,26 +240,34 @@ impl<'p, 'i> Plan<'p, 'i> {
 
 impl Counts {
     /// Counts the rows of a batch.
-    fn add(
+    pub(super) fn add(
         &mut self,
-        batch: &Batch<'_>,
+        buffers: &[Buffer],
         rows: usize,
-        kept: &[(Kind, usize)],
-        ids: &mut Vec<u32>,
+        kept: &[Kept],
+        conditions: &[Node],
     ) -> Result<(), ColumnsError> {
-        self.groups.assign(&batch.buffers, rows, ids)?;
+        self.groups.assign(buffers, rows, &mut self.ids)?;
         self.grow();
-        for id in ids.iter() {
+        for id in &self.ids {
             self.rows[*id as usize] += 1;
         }
-        for (accumulator, (_, slot)) in self.accumulators.iter_mut().zip(kept) {
-            accumulator.add(ids, &batch.buffers[*slot])?;
+        for (accumulator, kept) in self.accumulators.iter_mut().zip(kept) {
+            let buffer = kept.slot.map(|slot| &buffers[slot]);
+            match kept.condition {
+                None => accumulator.add(&self.ids, buffer)?,
+                Some(condition) => {
+                    conditions[condition].evaluate(buffers, rows, &mut self.part.mask);
+                    let (ids, buffer) = self.part.select(&self.ids, buffer);
+                    accumulator.add(ids, buffer)?;
+                }
+            }
         }
         Ok(())
     }
 
     /// Makes room for new groups.
-    fn grow(&mut self) {
+    pub(super) fn grow(&mut self) {
         let groups = self.groups.len();
         if groups > self.rows.len() {
             self.rows.resize(groups, 0);
@@ -225,6 +286,21 @@ impl Counts {
             own.absorb(other, &map)?;
         }
         Ok(())
+    }
+}
+
+impl Part {
+    /// Returns the groups and values of the rows whose mask is 1.
+    fn select(&mut self, ids: &[u32], buffer: Option<&Buffer>) -> (&[u32], Option<&Buffer>) {
+        self.ids.clear();
+        self.ids.extend_from_slice(ids);
+        keep(&mut self.ids, &self.mask);
+        let buffer = buffer.map(|buffer| {
+            self.buffer.clone_from(buffer);
+            self.buffer.select(&self.mask);
+            &self.buffer
+        });
+        (&self.ids, buffer)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use etw_columns::{Column, ColumnType, IndexWriter, TableSchema, Value};
+use etw_columns::{Column, ColumnType, IndexWriter, Pivot, TableSchema, Value};
 use etw_event::{FileTime, Guid};
 
 /// Pseudorandom number generator (splitmix64); equal seeds give equal numbers.
@@ -106,6 +106,11 @@ impl Model {
 
     /// Writes the rows as table `self`, with all entries of the dictionaries.
     pub(crate) fn write(&self, writer: &mut IndexWriter) {
+        self.write_counted(writer, &[]);
+    }
+
+    /// Writes the table; its rows are only counted if there are pivots.
+    pub(crate) fn write_counted(&self, writer: &mut IndexWriter, pivots: &[Pivot]) {
         for text in TEXTS {
             writer.text(text).unwrap();
         }
@@ -117,6 +122,9 @@ impl Model {
         }
         let schema = TableSchema { name: Cow::Owned("self".to_owned()), ..schema() };
         let table = writer.table(&schema).unwrap();
+        if !pivots.is_empty() {
+            writer.count_rows(table, pivots).unwrap();
+        }
         for row in &self.rows {
             append(writer, table, row);
         }

@@ -103,7 +103,12 @@ fn aggregate(aggregate: Aggregate, rows: &[&Vec<Value>]) -> Value {
 }
 
 fn group(pivot: &Pivot, keys: Vec<Value>, rows: &[&Vec<Value>]) -> Group {
-    let values = pivot.aggregates.iter().map(|of| aggregate(*of, rows)).collect();
+    let values = pivot.aggregates.iter().zip(0..).map(|(of, number)| {
+        let condition = pivot.conditions.get(number).and_then(Option::as_ref);
+        let meets = |row: &&&Vec<Value>| condition.is_none_or(|condition| holds(condition, row));
+        aggregate(*of, &rows.iter().filter(meets).copied().collect::<Vec<_>>())
+    });
+    let values = values.collect();
     Group { keys, rows: rows.len() as u64, values }
 }
 
@@ -145,7 +150,7 @@ fn naive(pivot: &Pivot, model: &Model) -> PivotResult {
                 }
                 (a, b) => values(a, b),
             },
-            OrderBy::Key(_) => Ordering::Equal,
+            OrderBy::Key(_) | OrderBy::Nothing => Ordering::Equal,
         };
         let mut keys = a.keys.iter().zip(&b.keys).map(|(a, b)| order(*a, *b));
         by.then_with(|| keys.find(|order| order.is_ne()).unwrap_or(Ordering::Equal))
@@ -186,6 +191,18 @@ fn index(model: &Model) -> Index {
     let mut writer = IndexWriter::in_memory();
     model.write(&mut writer);
     writer.finish().unwrap()
+}
+
+/// Computes a pivot over rows that are not kept, but counted for it and for another one.
+fn run_counted(model: &Model, pivot: &Pivot, other: &Pivot) -> PivotResult {
+    let mut writer = IndexWriter::in_memory();
+    model.write_counted(&mut writer, &[other.clone(), pivot.clone()]);
+    let (index, counted) = writer.finish_counted().unwrap();
+    let [(_, rows)] = &counted[..] else { panic!("one table is counted") };
+    let table = index.table("self").unwrap();
+    assert_eq!((table.rows(), rows.rows()), (0, model.rows.len() as u64));
+    assert_same(&rows.run(other, table).unwrap(), &naive(other, model), other);
+    rows.run(pivot, table).unwrap()
 }
 
 fn random_filter(numbers: &mut Numbers, model: &Model, depth: usize) -> Filter {
@@ -274,6 +291,15 @@ fn random_pivot(numbers: &mut Numbers, model: &Model) -> Pivot {
         depth => random_filter(numbers, model, depth - 1),
     };
     let mut pivot = Pivot { path, filter, levels: 1 + numbers.below(3), ..Pivot::new(keys, aggregates) };
+    // Some are equal, and some aggregates have none.
+    let condition = random_filter(numbers, model, 1);
+    for _ in 0..numbers.below(pivot.aggregates.len() + 1) {
+        pivot.conditions.push(match numbers.below(3) {
+            0 => None,
+            1 => Some(condition.clone()),
+            _ => Some(random_filter(numbers, model, 1)),
+        });
+    }
     let by = match numbers.below(3) {
         0 if !pivot.aggregates.is_empty() => OrderBy::Aggregate(numbers.below(pivot.aggregates.len())),
         1 if !pivot.level().is_empty() => OrderBy::Key(numbers.below(pivot.level().len())),
@@ -297,6 +323,8 @@ fn check_random(rows: usize, pivots: usize, seed: u64) -> usize {
             let result = pivot.run(index.table("self").unwrap(), threads).unwrap();
             assert_same(&result, &expected, &pivot);
         }
+        let other = Pivot::new([numbers.below(COLUMNS.len())], []);
+        assert_same(&run_counted(&model, &pivot, &other), &expected, &pivot);
         let condition = pivot.condition();
         let rows: Vec<u64> = (0..)
             .zip(&model.rows)
@@ -404,7 +432,7 @@ fn limits_hold() {
     for (column, threads) in [(8, 1), (8, 2), (6, 3)] {
         let percents = [0.0, 10.0, 50.0, 99.0, 100.0];
         let exact = Pivot::new([7], percents.map(|percent| Aggregate::Percentile(column, percent)));
-        let rounded = Pivot { max_values: 5000, ..exact.clone() };
+        let rounded = Pivot { max_exact: 5000, ..exact.clone() };
         let (exact, rounded) = (naive(&exact, &model), rounded.run(table, threads).unwrap());
         assert_eq!(rounded.approximate, [true; 5]);
         let number = |value: &Value| match value {

@@ -2,8 +2,8 @@
 
 use crate::common::Numbers;
 use etw_columns::{
-    Aggregate, Column, ColumnType, ColumnsError, Comparison, Filter, Index, IndexWriter, OrderBy, Pivot,
-    PivotResult, TableSchema, TextPattern, TextPosition, Value,
+    Aggregate, Column, ColumnType, ColumnsError, Comparison, CountedRows, Filter, Index, IndexWriter,
+    OrderBy, Pivot, PivotResult, TableSchema, TextPattern, TextPosition, Value,
 };
 
 const PROCESS: &[Column] =
@@ -21,10 +21,18 @@ const ID: usize = 5;
 
 /// Returns tables of events, threads and processes, in this order. The events have the name and number of their process.
 fn index(seed: u64, events: usize) -> Index {
+    counted_index(seed, events, None).0
+}
+
+/// Returns the same, without the events if they are counted for a pivot.
+fn counted_index(seed: u64, events: usize, pivot: Option<&Pivot>) -> (Index, Option<CountedRows>) {
     let mut numbers = Numbers(seed);
     let mut writer = IndexWriter::in_memory();
     let table = |name, columns| TableSchema::new(name, "", "", columns);
     let of_events = writer.table(&table("events", EVENT)).unwrap();
+    if let Some(pivot) = pivot {
+        writer.count_rows(of_events, std::slice::from_ref(pivot)).unwrap();
+    }
     let of_threads = writer.table(&table("threads", THREAD)).unwrap();
     let of_processes = writer.table(&table("processes", PROCESS)).unwrap();
     let mut processes = Vec::new();
@@ -71,7 +79,8 @@ fn index(seed: u64, events: usize) -> Index {
         }
         row.end().unwrap();
     }
-    writer.finish().unwrap()
+    let (index, counted) = writer.finish_counted().unwrap();
+    (index, counted.into_iter().next().map(|(_, rows)| rows))
 }
 
 fn run(index: &Index, mut pivot: Pivot) -> PivotResult {
@@ -120,6 +129,46 @@ fn references_are_followed() {
             }
         }
     }
+}
+
+#[test]
+fn references_of_counted_rows_are_followed() {
+    let greater = Filter::Compare { column: ID, comparison: Comparison::Greater, value: Value::Integer(3) };
+    for (seed, events) in [(5, 0), (6, 1), (7, 20_000)] {
+        for keys in [vec![NAME], vec![ID, NAME], vec![]] {
+            let levels = keys.len();
+            let pivot = Pivot {
+                filter: Filter::Not(Box::new(Filter::Null { column: NAME })),
+                levels,
+                through: vec![vec![0, 0, 0], vec![0, 0, 1]],
+                conditions: vec![None, Some(greater.clone()), Some(greater.clone())],
+                ..Pivot::new(keys, [Aggregate::Sum(1), Aggregate::Rows, Aggregate::Percentile(1, 95.0)])
+            };
+            let (counted, rows) = counted_index(seed, events, Some(&pivot));
+            let expected = run(&index(seed, events), pivot.clone());
+            let found = rows.unwrap().run(&pivot, counted.table("events").unwrap()).unwrap();
+            assert_eq!(found, expected, "{seed} {pivot:?}");
+        }
+    }
+}
+
+#[test]
+fn counted_rows_answer_only_what_they_were_counted_for() {
+    let by_name = |aggregates: Vec<Aggregate>| Pivot {
+        through: vec![vec![0, 0, 0], vec![0, 0, 1]],
+        ..Pivot::new([NAME], aggregates)
+    };
+    let (index, rows) = counted_index(8, 100, Some(&by_name(vec![Aggregate::Sum(1)])));
+    let (table, rows) = (index.table("events").unwrap(), rows.unwrap());
+    assert!(rows.run(&by_name(vec![Aggregate::Mean(1)]), table).is_ok());
+    let others = [by_name(vec![Aggregate::Max(1)]), Pivot::new([2], []), Pivot::new([1], [])];
+    for other in others {
+        assert!(matches!(rows.run(&other, table), Err(ColumnsError::Pivot(_))), "{other:?}");
+    }
+    let mut writer = IndexWriter::in_memory();
+    let table = writer.table(&TableSchema::new("events", "", "", EVENT)).unwrap();
+    let of_other_tables = writer.count_rows(table, &[by_name(vec![Aggregate::Max(ID)])]);
+    assert!(matches!(of_other_tables, Err(ColumnsError::Pivot(_))));
 }
 
 #[test]
