@@ -8,16 +8,12 @@ use crate::activity::{Providers, SpanSums};
 use crate::by_stack::ByStack;
 use crate::model::facts::Fact;
 use crate::model::{ClrObservation, Model, Observation};
+use crate::rows::summaries::Summaries;
 use crate::samples::Samples;
-use crate::tables::disk::DiskSums;
 use crate::tables::dotnet::DotNet;
-use crate::tables::faults::HardFaults;
-use crate::tables::file_io::FileSums;
 use crate::tables::http::Http;
-use crate::tables::interrupts::Interrupts;
-use crate::tables::network::NetworkSums;
 use crate::tables::switches::SwitchSums;
-use crate::tables::syscalls::CallSums;
+use crate::tables::table::TableKind;
 use crate::weight::StackWeight;
 use crate::{Machines, Window};
 
@@ -35,12 +31,7 @@ pub struct Analysis {
     pub(crate) last: FileTime,
     pub(crate) samples: Samples,
     pub(crate) switches: SwitchSums,
-    pub(crate) disk: DiskSums,
-    pub(crate) file_io: FileSums,
-    pub(crate) network: NetworkSums,
-    pub(crate) faults: HardFaults,
-    pub(crate) interrupts: Interrupts,
-    pub(crate) calls: CallSums,
+    pub(crate) summaries: Summaries,
     pub(crate) dotnet: DotNet,
     pub(crate) http: Http,
     pub(crate) providers: Providers,
@@ -57,12 +48,7 @@ impl Analysis {
             last: FileTime(i64::MIN),
             samples: Samples::new(),
             switches: SwitchSums::default(),
-            disk: DiskSums::default(),
-            file_io: FileSums::default(),
-            network: NetworkSums::default(),
-            faults: HardFaults::default(),
-            interrupts: Interrupts::default(),
-            calls: CallSums::default(),
+            summaries: Summaries::new(&TableKind::summaries().collect::<Vec<_>>()),
             dotnet: DotNet::default(),
             http: Http::new(),
             providers: Providers::default(),
@@ -135,18 +121,16 @@ impl Analysis {
             self.switches.found += 1;
             self.switches.ran(ran, window);
         }
-        let machine = processes.machine();
         match fact.as_ref()? {
             Fact::Switch(switched) => self.switches.add(switched, time, window),
-            Fact::Sample(sampled) => self.samples.add(record, sampled, processes, addresses),
-            Fact::Disk(done) => self.disk.add(machine, done),
-            Fact::File(done) => self.file_io.add(done, self.model.file_operations.has_ends),
-            Fact::Fault(fault) => self.faults.add(fault),
-            Fact::Interrupt(interrupt) => self.interrupts.add(machine, interrupt),
-            Fact::CallBegin(call) => self.calls.begin(machine, call),
-            Fact::Call(call) => self.calls.end(machine, call),
-            Fact::Network(transfer) => self.network.add(transfer),
-            Fact::Ready(_) => {}
+            Fact::Sample(sampled) => {
+                self.samples.add(record, sampled, processes, addresses);
+                return fact;
+            }
+            _ => {}
+        }
+        if let Some(fact) = &fact {
+            self.summaries.add(event, id, fact, &mut self.model);
         }
         fact
     }

@@ -72,10 +72,12 @@ pub use process_filter::ProcessFilter;
 pub use processes::{ProcessIndex, ThreadIndex};
 pub use report::{Report, ReportOptions};
 pub use rows::{
-    EventKinds, EventTable, Regions, RegionsError, RowFilterError, RowLabel, RowSummary, RowTables,
-    column_path, in_window, row_filter, row_label, row_summary, row_tables,
+    EventKinds, EventTable, Regions, RegionsError, RowCells, RowFilterError, RowLabel, RowSummary, RowTables,
+    RowValue, SummarySelection, column_path, in_window, row_filter, row_label, row_summary, row_tables,
+    row_value, summary_table,
 };
 pub use stack_names::StackNames;
+pub use tables::summary::Summary;
 pub use tables::table::{Cell, Column, Table, TableKind};
 pub use timeline::{DiskRequest, Moment, Sample, StackNode, Survey, Switch, ThreadInfo, Timeline};
 pub use trace_index::{

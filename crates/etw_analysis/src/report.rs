@@ -9,13 +9,14 @@ use crate::by_stack::ByStack;
 use crate::call_tree::{NamedStacks, TreeShape};
 use crate::model::Model;
 use crate::names::{Names, Sources};
+use crate::rows::summaries::{Counted, Summaries};
 use crate::tables::context::Context;
 use crate::tables::cpu::Measured;
 use crate::tables::functions::Weighed;
 use crate::tables::named::named;
 use crate::tables::shaped;
 use crate::tables::table::{Table, TableKind};
-use crate::tables::{cpu, dotnet, functions, processes, wait_chains, waits};
+use crate::tables::{cpu, dotnet, functions, processes, wait_chains};
 use crate::weight::StackWeight;
 use crate::{Analysis, Duration, ProcessFilter, Window};
 
@@ -100,6 +101,7 @@ impl Analysis {
         // Where the clock was set back, events are earlier than the session's start.
         let duration = self.model.window.part(options.start.min(self.first), end);
         let names = self.names(options);
+        let counted = std::mem::replace(&mut self.summaries, Summaries::new(&[])).counted(&names);
         let cpu = self.cpu();
         let context = Context {
             processes: &self.model.processes,
@@ -113,7 +115,7 @@ impl Analysis {
                 to: self.model.window.to.min(end),
             },
         };
-        let tables = options.tables.iter().map(|kind| self.table(*kind, &context)).collect();
+        let tables = options.tables.iter().map(|kind| self.table(*kind, &counted, &context)).collect();
         let folded_stacks = match options.folded_stacks {
             true => functions::folded(self.weighed(), &context).into_iter().collect(),
             false => Vec::new(),
@@ -132,7 +134,7 @@ impl Analysis {
 
     /// Counts what has not ended at the end of the trace.
     fn finish(&mut self, end: FileTime) {
-        let Model { window, processes, addresses, methods, file_operations, switches, .. } = &mut self.model;
+        let Model { window, processes, addresses, methods, switches, .. } = &mut self.model;
         processes.label();
         for ran in switches.finish(end, processes) {
             self.switches.ran(ran, window);
@@ -141,12 +143,10 @@ impl Analysis {
         methods.finish();
         self.dotnet.finish();
         self.http.finish(window);
-        for done in file_operations.finish() {
-            self.file_io.add(&done, file_operations.has_ends);
-        }
+        self.summaries.finish(&mut self.model);
     }
 
-    fn table(&self, kind: TableKind, context: &Context<'_>) -> Table {
+    fn table(&self, kind: TableKind, counted: &Counted, context: &Context<'_>) -> Table {
         let addresses = &self.model.addresses;
         match kind {
             TableKind::Processes => processes::table(context),
@@ -157,7 +157,6 @@ impl Analysis {
                 Some(by_stack) => functions::table(Weighed::of_events(by_stack, addresses), context),
                 None => functions::table(Weighed::of_events(&ByStack::new(weight), addresses), context),
             },
-            TableKind::Waits => waits::table(&self.switches, self.model.switches.has_ready_events, context),
             TableKind::WaitChains => {
                 let is_it = |one: &&ByStack| one.weight == StackWeight::WaitChains;
                 match self.by_stack.iter().find(is_it) {
@@ -165,14 +164,7 @@ impl Analysis {
                     None => wait_chains::table(&ByStack::new(StackWeight::WaitChains), addresses, context),
                 }
             }
-            TableKind::Disk => self.disk.table(&self.model.disks, &self.model.files, context),
-            TableKind::Files => {
-                self.file_io.table(self.model.file_operations.has_ends, &self.model.files, context)
-            }
-            TableKind::Network => self.network.table(self.model.network.failures, context),
-            TableKind::Faults => self.faults.table(&self.model.files, context),
-            TableKind::DpcIsr => self.interrupts.table(context),
-            TableKind::Syscalls => self.calls.table(context),
+            TableKind::Summary(summary) => counted.table(summary, &self.model, context),
             TableKind::GcProcesses => self.dotnet.gc_processes(&self.model.collections, context),
             TableKind::Gc => dotnet::gc::table(&self.model.collections, context),
             TableKind::Jit => self.dotnet.jit(&self.model.methods, context),
@@ -224,12 +216,12 @@ impl Analysis {
             .by_stack
             .iter()
             .flat_map(|by_stack| functions::addresses(Weighed::of_events(by_stack, addresses), processes));
-        let of_interrupts = has(TableKind::DpcIsr).then(|| self.interrupts.addresses());
-        let of_calls = has(TableKind::Syscalls).then(|| self.calls.addresses());
+        let is_declared = |kind: &TableKind| matches!(kind, TableKind::Summary(_));
+        let of_summaries = options.tables.iter().any(is_declared).then(|| self.summaries.places());
         let has_stacks = options.tables.iter().any(|kind| dotnet::has_stacks(*kind));
         let of_events = has_stacks.then(|| self.dotnet.addresses(processes));
-        let places = of_samples.into_iter().flatten().chain(of_interrupts.into_iter().flatten());
-        let places = places.chain(of_calls.into_iter().flatten()).chain(of_events.into_iter().flatten());
+        let places = of_samples.into_iter().flatten().chain(of_summaries.into_iter().flatten());
+        let places = places.chain(of_events.into_iter().flatten());
         Names::find(&sources, places.chain(of_stacks))
     }
 

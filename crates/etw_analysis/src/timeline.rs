@@ -21,10 +21,10 @@ use crate::model::addresses::Addresses;
 use crate::model::samples::Intervals;
 use crate::names::{Names, Sources, Space};
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
+use crate::rows::syscalls::call_name;
 use crate::samples::{Samples, TakenStack};
 use crate::stacks::StackTree;
 use crate::tables::functions::{self, Weighed};
-use crate::tables::syscalls::call_name;
 use crate::{Duration, Machines, Window};
 
 /// Maximum number of addresses of system calls to be named; systems have a few hundred calls.

@@ -10,9 +10,6 @@ use etw_app::tally::Tally;
 use openetw::analysis::{Analysis, Machines, Report, ReportOptions, StackWeight, Window};
 use openetw::{TimePoint, Trace};
 
-/// Number of events between updates of the progress bar.
-const PROGRESS_EVERY: u64 = 1 << 14;
-
 /// What to read.
 pub(super) struct Plan<'r> {
     pub(super) files: &'r [PathBuf],
@@ -67,7 +64,6 @@ pub(super) fn read(
     let mut tally = Tally::default();
     let end = options.end.unwrap_or_default();
     let progress = Progress::of_time(start, end, plan.has_progress);
-    let mut events = 0_u64;
     trace.for_each_event(|event| {
         match &stacks {
             Some(stacks) => analysis.add_with_stack(event, &stacks.of(event.record)),
@@ -76,10 +72,7 @@ pub(super) fn read(
         if plan.is_page && window.from <= event.record.time() && event.record.time() < window.to {
             tally.add(event);
         }
-        events += 1;
-        if events.is_multiple_of(PROGRESS_EVERY) {
-            progress.reach(event.record.time());
-        }
+        progress.read(event.record.time());
     })?;
     progress.finish();
     let report = analysis.report(&options);

@@ -11,11 +11,11 @@ use etw_app::symbols::SymbolOptions;
 use etw_app::table::{WIDTH, cell_value, put_cells};
 use etw_app::text::csv_field;
 use etw_app::{UsageError, output};
-use openetw::analysis::{Cell, Duration, Machines, Window};
+use openetw::analysis::{Cell, Machines, Window};
 use openetw::tables::{
-    Aggregate, ColumnType, ColumnsError, EventKinds, EventTable, Filter, Index, IndexWriter, Order, OrderBy,
-    Pivot, PivotResult, Regions, RowFilterError, RowSummary, RowTables, Table, Unit, Value, column_path,
-    in_window, row_filter, row_label,
+    Aggregate, Column, ColumnsError, EventKinds, EventTable, Filter, Index, IndexWriter, Order, OrderBy,
+    Pivot, PivotResult, Regions, RowCells, RowFilterError, RowSummary, RowTables, Table, Value, column_path,
+    in_window, row_filter, row_value,
 };
 use openetw::{FileTime, TimePoint, Trace};
 use serde_json::json;
@@ -260,13 +260,10 @@ struct Shown<'i> {
     start: FileTime,
 }
 
-/// A column to show: its path through the tables, and what follows the last reference to name its rows.
-struct Field {
+/// A column to show, with its path through the tables.
+struct Field<'i> {
     path: Vec<usize>,
-    column_type: ColumnType,
-    unit: Unit,
-    /// The table that the values refer to.
-    refers_to: String,
+    column: &'i Column,
 }
 
 /// Which rows are shown, with the paths of the columns of other tables that the filter needs.
@@ -280,7 +277,7 @@ type Shape = (Vec<String>, Vec<Vec<Cell>>, u64);
 
 impl<'i> Shown<'i> {
     /// Finds a column by its name or path, such as `thread.process.name`, also in the tables that rows refer to.
-    fn field(&self, name: &str) -> Result<Field> {
+    fn field(&self, name: &str) -> Result<Field<'i>> {
         let Some(path) = column_path(self.table, name) else {
             let known = self.table.schema().columns.iter().map(|column| &*column.name);
             let known: Vec<&str> = known.collect();
@@ -288,34 +285,28 @@ impl<'i> Shown<'i> {
             return usage(&format!("table {table} has no column '{name}'; it has: {}", known.join(", ")));
         };
         let column = self.table.path_column(&path).context("the path leads to a column")?;
-        Ok(Field {
-            path,
-            column_type: column.column_type,
-            unit: column.unit,
-            refers_to: column.table.to_string(),
-        })
+        Ok(Field { path, column })
+    }
+
+    fn cells(&self) -> RowCells<'i> {
+        RowCells { index: self.index, start: self.start }
     }
 
     fn groups(&self, request: &RowsRequest, conditions: Conditions) -> Result<Shape> {
         let Conditions { filter, mut through } = conditions;
         // Columns of the filter come first.
-        let own = self.table.schema().columns.len() + through.len();
+        let own = self.table.schema().columns.len();
+        let first = own + through.len();
         let mut fields = Vec::new();
         for name in &request.columns {
             fields.push(self.field(name)?);
         }
-        let keys: Vec<usize> = (own..own + fields.len()).collect();
+        let keys: Vec<usize> = (first..first + fields.len()).collect();
+        through.extend(fields.iter().map(|field| field.path.clone()));
         let mut values = Vec::new();
         for text in &request.values {
-            let (aggregate, name) = Aggregate::parse(text).map_err(|error| UsageError(error.to_string()))?;
-            let number = match name {
-                "" => 0,
-                name => {
-                    fields.push(self.field(name)?);
-                    own + fields.len() - 1
-                }
-            };
-            values.push((text, aggregate.with_column(number)));
+            let value = row_value(text, self.table, self.start, &mut through).map_err(wrong_value)?;
+            values.push((text, value));
         }
         let sort = request.sort.as_deref();
         let by_value = values.iter().position(|(text, _)| Some(text.as_str()) == sort);
@@ -331,14 +322,21 @@ impl<'i> Shown<'i> {
             (None, None, None) => OrderBy::Aggregate(0),
         };
         let top = self.top(request);
-        through.extend(fields.iter().map(|field| field.path.clone()));
+        let column_of = |number: usize| match number.checked_sub(own) {
+            Some(place) => through.get(place).and_then(|path| self.table.path_column(path)),
+            None => self.table.schema().columns.get(number),
+        };
+        let measured = |aggregate: Aggregate| aggregate.column().filter(|_| !aggregate.is_count());
+        let columns: Vec<Option<&Column>> =
+            values.iter().map(|(_, value)| measured(value.aggregate).and_then(column_of)).collect();
         let pivot = Pivot {
-            through,
             levels: keys.len(),
             filter,
+            conditions: values.iter().map(|(_, value)| value.condition.clone()).collect(),
             order: Order { by, descending: !matches!(by, OrderBy::Key(_)) },
             top,
-            ..Pivot::new(keys, values.iter().map(|(_, aggregate)| *aggregate).collect::<Vec<_>>())
+            through: through.clone(),
+            ..Pivot::new(keys, values.iter().map(|(_, value)| value.aggregate).collect::<Vec<_>>())
         };
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
         let PivotResult { groups, group_count, .. } = pivot.run(self.table, threads).map_err(wrong_use)?;
@@ -349,13 +347,12 @@ impl<'i> Shown<'i> {
         for group in &groups {
             let mut row = Vec::new();
             for (field, key) in fields.iter().zip(&group.keys) {
-                row.push(self.cell(field, *key)?);
+                row.push(self.cells().cell(field.column, *key)?);
             }
             row.push(Cell::Count(group.rows));
-            for ((_, aggregate), value) in values.iter().zip(&group.values) {
-                let field = aggregate.column().and_then(|column| fields.get(column.checked_sub(own)?));
-                row.push(match field.filter(|_| !aggregate.is_count()) {
-                    Some(field) => self.cell(field, *value)?,
+            for (column, value) in columns.iter().zip(&group.values) {
+                row.push(match column {
+                    Some(column) => self.cells().cell(column, *value)?,
                     None => count(*value),
                 });
             }
@@ -390,7 +387,7 @@ impl<'i> Shown<'i> {
             let mut cells = Vec::new();
             for field in &fields {
                 let value = self.table.path_value(row, &field.path)?;
-                cells.push(self.cell(field, value)?);
+                cells.push(self.cells().cell(field.column, value)?);
             }
             rows.push(cells);
         }
@@ -405,57 +402,6 @@ impl<'i> Shown<'i> {
         };
         request.top.unwrap_or(default)
     }
-
-    /// Returns a value as a cell.
-    fn cell(&self, field: &Field, value: Value) -> Result<Cell> {
-        Ok(match value {
-            Value::Null => Cell::None,
-            Value::Bool(value) => Cell::Text(value.to_string()),
-            Value::Time(time) => Cell::Time(time.0.saturating_sub(self.start.0)),
-            Value::Integer(value) => number(value, field.unit),
-            Value::Float(value) => number(value.round() as i128, field.unit),
-            Value::Code(code) => match field.column_type {
-                ColumnType::Text => text(self.index.texts()?.get(code)),
-                ColumnType::Guid => {
-                    self.index.guids()?.get(code).map_or(Cell::None, |guid| Cell::Text(guid.to_string()))
-                }
-                ColumnType::Stack => Cell::Text(self.stack(code)?),
-                _ => Cell::Text(self.label(&field.refers_to, code)?),
-            },
-        })
-    }
-
-    /// Returns the functions of a stack, outermost first.
-    fn stack(&self, code: u32) -> Result<String> {
-        let frames: Vec<u64> = self.index.stacks()?.frames(code).collect();
-        let mut names = Vec::new();
-        for frame in frames.into_iter().rev() {
-            names.push(self.label("frames", u32::try_from(frame)?)?.replace(';', ":"));
-        }
-        Ok(names.join(";"))
-    }
-
-    /// Returns what a row of a table is called.
-    fn label(&self, table: &str, row: u32) -> Result<String> {
-        let Some(label) = row_label(table) else { return Ok(row.to_string()) };
-        let target = self.index.table(table).context("the table is missing")?;
-        let shown = Shown { index: self.index, table: target, start: self.start };
-        let mut parts = Vec::new();
-        for column in label.columns {
-            let field = shown.field(column)?;
-            let value = target.path_value(row.into(), &field.path)?;
-            parts.push(etw_app::table::cell_text(&shown.cell(&field, value)?));
-        }
-        let text = parts.join(label.separator);
-        match label.otherwise.filter(|_| text.is_empty()) {
-            Some(otherwise) => {
-                let field = shown.field(otherwise)?;
-                let value = target.path_value(row.into(), &field.path)?;
-                Ok(etw_app::table::cell_text(&shown.cell(&field, value)?))
-            }
-            None => Ok(text),
-        }
-    }
 }
 
 /// Returns an error of a condition as one of the options, if it is one.
@@ -463,6 +409,14 @@ fn wrong_condition(error: RowFilterError) -> anyhow::Error {
     match error {
         RowFilterError::Columns(error) => error.into(),
         error => UsageError(format!("--where: {error}")).into(),
+    }
+}
+
+/// Returns an error of what is counted as one of the options, if it is one.
+fn wrong_value(error: RowFilterError) -> anyhow::Error {
+    match error {
+        RowFilterError::Columns(error) => error.into(),
+        error => UsageError(error.to_string()).into(),
     }
 }
 
@@ -476,30 +430,10 @@ fn wrong_use(error: ColumnsError) -> anyhow::Error {
     }
 }
 
-fn text(text: Option<&str>) -> Cell {
-    text.map_or(Cell::None, |text| Cell::Text(text.to_owned()))
-}
-
-fn number_of(value: Value, unit: Unit) -> Cell {
-    match value {
-        Value::Integer(value) => number(value, unit),
-        _ => Cell::None,
-    }
-}
-
 fn count(value: Value) -> Cell {
-    number_of(value, Unit::Count)
-}
-
-fn number(value: i128, unit: Unit) -> Cell {
-    let unsigned = u64::try_from(value);
-    match (unit, unsigned) {
-        (Unit::Bytes, Ok(value)) => Cell::Bytes(value),
-        (Unit::Nanoseconds, Ok(value)) => Cell::Duration(Duration(value / 100)),
-        (Unit::Count, Ok(value)) => Cell::Count(value),
-        (Unit::Id, Ok(value)) => Cell::Id(value),
-        (Unit::Address | Unit::Hex, Ok(value)) => Cell::Text(format!("{value:#x}")),
-        _ => i64::try_from(value).map_or_else(|_| Cell::Text(value.to_string()), Cell::Number),
+    match value {
+        Value::Integer(value) => u64::try_from(value).map_or(Cell::None, Cell::Count),
+        _ => Cell::None,
     }
 }
 

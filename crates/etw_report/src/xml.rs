@@ -5,7 +5,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use openetw::analysis::{Cell, Table};
-use openetw::schema::text::is_disruptive;
+use openetw::schema::text::xml_text;
 
 use super::Page;
 
@@ -42,8 +42,8 @@ pub(super) fn put(out: &mut Vec<u8>, page: &Page, rows: usize) -> Result<()> {
         writeln!(
             out,
             "    <Row><provider>{}</provider><event>{}</event><count>{}</count></Row>",
-            escaped(&kind.provider),
-            escaped(&kind.event),
+            xml_text(&kind.provider),
+            xml_text(&kind.event),
             kind.count
         )?;
     }
@@ -65,7 +65,7 @@ fn put_table(out: &mut Vec<u8>, table: &Table, rows: usize) -> Result<()> {
         write!(out, "    <Row>")?;
         for (column, cell) in table.columns.iter().zip(row) {
             if let Some(text) = cell_text(cell) {
-                write!(out, "<{0}>{1}</{0}>", column.key, escaped(&text))?;
+                write!(out, "<{0}>{1}</{0}>", column.key, xml_text(&text))?;
             }
         }
         writeln!(out, "</Row>")?;
@@ -86,18 +86,18 @@ fn put_activity(out: &mut Vec<u8>, page: &Page) -> Result<()> {
     };
     for (name, spans) in &activity.processes {
         let numbers = list(&mut spans.iter().map(|span| span.nanos()));
-        writeln!(out, "    <CpuNs process=\"{}\">{numbers}</CpuNs>", escaped(name))?;
+        writeln!(out, "    <CpuNs process=\"{}\">{numbers}</CpuNs>", xml_text(name))?;
     }
     for (name, spans) in &activity.providers {
         let numbers = list(&mut spans.iter().copied());
-        writeln!(out, "    <Events provider=\"{}\">{numbers}</Events>", escaped(name))?;
+        writeln!(out, "    <Events provider=\"{}\">{numbers}</Events>", xml_text(name))?;
     }
     writeln!(out, "  </Activity>")?;
     Ok(())
 }
 
 fn element(out: &mut Vec<u8>, indent: usize, name: &str, value: impl Display) -> Result<()> {
-    writeln!(out, "{:indent$}<{name}>{}</{name}>", "", escaped(&value.to_string()))?;
+    writeln!(out, "{:indent$}<{name}>{}</{name}>", "", xml_text(&value.to_string()))?;
     Ok(())
 }
 
@@ -111,33 +111,4 @@ fn cell_text(cell: &Cell) -> Option<String> {
         Cell::Percent(percent) => format!("{percent:.3}"),
         _ => return None,
     })
-}
-
-/// Escapes text for elements and attributes; characters that XML does not allow become U+FFFD.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\t' | '\n' | '\r' => escaped.push(' '),
-            '\u{FFFE}' | '\u{FFFF}' => escaped.push('\u{FFFD}'),
-            other if other < ' ' => escaped.push('\u{FFFD}'),
-            other if is_disruptive(other) => escaped.push_str(&format!("&#{};", u32::from(other))),
-            other => escaped.push(other),
-        }
-    }
-    escaped
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_stay_texts() {
-        assert_eq!(escaped("a<b>&\"\u{1}\n\u{9b}\u{202E}"), "a&lt;b&gt;&amp;&quot;\u{FFFD} &#155;&#8238;");
-    }
 }

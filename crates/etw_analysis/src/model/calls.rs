@@ -3,7 +3,7 @@
 use etw_event::{FileTime, Record};
 use etw_kernel_events::read;
 
-use super::facts::{CallBegun, Called};
+use super::facts::{Called, UnendedCall};
 use super::switches::Switches;
 use crate::Window;
 use crate::maps::HashMap;
@@ -13,24 +13,31 @@ use crate::processes::{Processes, ThreadIndex};
 #[derive(Debug, Default)]
 pub(crate) struct SystemCalls {
     begun: HashMap<ThreadIndex, (u64, FileTime)>,
+    /// Whether the thread of any call is known.
+    pub(crate) has_threads: bool,
 }
 
 impl SystemCalls {
-    /// Adds a PerfInfo/SysClEnter event; returns the call if it is in the window.
+    /// Adds a PerfInfo/SysClEnter event. Returns the call if its thread is not known, and else one whose end the trace
+    /// lacks, since another one begins; only if that began in the window.
     pub(crate) fn enter(
         &mut self,
         record: &Record<'_>,
         processes: &mut Processes,
         switches: &Switches,
         window: &Window,
-    ) -> Option<CallBegun> {
+    ) -> Option<UnendedCall> {
         let address = read::SysCallEnter::new(record).sys_call_address()?;
         let thread = thread(record, processes, switches);
-        let time = record.time();
-        if let Some(thread) = thread {
-            self.begun.insert(thread, (address, time));
-        }
-        window.has(time).then_some(CallBegun { thread, address })
+        let begun = (address, record.time());
+        let (address, time) = match thread {
+            Some(thread) => {
+                self.has_threads = true;
+                self.begun.insert(thread, begun)?
+            }
+            None => begun,
+        };
+        window.has(time).then_some(UnendedCall { thread, address, time })
     }
 
     /// Adds a PerfInfo/SysClExit event; returns the call if it began in the window.
@@ -46,6 +53,16 @@ impl SystemCalls {
         let (address, begun) = self.begun.remove(&thread)?;
         let took = window.part(begun, record.time());
         window.has(begun).then_some(Called { thread, address, took, status })
+    }
+
+    /// Returns the calls in the window that have not ended, in the order of their starts.
+    pub(crate) fn finish(&mut self, window: &Window) -> Vec<UnendedCall> {
+        let begun = std::mem::take(&mut self.begun).into_iter();
+        let calls =
+            begun.map(|(thread, (address, time))| UnendedCall { thread: Some(thread), address, time });
+        let mut calls: Vec<UnendedCall> = calls.filter(|call| window.has(call.time)).collect();
+        calls.sort_unstable_by_key(|call| (call.time, call.thread));
+        calls
     }
 }
 

@@ -19,9 +19,31 @@ pub(crate) enum Fact {
     File(FileDone),
     Fault(HardFault),
     Interrupt(Interrupted),
-    CallBegin(CallBegun),
+    UnendedCall(UnendedCall),
     Call(Called),
     Network(Transferred),
+}
+
+impl Fact {
+    /// Number of kinds of facts.
+    pub(crate) const KINDS: usize = 10;
+
+    /// Returns the number of the kind.
+    #[inline]
+    pub(crate) fn kind(&self) -> usize {
+        match self {
+            Fact::Switch(_) => 0,
+            Fact::Ready(_) => 1,
+            Fact::Sample(_) => 2,
+            Fact::Disk(_) => 3,
+            Fact::File(_) => 4,
+            Fact::Fault(_) => 5,
+            Fact::Interrupt(_) => 6,
+            Fact::UnendedCall(_) => 7,
+            Fact::Call(_) => 8,
+            Fact::Network(_) => 9,
+        }
+    }
 }
 
 /// A switch between two threads.
@@ -86,7 +108,7 @@ pub(crate) struct DiskDone {
     pub(crate) file: Option<FileIndex>,
 }
 
-/// An operation on a file. The values are places in arrays with an element for each.
+/// An operation on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileOperation {
     Create,
@@ -103,8 +125,6 @@ pub(crate) enum FileOperation {
 }
 
 impl FileOperation {
-    pub(crate) const COUNT: usize = FileOperation::Control as usize + 1;
-
     pub(crate) fn name(self) -> &'static str {
         match self {
             FileOperation::Create => "Create",
@@ -166,12 +186,14 @@ pub(crate) struct Interrupted {
     pub(crate) took: Duration,
 }
 
-/// A system call that begins.
+/// A system call whose end is not in the trace, or cannot be found.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct CallBegun {
+pub(crate) struct UnendedCall {
     /// The calling thread, if it is known.
     pub(crate) thread: Option<ThreadIndex>,
     pub(crate) address: u64,
+    /// When it began.
+    pub(crate) time: FileTime,
 }
 
 /// A system call that has ended.

@@ -55,6 +55,8 @@ pub(crate) struct FileOperations {
     begun: HashMap<(u32, u64), Begun>,
     /// Whether the trace has end events (flag FILE_IO).
     pub(crate) has_ends: bool,
+    /// Number of operations without an end in a trace that has ends.
+    pub(crate) unended: u64,
 }
 
 impl FileOperations {
@@ -131,7 +133,8 @@ impl FileOperations {
     }
 
     /// Returns an operation without an end. If the trace has no end events at all, it has the requested size.
-    fn give_up(&self, begun: Begun) -> FileDone {
+    fn give_up(&mut self, begun: Begun) -> FileDone {
+        self.unended += u64::from(self.has_ends);
         begun.done(if self.has_ends { 0 } else { begun.bytes.into() })
     }
 

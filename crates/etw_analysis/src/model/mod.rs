@@ -137,7 +137,7 @@ impl Model {
                 return self.intervals.sample(record, processes, window).map(Fact::Sample);
             }
             ids::PerfInfo::SYS_CL_ENTER => {
-                return calls.enter(record, processes, switches, window).map(Fact::CallBegin);
+                return calls.enter(record, processes, switches, window).map(Fact::UnendedCall);
             }
             ids::PerfInfo::SYS_CL_EXIT => {
                 return calls.exit(record, processes, switches, window).map(Fact::Call);

@@ -198,6 +198,8 @@ references! {
     EventKind: "event_kinds", u32, std::convert::identity;
     /// A name of a registry key or value.
     RegistryKey: "registry_keys", u32, std::convert::identity;
+    /// A disk.
+    Disk: "disks", u32, std::convert::identity;
     /// A type of kernel objects.
     ObjectType: "object_types", u32, std::convert::identity;
     /// A context of the graphics kernel.

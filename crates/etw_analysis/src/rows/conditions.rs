@@ -1,11 +1,12 @@
 //! Conditions on the rows of a table, from expressions of the filter language.
 
 use etw_columns::{
-    Column, ColumnType, ColumnsError, Comparison, Filter, Table, TextPattern, TextPosition, Value,
+    Aggregate, AggregateError, Column, ColumnType, ColumnsError, Comparison, Filter, Table, TextPattern,
+    TextPosition, Value,
 };
-use etw_consumer::filter::{Expression, FilterComparison, FilterName, FilterValue, Operator};
 use etw_consumer::{FilterError, TimePoint};
 use etw_event::{FileTime, Guid};
+use etw_filter::{Expression, FilterComparison, FilterValue, Operator};
 
 use super::list::row_label;
 
@@ -64,6 +65,9 @@ pub enum RowFilterError {
         /// The value.
         found: String,
     },
+    /// What is counted is malformed.
+    #[error(transparent)]
+    Aggregate(#[from] AggregateError),
     /// The index is damaged.
     #[error(transparent)]
     Columns(#[from] ColumnsError),
@@ -116,6 +120,48 @@ pub fn row_filter(
     Conditions { table, start, through }.filter(&expression)
 }
 
+/// What is counted of each group of a pivot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowValue {
+    /// What is counted.
+    pub aggregate: Aggregate,
+    /// Of which rows; `None` for all.
+    pub condition: Option<Filter>,
+}
+
+/// Reads what is counted of each group: `rows`, or a function of a column ([`Aggregate::parse`]), also with a condition, such
+/// as `sum(size) where operation == Read`.
+///
+/// Columns are found by [`column_path`]; columns of other tables are added to `through`, which
+/// [`Pivot::through`](etw_columns::Pivot::through) takes. Times may be relative to `start`.
+///
+/// # Errors
+///
+/// Returns a [`RowFilterError`] that says what is wrong.
+pub fn row_value(
+    text: &str,
+    table: Table<'_>,
+    start: FileTime,
+    through: &mut Vec<Vec<usize>>,
+) -> Result<RowValue, RowFilterError> {
+    let (value, condition) = split_value(text);
+    let (aggregate, name) = Aggregate::parse(value)?;
+    let aggregate = match name {
+        "" => aggregate,
+        name => aggregate.with_column(Conditions { table, start, through }.column(name, 1)?.number),
+    };
+    let condition = condition.map(|condition| row_filter(condition, table, start, through)).transpose()?;
+    Ok(RowValue { aggregate, condition })
+}
+
+/// Returns the aggregate and the condition of what is counted.
+pub(in crate::rows) fn split_value(text: &str) -> (&str, Option<&str>) {
+    match text.split_once(" where ") {
+        Some((value, condition)) => (value, Some(condition)),
+        None => (text, None),
+    }
+}
+
 struct Conditions<'t, 'i> {
     table: Table<'i>,
     start: FileTime,
@@ -138,9 +184,9 @@ impl<'i> Conditions<'_, 'i> {
             Expression::Any(operands) => Filter::Any(all(operands)?),
             Expression::All(operands) => Filter::All(all(operands)?),
             Expression::Not(operand) => Filter::Not(Box::new(self.filter(operand)?)),
-            Expression::Has(name) => present(self.column(name)?.number),
+            Expression::Has(name) => present(self.column(&name.text, name.column)?.number),
             Expression::Compare(comparison) => {
-                let place = self.column(&comparison.name)?;
+                let place = self.column(&comparison.name.text, comparison.name.column)?;
                 let values = comparison.values.iter();
                 let filters = values.map(|value| self.compare(place, comparison, value));
                 Filter::Any(filters.collect::<Result<_, _>>()?)
@@ -148,14 +194,14 @@ impl<'i> Conditions<'_, 'i> {
         })
     }
 
-    fn column(&mut self, name: &FilterName) -> Result<Place<'i>, RowFilterError> {
+    fn column(&mut self, name: &str, at: usize) -> Result<Place<'i>, RowFilterError> {
         let schema = self.table.schema();
-        let path = column_path(self.table, &name.text);
+        let path = column_path(self.table, name);
         let Some((column, path)) = path.and_then(|path| Some((self.table.path_column(&path)?, path))) else {
             return Err(RowFilterError::NoColumn {
-                at: name.column,
+                at,
                 table: schema.name.to_string(),
-                name: name.text.clone(),
+                name: name.to_owned(),
                 known: names(&schema.columns),
             });
         };

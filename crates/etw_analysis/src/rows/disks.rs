@@ -4,24 +4,37 @@ use etw_event::FileTime;
 use etw_kernel_events::ids::Class;
 use etw_kernel_events::read;
 
-use super::columns::{Bytes, Depth, End, File, Hex, LongHex, Span, Stack, Start, Text, Thread, Time};
+use super::columns::{
+    Bytes, Depth, Disk, End, File, Hex, Id, LongHex, Span, Stack, Start, Text, Thread, Time,
+};
+use super::io_names;
+use super::labels::RowLabel;
 use super::source::{EventContext, RowContext, RowSource};
 use super::spans::{between, nanos, units};
-use super::table::table;
+use super::table::{RowWriter, table};
 use crate::maps::HashMap;
 use crate::model::facts::Fact;
+use crate::tables::summary::{Summary, no_notes};
+use crate::tables::table::{hidden, shown};
+
+table! {
+    /// One row for each disk that completed requests.
+    DiskDeviceRow: "disks", "Disks", label RowLabel::single(&["name"]);
+    /// Name of the disk, or its number.
+    name: Text,
+    /// Its number in events.
+    number: Id,
+}
 
 table! {
     /// One row for each request that a disk completed; optical drives are left out.
     DiskRow: "disk", "Disk Usage";
-    summary by ["disk", "operation", "thread.process", "file"]
-        values ["rows", "sum(size)", "sum(duration)", "mean(duration)", "max(duration)"];
     /// When the request was completed.
     time: Time,
     /// Thread that sent it.
     thread: Option<Thread>,
-    /// Name of the disk, or its number.
-    disk: Text,
+    /// Disk that completed it.
+    disk: Disk,
     /// `Read`, `Write` or `Flush`.
     operation: Text,
     /// File, if the trace names it.
@@ -55,13 +68,44 @@ table! {
     end_time: End,
     /// Time between the two.
     duration: Span,
-    /// Name of the disk, or its number.
-    disk: Text,
+    /// The disk.
+    disk: Disk,
     /// Number of requests that were sent and not completed.
     depth: Depth,
     /// The duration, once for each of the requests.
     request_time: Span,
 }
+
+pub(in crate::rows) static REPORT: Summary = Summary {
+    name: "disk",
+    title: "Disk I/O",
+    about: "disk I/O by disk, process and file",
+    recorded_by: "PROC_THREAD+DISK_IO",
+    table: "disk",
+    by: &["disk", "operation", "thread.process", "file"],
+    condition: "",
+    process: "thread.process",
+    thread: "",
+    columns: &[
+        hidden("disk").key(&["disk.number"]),
+        shown("disk_name", "Disk").key(&["disk.name"]),
+        shown("operation", "Op").key(&["operation"]),
+        shown("process", "Process").key(&["thread.process.name"]),
+        hidden("process_id").key(&["thread.process.process_id"]),
+        shown("file", "File").key(&["file.path"]),
+        shown("count", "Count").value("rows"),
+        shown("bytes", "Bytes").value("sum(size)"),
+        hidden("time_ns").value("sum(duration)"),
+        shown("median_ns", "Median").value("p50(duration)"),
+        shown("p95_ns", "p95").value("p95(duration)"),
+        shown("max_ns", "Max").value("max(duration)"),
+        shown("priority", "Priority").all("irp_flags", io_names::priorities),
+        shown("irp_flags", "IRP flags").all("irp_flags", io_names::irp_flags),
+    ],
+    order: &["sum(size)", "sum(duration)"],
+    weights: &["bytes"],
+    notes: no_notes,
+};
 
 /// Maximum number of requests that are counted by time; further ones are left out.
 const MAX_REQUESTS: usize = 1 << 22;
@@ -73,6 +117,8 @@ const PRIORITIES: [&str; 5] = ["VeryLow", "Low", "Normal", "High", "Critical"];
 /// The requests of a trace.
 #[derive(Debug, Default)]
 pub(super) struct Disks {
+    /// The rows of disks, by machine and number.
+    rows: HashMap<(u32, u32), u32>,
     /// The stacks of requests that are not completed, by machine and IRP.
     stacks: HashMap<(u32, u64), u32>,
     /// When each disk completed the last request, by machine and number.
@@ -95,7 +141,7 @@ impl RowSource for Disks {
         context.writer.add(DiskRow {
             time,
             thread: done.thread,
-            disk: &context.model.disks.label(machine, done.disk),
+            disk: self.row(machine, done.disk),
             operation: done.operation.name(),
             file: done.file,
             size: done.bytes.into(),
@@ -103,18 +149,25 @@ impl RowSource for Disks {
             duration: nanos(done.took),
             irp_flags: done.irp_flags,
             init_time,
-            disk_service_time: self.done(machine, done.disk, init_time, time),
+            disk_service_time: self.done((machine, done.disk), init_time, time, context.writer),
             priority: priority(done.irp_flags),
             init_stack,
         });
     }
 
-    /// Adds the numbers of requests over time.
+    /// Adds the disks, whose names may come at the end, and the numbers of requests over time.
     fn finish(&mut self, context: &mut RowContext<'_>) {
+        let mut devices: Vec<_> = self.rows.iter().collect();
+        devices.sort_unstable_by_key(|(_, row)| **row);
+        for ((machine, number), _) in devices {
+            let name = context.model.disks.label(*machine, *number);
+            let name = context.model.processes.machines.labelled(&name, *machine);
+            context.writer.add(DiskDeviceRow { name: &name, number: *number });
+        }
         let mut disks: Vec<_> = std::mem::take(&mut self.requests).into_iter().collect();
         disks.sort_unstable_by_key(|(disk, _)| *disk);
         for ((machine, disk), requests) in disks {
-            let name = context.model.disks.label(machine, disk);
+            let device = self.row(machine, disk);
             let mut starts: Vec<FileTime> = requests.iter().map(|(start, _)| *start).collect();
             let mut ends: Vec<FileTime> = requests.iter().map(|(_, end)| *end).collect();
             starts.sort_unstable();
@@ -133,7 +186,7 @@ impl RowSource for Disks {
                         start_time: from,
                         end_time: to,
                         duration,
-                        disk: &name,
+                        disk: device,
                         depth,
                         request_time: duration.saturating_mul(depth.into()),
                     });
@@ -151,6 +204,12 @@ impl RowSource for Disks {
 }
 
 impl Disks {
+    /// Returns the row of a disk.
+    fn row(&mut self, machine: u32, disk: u32) -> u32 {
+        let next = self.rows.len() as u32;
+        *self.rows.entry((machine, disk)).or_insert(next)
+    }
+
     /// Returns the stack of the request that an event completes, or keeps that of one that it starts.
     fn stack(&mut self, event: &EventContext<'_, '_>) -> Option<u32> {
         let (id, record) = (event.id?, event.record());
@@ -172,12 +231,12 @@ impl Disks {
 
     /// Adds a request that was completed. Returns how long the disk worked for it: since it was sent, or since the disk
     /// completed the request before it.
-    fn done(&mut self, machine: u32, disk: u32, start: FileTime, end: FileTime) -> i64 {
-        if self.count < MAX_REQUESTS {
-            self.requests.entry((machine, disk)).or_default().push((start, end));
+    fn done(&mut self, disk: (u32, u32), start: FileTime, end: FileTime, writer: &RowWriter) -> i64 {
+        if self.count < MAX_REQUESTS && writer.has::<DiskQueueRow>() {
+            self.requests.entry(disk).or_default().push((start, end));
             self.count += 1;
         }
-        let last = self.last.insert((machine, disk), end).unwrap_or(start);
+        let last = self.last.insert(disk, end).unwrap_or(start);
         between(start.max(last), end).max(0)
     }
 }

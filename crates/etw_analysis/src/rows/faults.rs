@@ -7,11 +7,12 @@ use super::source::{EventContext, RowContext, RowSource};
 use super::spans::nanos;
 use super::table::table;
 use crate::model::facts::Fact;
+use crate::tables::summary::{Summary, no_notes};
+use crate::tables::table::shown;
 
 table! {
     /// One row for each page fault that read from a disk.
     HardFaultRow: "hard_faults", "Hard Faults";
-    summary by ["thread.process", "file"] values ["rows", "sum(size)", "sum(duration)", "max(duration)"];
     /// When the page was there.
     time: Time,
     /// Thread that did it.
@@ -29,6 +30,32 @@ table! {
     /// Place in the file.
     offset: LongHex,
 }
+
+pub(in crate::rows) static REPORT: Summary = Summary {
+    name: "faults",
+    title: "Hard faults",
+    about: "hard faults by process and file",
+    recorded_by: "PROC_THREAD+HARD_FAULTS",
+    table: "hard_faults",
+    by: &["thread.process", "file"],
+    condition: "",
+    process: "thread.process",
+    thread: "",
+    columns: &[
+        shown("process", "Process").key(&["thread.process.name"]),
+        shown("process_id", "PID").key(&["thread.process.process_id"]),
+        shown("file", "File").key(&["file.path"]),
+        shown("count", "Count").value("rows"),
+        shown("bytes", "Bytes").value("sum(size)"),
+        shown("time_ns", "Time").value("sum(duration)"),
+        shown("median_ns", "Median").value("p50(duration)"),
+        shown("p95_ns", "p95").value("p95(duration)"),
+        shown("max_ns", "Max").value("max(duration)"),
+    ],
+    order: &["sum(duration)", "sum(size)"],
+    weights: &["time_ns"],
+    notes: no_notes,
+};
 
 /// Makes rows of hard faults.
 #[derive(Debug, Default)]

@@ -4,13 +4,17 @@ use etw_event::FileTime;
 use etw_kernel_events::ids::{self, Class};
 use etw_kernel_events::read;
 
-use super::columns::{Bytes, End, File, Hex, Span, Stack, Text, Thread, Time};
+use super::columns::{Bool, Bytes, End, File, Hex, Span, Stack, Text, Thread, Time};
+use super::io_names;
 use super::labels::RowLabel;
 use super::source::{EventContext, RowContext, RowSource};
 use super::spans::{nanos, units};
 use super::table::table;
 use crate::maps::HashMap;
+use crate::model::Model;
 use crate::model::facts::{Fact, FileDone};
+use crate::tables::summary::Summary;
+use crate::tables::table::{hidden, shown};
 
 table! {
     /// One row for each file that events name.
@@ -22,8 +26,6 @@ table! {
 table! {
     /// One row for each operation on a file.
     FileOperationRow: "file_io", "File I/O";
-    summary by ["thread.process", "operation", "file"]
-        values ["rows", "sum(size)", "sum(duration)", "max(duration)"];
     /// When the operation started.
     time: Time,
     /// Thread that did it.
@@ -38,10 +40,70 @@ table! {
     duration: Option<Span>,
     /// NTSTATUS of its end; from 0xC0000000 on a failure.
     status: Option<Hex>,
+    /// Whether it failed, if the trace has its end.
+    failed: Option<Bool>,
+    /// Options (`FILE_*`) of a `Create`, and its disposition from bit 24 on.
+    create_options: Option<Hex>,
+    /// What other opens a `Create` allows (`FILE_SHARE_*`).
+    share_access: Option<Hex>,
+    /// Attributes (`FILE_ATTRIBUTE_*`) of a `Create`.
+    attributes: Option<Hex>,
     /// When it ended, if the trace has it.
     end_time: Option<End>,
     /// Stack of its start, if the trace has its end.
     stack: Option<Stack>,
+}
+
+pub(in crate::rows) static REPORT: Summary = Summary {
+    name: "files",
+    title: "File I/O",
+    about: "file I/O by file and process",
+    recorded_by: "PROC_THREAD+FILE_IO+FILE_IO_INIT",
+    table: "file_io",
+    by: &["thread.process", "file"],
+    condition: "",
+    process: "thread.process",
+    thread: "",
+    columns: &[
+        shown("file", "File").key(&["file.path"]),
+        shown("process", "Process").key(&["thread.process.name"]),
+        shown("process_id", "PID").key(&["thread.process.process_id"]),
+        shown("creates", "Opens").value("rows where operation == Create"),
+        shown("reads", "Reads").value("rows where operation == Read"),
+        shown("read_bytes", "Read").value("sum(size) where operation == Read"),
+        shown("writes", "Writes").value("rows where operation == Write"),
+        shown("written_bytes", "Written").value("sum(size) where operation == Write"),
+        hidden("flushes").value("rows where operation == Flush"),
+        hidden("closes").value("rows where operation == Close"),
+        hidden("deletes").value("rows where operation == Delete"),
+        hidden("renames").value("rows where operation == Rename"),
+        hidden("set_infos").value("rows where operation == SetInfo"),
+        hidden("query_infos").value("rows where operation == QueryInfo"),
+        hidden("directory_enumerations").value("rows where operation == Directory"),
+        hidden("controls").value("rows where operation == Control"),
+        hidden("failed").value_known_by("rows where failed == true", "count(status)"),
+        shown("time_ns", "Time").value("sum(duration)"),
+        hidden("median_ns").value("p50(duration) where operation in (Read, Write)"),
+        shown("p95_ns", "p95").value("p95(duration) where operation in (Read, Write)"),
+        shown("max_ns", "Max").value("max(duration)"),
+        hidden("dispositions").all("create_options", io_names::dispositions),
+        hidden("create_options").all("create_options", io_names::create_options),
+        hidden("share_access").all("share_access", io_names::share_access),
+        hidden("attributes").all("attributes", io_names::attributes),
+    ],
+    order: &["sum(size)", "sum(duration)", "rows"],
+    weights: &["time_ns"],
+    notes,
+};
+
+fn notes(model: &Model, has_rows: bool) -> Vec<String> {
+    match (model.file_operations.has_ends, model.file_operations.unended) {
+        (false, _) if has_rows => {
+            vec!["Without OperationEnd events (FILE_IO), bytes are the requested sizes.".to_owned()]
+        }
+        (true, unended) if unended > 0 => vec![format!("{unended} operations have no end in the trace.")],
+        _ => Vec::new(),
+    }
 }
 
 /// Maximum number of operations that wait for their end.
@@ -104,6 +166,10 @@ fn row(done: &FileDone, stack: Option<u32>) -> FileOperationRow<'static> {
         size: done.bytes,
         duration: done.took.map(nanos),
         status: done.status,
+        failed: done.took.map(|_| done.is_failed),
+        create_options: done.create.map(|create| create.options),
+        share_access: done.create.map(|create| create.share_access),
+        attributes: done.create.map(|create| create.attributes),
         end_time: done.took.map(|took| FileTime(done.begin.0.saturating_add(units(took)))),
         stack,
     }

@@ -7,6 +7,7 @@ use crate::maps::HashMap;
 use crate::model::addresses::Addresses;
 use crate::names::{Names, Space};
 use crate::processes::ProcessIndex;
+use crate::tables::table::Cell;
 
 table! {
     /// One row for each address in stacks, of one process or the kernel.
@@ -30,6 +31,15 @@ table! {
     line: Option<Id>,
     /// Whether the module is a part of the system or of .NET.
     is_system: Option<Bool>,
+}
+
+/// Returns a function without its module, of the two.
+pub(super) fn without_module(function_and_module: &[Cell]) -> Cell {
+    let [Cell::Text(function), Cell::Text(module), ..] = function_and_module else {
+        return function_and_module.first().cloned().unwrap_or(Cell::None);
+    };
+    let rest = function.strip_prefix(module.as_str()).and_then(|rest| rest.strip_prefix('!'));
+    Cell::Text(rest.unwrap_or(function).to_owned())
 }
 
 /// Maximum number of frames in a stack.

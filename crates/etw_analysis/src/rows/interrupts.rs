@@ -1,18 +1,21 @@
 //! Interrupts and deferred procedure calls.
 
+use std::borrow::Cow;
+
 use etw_kernel_events::read;
 
 use super::columns::{Frame, Id, Processor, Span, Text, Time};
+use super::frames::without_module;
 use super::source::{EventContext, RowContext, RowSource};
 use super::spans::nanos;
 use super::table::table;
 use crate::model::facts::Fact;
+use crate::tables::summary::{Summary, no_notes};
+use crate::tables::table::shown;
 
 table! {
     /// One row for each interrupt or deferred procedure call.
     InterruptRow: "dpc_isr", "DPC/ISR Duration";
-    summary by ["type", "routine.function", "processor"]
-        values ["rows", "sum(duration)", "max(duration)", "p99(duration)"];
     /// When it ended.
     time: Time,
     /// Processor that logged the event.
@@ -27,6 +30,33 @@ table! {
     duration: Span,
 }
 
+pub(in crate::rows) static REPORT: Summary = Summary {
+    name: "dpcisr",
+    title: "Interrupts and DPCs",
+    about: "interrupts and deferred calls by routine",
+    recorded_by: "DPC+INTERRUPT",
+    table: "dpc_isr",
+    by: &["type", "routine.function", "vector"],
+    condition: "",
+    process: "",
+    thread: "",
+    columns: &[
+        shown("kind", "Kind").key(&["type"]),
+        shown("vector", "Vector").key(&["vector"]),
+        shown("routine", "Routine").key_of(&["routine.function", "routine.module"], without_module),
+        shown("module", "Module").key(&["routine.module"]),
+        shown("count", "Count").value("rows"),
+        shown("time_ns", "Time").value("sum(duration)"),
+        shown("time_percent", "% CPU").processor_share("sum(duration)"),
+        shown("median_ns", "Median").value("p50(duration)"),
+        shown("p95_ns", "p95").value("p95(duration)"),
+        shown("max_ns", "Max").value("max(duration)"),
+    ],
+    order: &["sum(duration)", "rows"],
+    weights: &["time_ns"],
+    notes: no_notes,
+};
+
 /// Makes rows of interrupts.
 #[derive(Debug, Default)]
 pub(super) struct Interrupts;
@@ -38,11 +68,16 @@ impl RowSource for Interrupts {
 
     fn event(&mut self, event: &EventContext<'_, '_>, context: &mut RowContext<'_>) {
         let Some(Fact::Interrupt(interrupt)) = event.fact else { return };
+        let machines = &context.model.processes.machines;
+        let kind = match machines.are_several() {
+            true => Cow::Owned(machines.labelled(interrupt.kind, event.machine)),
+            false => Cow::Borrowed(interrupt.kind),
+        };
         let routine = context.kernel_frame(event.machine, interrupt.routine);
         context.writer.add(InterruptRow {
             time: event.record().time(),
             processor: event.processor,
-            r#type: interrupt.kind,
+            r#type: &kind,
             routine,
             vector: interrupt.vector.map(u32::from),
             duration: nanos(interrupt.took),

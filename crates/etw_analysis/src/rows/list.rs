@@ -6,19 +6,22 @@ use etw_columns::TableSchema;
 
 use super::labels::RowLabel;
 use super::source::RowSource;
-use super::summary::RowSummary;
-use super::table::{ListedRow, TableRow};
+use super::summary::{Grouping, RowSummary};
+use super::table::{ListedRow, RowWriter, TableRow};
 use super::{
     activities, collections, commits, declared, disks, events, faults, files, frames, heaps, images,
     interrupts, kinds, losses, network, objects, processes, regions, registry, samples, snapshots, switches,
     syscalls, traces,
 };
 
+use crate::tables::summary::Summary;
+use crate::tables::table::TableKind;
+
 /// What is said of a table besides its columns.
 struct About {
     schema: &'static TableSchema,
     label: Option<RowLabel>,
-    summary: Option<RowSummary>,
+    summary: Option<Grouping>,
 }
 
 macro_rules! tables {
@@ -57,6 +60,7 @@ tables! {
     frames::FrameRow,
     samples::SampleRow,
     switches::SwitchRow,
+    disks::DiskDeviceRow,
     disks::DiskRow,
     disks::DiskQueueRow,
     files::FileOperationRow,
@@ -81,27 +85,87 @@ tables! {
     traces::ProcessNameRow,
 }
 
-/// Returns what makes rows of events, in the order in which they get these.
-pub(super) fn sources() -> Vec<Box<dyn RowSource>> {
-    vec![
-        Box::<objects::ObjectRows>::default(),
-        Box::<processes::Processes>::default(),
-        Box::<images::Images>::default(),
-        Box::<disks::Disks>::default(),
-        Box::<heaps::Heaps>::default(),
-        Box::<files::Files>::default(),
-        Box::<activities::Activities>::default(),
-        Box::<commits::Commits>::default(),
-        Box::<registry::Registry>::default(),
-        Box::<snapshots::Snapshots>::default(),
-        Box::<network::Network>::default(),
-        Box::<switches::Switches>::default(),
-        Box::<samples::Samples>::default(),
-        Box::<faults::HardFaults>::default(),
-        Box::<interrupts::Interrupts>::default(),
-        Box::<syscalls::SystemCalls>::default(),
-        Box::<collections::Collections>::default(),
-    ]
+macro_rules! sources {
+    ($($module:ident::$source:ident => [$($row:ident),+],)+) => {
+        /// Returns what makes rows of the tables that are written, in the order in which they get events.
+        pub(super) fn sources(writer: &RowWriter) -> Vec<Box<dyn RowSource>> {
+            let mut sources: Vec<Box<dyn RowSource>> = Vec::new();
+            $(
+                if $(writer.has::<$module::$row<'_>>())||+ {
+                    sources.push(Box::<$module::$source>::default());
+                }
+            )+
+            sources
+        }
+    };
+}
+
+sources! {
+    objects::ObjectRows => [ObjectTypeRow, GpuContextRow],
+    processes::Processes => [ProcessRow, ThreadRow],
+    images::Images => [ImageRow],
+    disks::Disks => [DiskDeviceRow, DiskRow, DiskQueueRow],
+    heaps::Heaps => [HeapRow],
+    files::Files => [FileRow, FileOperationRow],
+    activities::Activities => [ActivityRow],
+    commits::Commits => [CommitRow],
+    registry::Registry => [RegistryRow, RegistryKeyRow],
+    snapshots::Snapshots => [SnapshotRow],
+    network::Network => [TransferRow, ConnectionRow],
+    switches::Switches => [SwitchRow],
+    samples::Samples => [SampleRow],
+    faults::HardFaults => [HardFaultRow],
+    interrupts::Interrupts => [InterruptRow],
+    syscalls::SystemCalls => [SystemCallRow],
+    collections::Collections => [CollectionRow],
+}
+
+impl TableKind {
+    /// Waits of threads by reason.
+    pub const WAITS: TableKind = TableKind::Summary(&switches::REPORT);
+    /// Disk I/O by disk, process and file.
+    pub const DISK: TableKind = TableKind::Summary(&disks::REPORT);
+    /// File I/O by file and process.
+    pub const FILES: TableKind = TableKind::Summary(&files::REPORT);
+    /// Network by process and endpoint.
+    pub const NETWORK: TableKind = TableKind::Summary(&network::REPORT);
+    /// Hard faults by process and file.
+    pub const FAULTS: TableKind = TableKind::Summary(&faults::REPORT);
+    /// Interrupts and deferred calls by routine.
+    pub const DPC_ISR: TableKind = TableKind::Summary(&interrupts::REPORT);
+    /// System calls by process and name.
+    pub const SYSCALLS: TableKind = TableKind::Summary(&syscalls::REPORT);
+
+    /// All kinds that one pass over the events makes, in report order.
+    pub const ALL: &'static [TableKind] = &[
+        TableKind::Processes,
+        TableKind::Cpu,
+        TableKind::Threads,
+        TableKind::Functions,
+        TableKind::WAITS,
+        TableKind::DISK,
+        TableKind::FILES,
+        TableKind::NETWORK,
+        TableKind::FAULTS,
+        TableKind::DPC_ISR,
+        TableKind::SYSCALLS,
+        TableKind::GcProcesses,
+        TableKind::Gc,
+        TableKind::Jit,
+        TableKind::Allocations,
+        TableKind::Exceptions,
+        TableKind::Contention,
+        TableKind::ThreadPool,
+        TableKind::Http,
+    ];
+
+    /// Returns the declared tables of the report.
+    pub(crate) fn summaries() -> impl Iterator<Item = &'static Summary> {
+        TableKind::ALL.iter().filter_map(|kind| match kind {
+            TableKind::Summary(summary) => Some(*summary),
+            _ => None,
+        })
+    }
 }
 
 /// All tables.
@@ -130,21 +194,25 @@ pub fn row_label(table: &str) -> Option<&'static RowLabel> {
 /// ```
 /// use etw_analysis::row_summary;
 ///
-/// assert_eq!(row_summary("hard_faults").map(|summary| summary.by), Some(&["thread.process", "file"][..]));
+/// assert_eq!(row_summary("hard_faults").map(|summary| summary.by[1]), Some("file"));
 /// assert_eq!(row_summary("traces"), None);
 /// ```
-pub fn row_summary(table: &str) -> Option<&'static RowSummary> {
-    let of_declared = || declared::ALL.iter().find(|one| one.schema.name == table)?.summary.as_ref();
-    match ABOUT.iter().find(|about| about.schema.name == table) {
-        Some(about) => about.summary.as_ref(),
-        None => of_declared(),
+pub fn row_summary(table: &str) -> Option<RowSummary> {
+    if let Some(summary) = TableKind::summaries().find(|summary| summary.table == table) {
+        return Some(RowSummary::from_report(summary));
     }
+    let of_declared = || declared::ALL.iter().find(|one| one.schema.name == table)?.summary.as_ref();
+    let own = ABOUT.iter().find(|about| about.schema.name == table);
+    let grouping = own.map_or_else(of_declared, |about| about.summary.as_ref())?;
+    Some(RowSummary { by: grouping.by, values: grouping.values.to_vec() })
 }
 
 #[cfg(test)]
 mod tests {
     use etw_columns::Aggregate;
+    use etw_filter::Expression;
 
+    use super::super::conditions::split_value;
     use super::*;
 
     fn is_column(schema: &TableSchema, path: &str) -> bool {
@@ -164,14 +232,16 @@ mod tests {
         for schema in row_tables() {
             let Some(summary) = row_summary(&schema.name) else { continue };
             count += 1;
-            for key in summary.by {
+            for key in summary.by.iter() {
                 assert!(is_column(schema, key), "{}: {key}", schema.name);
             }
-            for value in summary.values {
+            for value in summary.values.iter() {
                 let inner = value.strip_prefix("percent(").and_then(|text| text.strip_suffix(')'));
-                let (aggregate, column) = Aggregate::parse(inner.unwrap_or(value)).unwrap();
+                let (value, condition) = split_value(inner.unwrap_or(value));
+                let (aggregate, column) = Aggregate::parse(value).unwrap();
                 let is_there = aggregate == Aggregate::Rows || is_column(schema, column);
                 assert!(is_there, "{}: {value}", schema.name);
+                assert!(condition.is_none_or(|text| text.parse::<Expression>().is_ok()), "{condition:?}");
             }
         }
         assert!(count > 30, "{count}");

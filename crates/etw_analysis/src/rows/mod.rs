@@ -5,6 +5,7 @@
 //! events. Tables whose rows are properties of events alone are data ([`declared`]). [`list`] has them all.
 
 mod activities;
+mod cells;
 mod collections;
 mod columns;
 mod commits;
@@ -19,6 +20,7 @@ mod frames;
 mod heaps;
 mod images;
 mod interrupts;
+mod io_names;
 mod kinds;
 mod labels;
 mod list;
@@ -33,9 +35,10 @@ mod samples;
 mod snapshots;
 mod source;
 mod spans;
+pub(crate) mod summaries;
 mod summary;
 mod switches;
-mod syscalls;
+pub(crate) mod syscalls;
 mod table;
 pub(crate) mod traces;
 
@@ -50,7 +53,8 @@ use crate::model::{Model, Observation};
 use crate::names::{Names, Sources};
 use crate::processes::ThreadIndex;
 use crate::{Machines, Window};
-pub use conditions::{RowFilterError, column_path, row_filter};
+pub use cells::RowCells;
+pub use conditions::{RowFilterError, RowValue, column_path, row_filter, row_value};
 use declared::DeclaredTables;
 use event_tables::EventTables;
 pub use event_tables::{EventKinds, EventTable};
@@ -64,6 +68,7 @@ pub use period::in_window;
 use regions::RegionRows;
 pub use regions::{Regions, RegionsError};
 use source::{EventContext, RowContext, RowSource};
+pub use summaries::{SummarySelection, summary_table};
 pub use summary::RowSummary;
 use table::RowWriter;
 
@@ -107,8 +112,8 @@ impl RowTables {
     ///
     /// Returns [`ColumnsError::Schema`] if the writer has one of the tables already.
     pub fn new(writer: IndexWriter) -> Result<RowTables, ColumnsError> {
-        let mut writer = RowWriter::new(writer, list::TYPED)?;
-        let mut sources = list::sources();
+        let mut writer = RowWriter::new(writer, list::TYPED, |_| true)?;
+        let mut sources = list::sources(&writer);
         sources.push(Box::new(DeclaredTables::new(&mut writer)?));
         Ok(RowTables {
             model: Model::new(Window::ALL),
@@ -178,7 +183,7 @@ impl RowTables {
                 | Fact::Call(Called { thread, .. }),
             ) => Some(*thread),
             Some(Fact::Interrupt(_)) => None,
-            Some(Fact::Ready(_) | Fact::CallBegin(_) | Fact::Network(_)) | None => self.thread_of(record),
+            Some(Fact::Ready(_) | Fact::UnendedCall(_) | Fact::Network(_)) | None => self.thread_of(record),
         };
         let code = self.stack(record, thread, stack);
         let kind = self.kinds.row_of(event, &mut self.writer);
@@ -296,6 +301,6 @@ impl RowTables {
         };
         let names = Names::find(&sources, self.frames.places());
         self.frames.write(&names, &mut self.writer);
-        self.writer.finish()
+        Ok(self.writer.finish()?.0)
     }
 }

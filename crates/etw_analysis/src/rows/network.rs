@@ -5,19 +5,20 @@ use std::net::IpAddr;
 use etw_event::FileTime;
 use etw_kernel_events::ids::Class;
 
-use super::columns::{Bytes, Count, End, Id, LongId, Process, Span, Stack, Start, Text, Time};
+use super::columns::{Bytes, Count, End, Id, LongId, Process, Span, Stack, Start, Text, TextCode, Time};
 use super::source::{EventContext, RowContext, RowSource};
 use super::spans::between;
 use super::table::{RowWriter, table};
 use crate::maps::HashMap;
-use crate::model::facts::{Fact, NetworkOperation, Transferred};
+use crate::model::Model;
+use crate::model::facts::{Fact, NetworkOperation, Side, Transferred};
 use crate::processes::ProcessIndex;
+use crate::tables::summary::Summary;
+use crate::tables::table::{hidden, shown};
 
 table! {
     /// One row for each transfer, and for each step of a connection.
     TransferRow: "network", "TCP/IP and UDP/IP";
-    summary by ["process", "protocol", "operation", "remote_address"]
-        values ["rows", "sum(size)", "percent(sum(size))"];
     /// When it happened.
     time: Time,
     /// Process that owns the socket.
@@ -27,13 +28,17 @@ table! {
     /// `Send`, `Receive`, `Connect`, `Accept`, `Disconnect`, `Retransmit` or `Reconnect`.
     operation: Text,
     /// Address on this machine.
-    local_address: Text,
+    local_address: TextCode,
     /// Port on this machine.
     local_port: Id,
     /// Address of the peer.
-    remote_address: Text,
+    remote_address: TextCode,
     /// Port of the peer.
     remote_port: Id,
+    /// Address and port on this machine; `*` for the port of a client, which differs from connection to connection.
+    local_endpoint: TextCode,
+    /// The same of the peer.
+    remote_endpoint: TextCode,
     /// Number of bytes.
     size: Bytes,
     /// Stack, whose frames are rows of `frames`, if the trace has it.
@@ -79,6 +84,44 @@ table! {
     retransmits: Count,
 }
 
+pub(in crate::rows) static REPORT: Summary = Summary {
+    name: "network",
+    title: "Network",
+    about: "network by process and endpoint",
+    recorded_by: "PROC_THREAD+NETWORKTRACE",
+    table: "network",
+    by: &["process", "protocol", "local_endpoint", "remote_endpoint"],
+    condition: "",
+    process: "process",
+    thread: "",
+    columns: &[
+        shown("process", "Process").key(&["process.name"]),
+        hidden("process_id").key(&["process.process_id"]),
+        shown("protocol", "Type").key(&["protocol"]),
+        shown("local", "Local").key(&["local_endpoint"]),
+        shown("remote", "Remote").key(&["remote_endpoint"]),
+        shown("connects", "Conn").value("rows where operation == Connect"),
+        shown("accepts", "Acc").value("rows where operation == Accept"),
+        hidden("disconnects").value("rows where operation == Disconnect"),
+        hidden("reconnects").value("rows where operation == Reconnect"),
+        shown("sends", "Sends").value("rows where operation == Send"),
+        shown("sent_bytes", "Sent").value("sum(size) where operation == Send"),
+        shown("receives", "Recvs").value("rows where operation == Receive"),
+        shown("received_bytes", "Received").value("sum(size) where operation == Receive"),
+        shown("retransmits", "Retr").value("rows where operation == Retransmit"),
+    ],
+    order: &["sum(size) where operation in (Send, Receive)", "rows where operation in (Connect, Accept)"],
+    weights: &["received_bytes"],
+    notes,
+};
+
+fn notes(model: &Model, _has_rows: bool) -> Vec<String> {
+    match model.network.failures {
+        0 => Vec::new(),
+        failures => vec![format!("{failures} connections or transfers failed.")],
+    }
+}
+
 /// Maximum number of connections that are there at once; further ones are not counted.
 const MAX_OPEN: usize = 1 << 20;
 
@@ -90,6 +133,14 @@ type Key = (ProcessIndex, &'static str, Endpoint, Endpoint);
 pub(super) struct Network {
     open: HashMap<Key, Connection>,
     next: u64,
+    endpoints: Endpoints,
+}
+
+/// The texts of addresses and endpoints, by their codes.
+#[derive(Debug, Default)]
+struct Endpoints {
+    addresses: HashMap<IpAddr, u32>,
+    endpoints: HashMap<(IpAddr, Option<u16>), u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -110,20 +161,28 @@ impl RowSource for Network {
     fn event(&mut self, event: &EventContext<'_, '_>, context: &mut RowContext<'_>) {
         let Some(Fact::Network(transfer)) = event.fact else { return };
         let time = event.record().time();
-        self.count(time, transfer, context.writer);
-        let Transferred { process, operation, bytes, local, remote, .. } = *transfer;
-        context.writer.add(TransferRow {
+        if context.writer.has::<ConnectionRow>() {
+            self.count(time, transfer, context.writer);
+        }
+        let Transferred { process, operation, bytes, local, remote, side, .. } = *transfer;
+        let writer = &mut *context.writer;
+        let (of_local, of_remote) =
+            ((side == Side::Server).then_some(local.1), (side == Side::Client).then_some(remote.1));
+        let row = TransferRow {
             time,
             process,
             protocol: transfer.protocol(),
             operation: operation.name(),
-            local_address: &local.0.to_string(),
+            local_address: self.endpoints.address(local.0, writer),
             local_port: local.1.into(),
-            remote_address: &remote.0.to_string(),
+            remote_address: self.endpoints.address(remote.0, writer),
             remote_port: remote.1.into(),
+            local_endpoint: self.endpoints.endpoint((local.0, of_local), writer),
+            remote_endpoint: self.endpoints.endpoint((remote.0, of_remote), writer),
             size: bytes,
             stack: event.stack,
-        });
+        };
+        writer.add(row);
     }
 
     /// Adds the connections that are left.
@@ -171,6 +230,23 @@ impl Network {
             }
             NetworkOperation::Connect | NetworkOperation::Accept | NetworkOperation::Reconnect => {}
         }
+    }
+}
+
+impl Endpoints {
+    fn address(&mut self, address: IpAddr, writer: &mut RowWriter) -> u32 {
+        *self.addresses.entry(address).or_insert_with(|| writer.text(&address.to_string()))
+    }
+
+    /// Returns an endpoint as `10.0.0.1:443` or `[::1]:443`, with `*` for any port.
+    fn endpoint(&mut self, (address, port): (IpAddr, Option<u16>), writer: &mut RowWriter) -> u32 {
+        *self.endpoints.entry((address, port)).or_insert_with(|| {
+            let port = port.map_or_else(|| "*".to_owned(), |port| port.to_string());
+            writer.text(&match address {
+                IpAddr::V4(address) => format!("{address}:{port}"),
+                IpAddr::V6(address) => format!("[{address}]:{port}"),
+            })
+        })
     }
 }
 

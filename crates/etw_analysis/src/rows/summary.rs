@@ -1,12 +1,35 @@
 //! How the rows of a table are grouped at first.
 
+use crate::tables::summary::{ColumnSource, Summary};
+
 /// How the rows of a table are grouped unless something else is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RowSummary {
     /// The columns, or paths to columns of other tables, to group by.
     pub by: &'static [&'static str],
-    /// What to count of each group, the first one being what groups are sorted by: `rows`, `sum(COLUMN)` and others as
-    /// [`Aggregate::parse`](etw_columns::Aggregate::parse) takes them, or `percent(…)` of one of these: its share of all.
-    pub values: &'static [&'static str],
+    /// What to count of each group, the first one being what groups are sorted by: what [`row_value`](crate::row_value)
+    /// takes, such as `rows` and `sum(COLUMN)`, or `percent(…)` of one of these: its share of all.
+    pub values: Vec<&'static str>,
+}
+
+/// The same, as tables declare it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::rows) struct Grouping {
+    pub(in crate::rows) by: &'static [&'static str],
+    pub(in crate::rows) values: &'static [&'static str],
+}
+
+impl RowSummary {
+    /// Returns the groups of a table of the report, with what it shows of them.
+    pub(in crate::rows) fn from_report(summary: &'static Summary) -> RowSummary {
+        let shown = summary.columns.iter().filter(|column| !column.heading.is_empty());
+        let values = shown.filter_map(|column| match column.source {
+            ColumnSource::Value { value, .. } => Some(value),
+            _ => None,
+        });
+        let heaviest = summary.order.first().copied();
+        let others = values.filter(|value| Some(*value) != heaviest);
+        RowSummary { by: summary.by, values: heaviest.into_iter().chain(others).collect() }
+    }
 }

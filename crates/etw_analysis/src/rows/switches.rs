@@ -1,23 +1,22 @@
 //! Context switches.
 
-use std::borrow::Cow;
-
 use etw_kernel_events::ids;
 
-use super::columns::{Id, Processor, Span, Stack, Text, Thread, Time};
+use super::columns::{Id, Processor, Span, Stack, Text, TextCode, Thread, Time};
 use super::source::{EventContext, RowContext, RowSource};
 use super::spans::nanos;
-use super::table::table;
+use super::table::{RowWriter, table};
 use crate::maps::HashMap;
+use crate::model::Model;
 use crate::model::facts::{Fact, Switched};
 use crate::model::switches::{ReadiedBy, reason_name};
 use crate::processes::ThreadIndex;
+use crate::tables::summary::Summary;
+use crate::tables::table::{Cell, hidden, shown};
 
 table! {
     /// One row for each context switch.
     SwitchRow: "cpu_precise", "CPU Usage (Precise)";
-    summary by ["new_thread.process", "new_thread", "new_wait_reason"]
-        values ["rows", "sum(waits)", "max(waits)", "sum(ready)", "max(ready)"];
     /// When the processor switched to the new thread.
     time: Time,
     /// Thread that was switched to.
@@ -33,15 +32,15 @@ table! {
     /// Time that the new thread was ready to run before the switch.
     ready: Option<Span>,
     /// Why the new thread had waited.
-    new_wait_reason: Option<Text>,
-    /// What ended the wait: `thread`, `interrupt`, or nothing if the thread did not wait.
+    new_wait_reason: Option<TextCode>,
+    /// What ended the wait: `thread`, `interrupt`, or `nobody` if the thread did not wait; missing if it is not known.
     readied_by: Option<Text>,
     /// Thread that ended the wait of the new thread.
     readying_thread: Option<Thread>,
     /// Priority of the new thread.
     new_priority: Id,
     /// Why the old thread waits, if it does.
-    old_wait_reason: Text,
+    old_wait_reason: TextCode,
     /// State of the old thread (`KTHREAD_STATE`).
     old_state: Id,
     /// Stack, whose frames are rows of `frames`, if the trace has it.
@@ -50,11 +49,64 @@ table! {
     new_thread_stack: Option<Stack>,
 }
 
+pub(in crate::rows) static REPORT: Summary = Summary {
+    name: "waits",
+    title: "Waits",
+    about: "what threads waited for, and what woke them",
+    recorded_by: "PROC_THREAD+CSWITCH+DISPATCHER",
+    table: "cpu_precise",
+    by: &["new_thread.process", "new_thread", "new_wait_reason"],
+    // The idle thread does not wait.
+    condition: "new_wait_reason and new_thread.thread_id != 0",
+    process: "new_thread.process",
+    thread: "new_thread",
+    columns: &[
+        shown("process", "Process").key(&["new_thread.process.name"]),
+        shown("process_id", "PID").key(&["new_thread.process.process_id"]),
+        hidden("thread").key(&["new_thread.name"]),
+        shown("thread_id", "TID").key(&["new_thread.thread_id"]),
+        shown("wait_reason", "Wait reason").key(&["new_wait_reason"]),
+        shown("readied_by", "Readied by")
+            .key_of(&["readying_thread.process.process", "readied_by"], readied_by),
+        shown("count", "Count").value("rows"),
+        shown("wait_ns", "Wait").value("sum(waits)"),
+        shown("max_wait_ns", "Max").value("max(waits)"),
+        shown("ready_ns", "Ready").value("sum(ready)"),
+        shown("max_ready_ns", "Max").value("max(ready)"),
+    ],
+    order: &["sum(waits)", "sum(ready)"],
+    weights: &["wait_ns"],
+    notes,
+};
+
+/// Returns what ended a wait, from the process that did and the kind.
+fn readied_by(process_and_kind: &[Cell]) -> Cell {
+    let text = match process_and_kind {
+        [Cell::Text(process), ..] => process,
+        [_, Cell::Text(kind)] if kind == "interrupt" => "[interrupt]",
+        [_, Cell::Text(kind)] if kind == "nobody" => "-",
+        _ => "?",
+    };
+    Cell::Text(text.to_owned())
+}
+
+fn notes(model: &Model, has_rows: bool) -> Vec<String> {
+    match has_rows && !model.switches.has_ready_events {
+        true => vec![
+            "Without ReadyThread events (DISPATCHER), waits include the ready time, up to the switch."
+                .to_owned(),
+        ],
+        false => Vec::new(),
+    }
+}
+
 /// Makes rows of switches.
 #[derive(Debug, Default)]
 pub(super) struct Switches {
     /// The stacks at which threads were left, where switches have those.
     left: HashMap<ThreadIndex, u32>,
+    /// The codes of wait reasons.
+    reasons: HashMap<u8, u32>,
 }
 
 impl RowSource for Switches {
@@ -64,25 +116,32 @@ impl RowSource for Switches {
 
     fn event(&mut self, event: &EventContext<'_, '_>, context: &mut RowContext<'_>) {
         let Some(Fact::Switch(switched)) = event.fact else { return };
+        let time = event.record().time();
+        let took = switched.waited.0.saturating_add(switched.ready.0);
+        if !context.model.window.has(time) && took == 0 {
+            return;
+        }
         let (readied_by, readying_thread) = match switched.readied_by {
             ReadiedBy::Thread(thread) => (Some("thread"), Some(thread)),
             ReadiedBy::Interrupt => (Some("interrupt"), None),
-            ReadiedBy::Nobody | ReadiedBy::Unknown => (None, None),
+            ReadiedBy::Nobody => (Some("nobody"), None),
+            ReadiedBy::Unknown => (None, None),
         };
-        let new_wait_reason = switched.reason.map(shown_reason);
+        let new_wait_reason = switched.reason.map(|reason| self.reason(reason, context.writer));
+        let old_wait_reason = self.reason(switched.from_reason, context.writer);
         context.writer.add(SwitchRow {
-            time: event.record().time(),
+            time,
             new_thread: switched.to,
             old_thread: switched.from,
             processor: event.processor,
             ran: nanos(switched.ran),
             waits: switched.reason.map(|_| nanos(switched.waited)),
             ready: switched.reason.map(|_| nanos(switched.ready)),
-            new_wait_reason: new_wait_reason.as_deref(),
+            new_wait_reason,
             readied_by,
             readying_thread,
             new_priority: switched.to_priority.max(0).unsigned_abs().into(),
-            old_wait_reason: &shown_reason(switched.from_reason),
+            old_wait_reason,
             old_state: switched.from_state.into(),
             stack: event.stack,
             new_thread_stack: self.stack_of_wait(switched, event),
@@ -91,6 +150,14 @@ impl RowSource for Switches {
 }
 
 impl Switches {
+    /// Returns the code of a wait reason's name, or of its number.
+    fn reason(&mut self, reason: u8, writer: &mut RowWriter) -> u32 {
+        *self.reasons.entry(reason).or_insert_with(|| match reason_name(reason) {
+            Some(name) => writer.text(name),
+            None => writer.text(&reason.to_string()),
+        })
+    }
+
     /// Returns the stack at which the new thread of a switch had been left, and keeps that of the old one: the stack of a
     /// switch is that of the thread that is entered (Windows), or of the one that is left.
     fn stack_of_wait(&mut self, switched: &Switched, event: &EventContext<'_, '_>) -> Option<u32> {
@@ -103,8 +170,4 @@ impl Switches {
         }
         left
     }
-}
-
-fn shown_reason(reason: u8) -> Cow<'static, str> {
-    reason_name(reason).map_or_else(|| reason.to_string().into(), Cow::Borrowed)
 }

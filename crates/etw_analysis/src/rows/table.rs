@@ -1,9 +1,9 @@
 //! Tables whose rows are structs, and the writer of their rows.
 
-use etw_columns::{ColumnsError, Index, IndexWriter, Row, TableId, TableSchema};
+use etw_columns::{ColumnsError, CountedRows, Index, IndexWriter, Pivot, Row, TableId, TableSchema};
 
 use super::labels::RowLabel;
-use super::summary::RowSummary;
+use super::summary::Grouping;
 
 /// A row of a table that [`table!`] declares.
 pub(in crate::rows) trait TableRow {
@@ -11,7 +11,7 @@ pub(in crate::rows) trait TableRow {
     /// What rows are called where others refer to them.
     const LABEL: Option<RowLabel>;
     /// How rows are grouped at first.
-    const SUMMARY: Option<RowSummary>;
+    const SUMMARY: Option<Grouping>;
 
     fn put(&self, row: &mut Row<'_>);
 }
@@ -56,8 +56,8 @@ macro_rules! table {
                 },
             );
             const LABEL: Option<$crate::rows::labels::RowLabel> = [$(Some($label),)? None][0];
-            const SUMMARY: Option<$crate::rows::summary::RowSummary> = [
-                $(Some($crate::rows::summary::RowSummary { by: &[$($key),+], values: &[$($value),+] }),)?
+            const SUMMARY: Option<$crate::rows::summary::Grouping> = [
+                $(Some($crate::rows::summary::Grouping { by: &[$($key),+], values: &[$($value),+] }),)?
                 None,
             ][0];
 
@@ -79,13 +79,13 @@ pub(in crate::rows) use table;
 #[derive(Debug)]
 pub(in crate::rows) struct RowWriter {
     index: IndexWriter,
-    /// The tables of [`ListedRow`], by their places.
-    tables: Vec<TableId>,
+    /// The tables of [`ListedRow`], by their places; `None` for those that are not written.
+    tables: Vec<Option<TableId>>,
     error: Option<ColumnsError>,
 }
 
 impl RowWriter {
-    /// Adds tables to an index.
+    /// Adds tables to an index: of the list, those that are wanted.
     ///
     /// # Errors
     ///
@@ -93,9 +93,32 @@ impl RowWriter {
     pub(in crate::rows) fn new(
         mut index: IndexWriter,
         tables: &[&'static TableSchema],
+        is_wanted: impl Fn(&TableSchema) -> bool,
     ) -> Result<RowWriter, ColumnsError> {
-        let tables = tables.iter().map(|schema| index.table(schema)).collect::<Result<_, _>>()?;
+        let tables = tables.iter().map(|schema| is_wanted(schema).then(|| index.table(schema)).transpose());
+        let tables = tables.collect::<Result<_, _>>()?;
         Ok(RowWriter { index, tables, error: None })
+    }
+
+    /// Whether the rows of a table are written.
+    #[inline]
+    pub(in crate::rows) fn has<R: ListedRow>(&self) -> bool {
+        self.tables[R::NUMBER].is_some()
+    }
+
+    /// Counts the rows of a table in the list instead of keeping them.
+    ///
+    /// # Errors
+    ///
+    /// Returns what [`IndexWriter::count_rows`] does.
+    pub(in crate::rows) fn count(
+        &mut self,
+        table: usize,
+        pivots: &[Pivot],
+    ) -> Result<Option<TableId>, ColumnsError> {
+        let id = self.tables.get(table).copied().flatten();
+        id.map(|id| self.index.count_rows(id, pivots)).transpose()?;
+        Ok(id)
     }
 
     /// Adds a table of another kind.
@@ -110,7 +133,9 @@ impl RowWriter {
     /// Adds a row.
     #[inline]
     pub(in crate::rows) fn add<R: ListedRow>(&mut self, row: R) {
-        self.add_to(self.tables[R::NUMBER], |to| row.put(to));
+        if let Some(table) = self.tables[R::NUMBER] {
+            self.add_to(table, |to| row.put(to));
+        }
     }
 
     /// Adds a row to a table.
@@ -128,7 +153,7 @@ impl RowWriter {
 
     /// Returns the number of the next row of a table.
     pub(in crate::rows) fn next<R: ListedRow>(&self) -> u32 {
-        self.index.rows(self.tables[R::NUMBER]) as u32
+        self.tables[R::NUMBER].map_or(0, |table| self.index.rows(table) as u32)
     }
 
     /// Returns the code of a text; 0 after an error.
@@ -157,15 +182,15 @@ impl RowWriter {
         self.error.is_some()
     }
 
-    /// Completes the index.
+    /// Completes the index; returns the counted tables too.
     ///
     /// # Errors
     ///
     /// Returns the first error.
-    pub(in crate::rows) fn finish(self) -> Result<Index, ColumnsError> {
+    pub(in crate::rows) fn finish(self) -> Result<(Index, Vec<(TableId, CountedRows)>), ColumnsError> {
         match self.error {
             Some(error) => Err(error),
-            None => self.index.finish(),
+            None => self.index.finish_counted(),
         }
     }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::table::Cell;
 use crate::Duration;
 
 /// Number of steps per power of two; the error of quantiles is less than 1/32, about 3 %.
@@ -27,16 +26,6 @@ impl Latencies {
         *count = count.saturating_add(1);
     }
 
-    pub(crate) fn merge(&mut self, other: &Latencies) {
-        self.count += other.count;
-        self.sum += other.sum;
-        self.max = self.max.max(other.max);
-        for (step, count) in &other.steps {
-            let sum = self.steps.entry(*step).or_default();
-            *sum = sum.saturating_add(*count);
-        }
-    }
-
     /// Returns the latency that the given part of all, between 0 and 1, does not exceed, or `None` if empty.
     pub(crate) fn quantile(&self, part: f64) -> Option<Duration> {
         let wanted = ((self.count as f64 * part).ceil() as u64).max(1);
@@ -48,38 +37,6 @@ impl Latencies {
             }
         }
         None
-    }
-}
-
-/// Bytes transferred, and the latencies.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Transfers {
-    pub(crate) bytes: u64,
-    pub(crate) latencies: Latencies,
-}
-
-impl Transfers {
-    pub(crate) fn add(&mut self, bytes: u32, latency: Duration) {
-        self.bytes += u64::from(bytes);
-        self.latencies.add(latency);
-    }
-
-    pub(crate) fn merge(&mut self, other: &Transfers) {
-        self.bytes += other.bytes;
-        self.latencies.merge(&other.latencies);
-    }
-
-    /// Returns count, bytes, time, median, 95th percentile and maximum.
-    pub(crate) fn cells(&self) -> [Cell; 6] {
-        let Transfers { bytes, latencies } = self;
-        [
-            Cell::Count(latencies.count),
-            Cell::Bytes(*bytes),
-            Cell::Duration(latencies.sum),
-            Cell::duration(latencies.quantile(0.5)),
-            Cell::duration(latencies.quantile(0.95)),
-            Cell::Duration(latencies.max),
-        ]
     }
 }
 
@@ -128,8 +85,5 @@ mod tests {
         check(0.95, 950_000.0);
         check(1.0, 1_000_000.0);
         assert_eq!((latencies.count, latencies.sum.0, latencies.max.0), (1000, 500_500_000, 1_000_000));
-        let mut both = latencies.clone();
-        both.merge(&latencies);
-        assert_eq!((both.count, both.quantile(0.5)), (2000, latencies.quantile(0.5)));
     }
 }

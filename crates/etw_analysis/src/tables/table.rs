@@ -1,10 +1,12 @@
 //! Tables: the results of an analysis.
 
+use super::summary::{ColumnSource, Summary};
 use crate::Duration;
 use crate::weight::{self, StackWeight};
 
 /// The kind of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum TableKind {
     /// Processes with their start, end and exit status.
     Processes,
@@ -14,20 +16,8 @@ pub enum TableKind {
     Threads,
     /// Samples by function.
     Functions,
-    /// Waits of threads by reason.
-    Waits,
-    /// Disk I/O by disk, process and file.
-    Disk,
-    /// File I/O by file and process.
-    Files,
-    /// Network by process and endpoint.
-    Network,
-    /// Hard faults by process and file.
-    Faults,
-    /// Interrupts and deferred calls by routine.
-    DpcIsr,
-    /// System calls by process and name.
-    Syscalls,
+    /// The rows of a table, grouped.
+    Summary(&'static Summary),
     /// .NET garbage collections by process.
     GcProcesses,
     /// .NET garbage collections.
@@ -52,29 +42,6 @@ pub enum TableKind {
 }
 
 impl TableKind {
-    /// All kinds that one pass over the events makes, in report order.
-    pub const ALL: [TableKind; 19] = [
-        TableKind::Processes,
-        TableKind::Cpu,
-        TableKind::Threads,
-        TableKind::Functions,
-        TableKind::Waits,
-        TableKind::Disk,
-        TableKind::Files,
-        TableKind::Network,
-        TableKind::Faults,
-        TableKind::DpcIsr,
-        TableKind::Syscalls,
-        TableKind::GcProcesses,
-        TableKind::Gc,
-        TableKind::Jit,
-        TableKind::Allocations,
-        TableKind::Exceptions,
-        TableKind::Contention,
-        TableKind::ThreadPool,
-        TableKind::Http,
-    ];
-
     /// Returns the name for programs.
     pub fn name(self) -> &'static str {
         self.info().name
@@ -112,18 +79,25 @@ impl TableKind {
 
     /// Returns whether the rows are about threads, or about what threads did, so that threads can be selected.
     pub fn has_threads(self) -> bool {
-        matches!(
-            self,
-            TableKind::Threads
-                | TableKind::Functions
-                | TableKind::Waits
-                | TableKind::WaitChains
-                | TableKind::ByFunction(_)
-        )
+        match self {
+            TableKind::Summary(summary) => !summary.thread.is_empty(),
+            TableKind::Threads | TableKind::Functions | TableKind::WaitChains | TableKind::ByFunction(_) => {
+                true
+            }
+            _ => false,
+        }
     }
 
     fn info(self) -> Info {
         match self {
+            TableKind::Summary(summary) => Info {
+                name: summary.name,
+                title: summary.title,
+                about: summary.about,
+                flags: summary.recorded_by,
+                weights: summary.weights,
+                rows: Some(summary.table),
+            },
             TableKind::Processes => Info {
                 name: "processes",
                 title: "Processes",
@@ -156,14 +130,6 @@ impl TableKind {
                 weights: &["exclusive_weight_ns"],
                 rows: Some("cpu_sampled"),
             },
-            TableKind::Waits => Info {
-                name: "waits",
-                title: "Waits",
-                about: "what threads waited for, and what woke them",
-                flags: "PROC_THREAD+CSWITCH+DISPATCHER",
-                weights: &["wait_ns"],
-                rows: Some("cpu_precise"),
-            },
             TableKind::WaitChains => Info {
                 name: "wait-chains",
                 title: "Wait chains",
@@ -171,54 +137,6 @@ impl TableKind {
                 flags: StackWeight::WaitChains.flags(),
                 weights: &["wait_ns"],
                 rows: Some("cpu_precise"),
-            },
-            TableKind::Disk => Info {
-                name: "disk",
-                title: "Disk I/O",
-                about: "disk I/O by disk, process and file",
-                flags: "PROC_THREAD+DISK_IO",
-                weights: &["bytes"],
-                rows: Some("disk"),
-            },
-            TableKind::Files => Info {
-                name: "files",
-                title: "File I/O",
-                about: "file I/O by file and process",
-                flags: "PROC_THREAD+FILE_IO+FILE_IO_INIT",
-                weights: &["time_ns"],
-                rows: Some("file_io"),
-            },
-            TableKind::Network => Info {
-                name: "network",
-                title: "Network",
-                about: "network by process and endpoint",
-                flags: "PROC_THREAD+NETWORKTRACE",
-                weights: &["received_bytes"],
-                rows: Some("network"),
-            },
-            TableKind::Faults => Info {
-                name: "faults",
-                title: "Hard faults",
-                about: "hard faults by process and file",
-                flags: "PROC_THREAD+HARD_FAULTS",
-                weights: &["time_ns"],
-                rows: Some("hard_faults"),
-            },
-            TableKind::DpcIsr => Info {
-                name: "dpcisr",
-                title: "Interrupts and DPCs",
-                about: "interrupts and deferred calls by routine",
-                flags: "DPC+INTERRUPT",
-                weights: &["time_ns"],
-                rows: Some("dpc_isr"),
-            },
-            TableKind::Syscalls => Info {
-                name: "syscalls",
-                title: "System calls",
-                about: "system calls by process and name",
-                flags: "PROC_THREAD+SYSCALL+CSWITCH",
-                weights: &["time_ns"],
-                rows: Some("syscalls"),
             },
             TableKind::GcProcesses => Info {
                 name: "gc-processes",
@@ -324,22 +242,32 @@ pub struct Table {
 }
 
 /// A column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Column {
     /// Name for programs; durations end in `_ns`.
     pub key: &'static str,
     /// Heading for display; empty if the column is for programs only.
     pub heading: &'static str,
+    /// Where its values come from.
+    pub(crate) source: ColumnSource,
 }
+
+impl PartialEq for Column {
+    fn eq(&self, other: &Column) -> bool {
+        (self.key, self.heading) == (other.key, other.heading)
+    }
+}
+
+impl Eq for Column {}
 
 /// Returns a displayed column.
 pub(crate) const fn shown(key: &'static str, heading: &'static str) -> Column {
-    Column { key, heading }
+    Column { key, heading, source: ColumnSource::Code }
 }
 
 /// Returns a column for programs only.
 pub(crate) const fn hidden(key: &'static str) -> Column {
-    Column { key, heading: "" }
+    shown(key, "")
 }
 
 /// A value in a table.

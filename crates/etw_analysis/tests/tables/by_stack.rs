@@ -80,7 +80,7 @@ fn waits_count_where_they_end() {
     ];
     check(&program, &expected);
     // The same as the table of waits.
-    let waits = row(&report, TableKind::Waits, "wait_reason", &text("DelayExecution"));
+    let waits = row(&report, TableKind::WAITS, "wait_reason", &text("DelayExecution"));
     check(&waits, &[("wait_ns", micros(5200))]);
 }
 

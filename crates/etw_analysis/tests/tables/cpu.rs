@@ -60,7 +60,7 @@ fn threads_run_wait_and_are_made_ready() {
         })
         .sum();
     assert_eq!(all, 2 * 5000 * 10);
-    let waits = rows(&report, TableKind::Waits);
+    let waits = rows(&report, TableKind::WAITS);
     assert_eq!(waits.len(), 2, "{waits:?}");
     let expected = [
         ("process", text("worker")),
@@ -90,7 +90,7 @@ fn only_the_window_counts() {
     let report = two_processes().report_of(5000, window, |_| {});
     assert_eq!(report.duration.0, 12_000);
     check(&row(&report, TableKind::Cpu, "process_id", &Cell::Id(20)), &[("cpu_ns", micros(1200))]);
-    let wait = row(&report, TableKind::Waits, "process_id", &Cell::Id(10));
+    let wait = row(&report, TableKind::WAITS, "process_id", &Cell::Id(10));
     check(&wait, &[("wait_ns", micros(1000)), ("ready_ns", micros(200))]);
     assert!(rows(&report, TableKind::Cpu).iter().all(|row| row["process_id"] != Cell::Id(10)));
 }
@@ -102,7 +102,7 @@ fn rows_of_chosen_processes() {
         ProcessFilter { ids: vec![10], ..ProcessFilter::default() },
     ] {
         let report = two_processes().report_of(5000, Window::ALL, |options| options.processes = filter);
-        for kind in [TableKind::Processes, TableKind::Cpu, TableKind::Threads, TableKind::Waits] {
+        for kind in [TableKind::Processes, TableKind::Cpu, TableKind::Threads, TableKind::WAITS] {
             let rows = rows(&report, kind);
             assert_eq!((rows.len(), &rows[0]["process_id"]), (1, &Cell::Id(10)), "{kind:?}");
         }
@@ -149,9 +149,9 @@ fn without_ready_events_waits_reach_to_the_switch() {
     machine.put(1000, 0, &switch(10, 0, state::WAITING, wait::USER_REQUEST));
     machine.put(3500, 0, &switch(0, 10, state::READY, 0));
     let report = machine.report(5000);
-    let wait = row(&report, TableKind::Waits, "process_id", &Cell::Id(10));
+    let wait = row(&report, TableKind::WAITS, "process_id", &Cell::Id(10));
     check(&wait, &[("readied_by", text("?")), ("wait_ns", micros(2500)), ("ready_ns", micros(0))]);
-    assert!(table(&report, TableKind::Waits).notes[0].contains("DISPATCHER"));
+    assert!(table(&report, TableKind::WAITS).notes[0].contains("DISPATCHER"));
 }
 
 #[test]

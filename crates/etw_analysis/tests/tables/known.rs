@@ -39,7 +39,7 @@ fn switches_say_who_ran_and_who_waited() {
             "1000 0 0 10 1000 - - - - - DelayExecution",
             "3500 0 10 0 2500 2000 500 DelayExecution thread 20 Executive",
             "4000 1 0 20 4000 - - - - - WrQuantumEnd",
-            "4100 1 20 0 100 0 100 WrQuantumEnd - - Executive",
+            "4100 1 20 0 100 0 100 WrQuantumEnd nobody - Executive",
         ]
     );
 }

@@ -16,6 +16,7 @@ mod parts;
 mod rows;
 mod samples;
 mod stack_names;
+mod summaries;
 mod sums;
 #[cfg(target_os = "linux")]
 mod symbols;

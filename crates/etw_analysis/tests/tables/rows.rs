@@ -144,23 +144,23 @@ fn rows_add_up_to_the_reports() {
                 file.name
             );
         };
-        check("disk", "size", TableKind::Disk, "bytes");
-        check("disk", "duration", TableKind::Disk, "time_ns");
+        check("disk", "size", TableKind::DISK, "bytes");
+        check("disk", "duration", TableKind::DISK, "time_ns");
         // Each request is in the queue of its disk as long as it takes.
         let waited = sum(&index, "disk_queue", "request_time", all());
-        assert_eq!(waited, reported(&report, TableKind::Disk, "time_ns"), "{}", file.name);
-        check("hard_faults", "size", TableKind::Faults, "bytes");
-        check("hard_faults", "duration", TableKind::Faults, "time_ns");
-        check("dpc_isr", "duration", TableKind::DpcIsr, "time_ns");
-        check("file_io", "duration", TableKind::Files, "time_ns");
+        assert_eq!(waited, reported(&report, TableKind::DISK, "time_ns"), "{}", file.name);
+        check("hard_faults", "size", TableKind::FAULTS, "bytes");
+        check("hard_faults", "duration", TableKind::FAULTS, "time_ns");
+        check("dpc_isr", "duration", TableKind::DPC_ISR, "time_ns");
+        check("file_io", "duration", TableKind::FILES, "time_ns");
         for (operation, key) in [("Read", "read_bytes"), ("Write", "written_bytes")] {
             let of_operation = is_text(&index, "file_io", "operation", operation);
-            let expected = reported(&report, TableKind::Files, key);
+            let expected = reported(&report, TableKind::FILES, key);
             assert_eq!(sum(&index, "file_io", "size", of_operation), expected, "{}: {key}", file.name);
         }
         for (operation, key) in [("Send", "sent_bytes"), ("Receive", "received_bytes")] {
             let of_operation = is_text(&index, "network", "operation", operation);
-            let expected = reported(&report, TableKind::Network, key);
+            let expected = reported(&report, TableKind::NETWORK, key);
             assert_eq!(sum(&index, "network", "size", of_operation), expected, "{}: {key}", file.name);
         }
         let samples = reported(&report, TableKind::Cpu, "samples");
@@ -175,9 +175,9 @@ fn rows_add_up_to_the_reports() {
             .collect();
         let busy = Filter::Not(Box::new(Filter::In { column: thread_of, values: idle }));
         let waits = sum(&index, "cpu_precise", "waits", busy.clone());
-        assert_eq!(waits, reported(&report, TableKind::Waits, "wait_ns"), "{}", file.name);
+        assert_eq!(waits, reported(&report, TableKind::WAITS, "wait_ns"), "{}", file.name);
         let ready = sum(&index, "cpu_precise", "ready", busy);
-        assert_eq!(ready, reported(&report, TableKind::Waits, "ready_ns"), "{}", file.name);
+        assert_eq!(ready, reported(&report, TableKind::WAITS, "ready_ns"), "{}", file.name);
         check("allocations", "size", TableKind::Allocations, "bytes");
         check("gc", "pause", TableKind::Gc, "pause_ns");
         check("contention", "duration", TableKind::Contention, "time_ns");

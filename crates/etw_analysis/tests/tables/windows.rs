@@ -41,14 +41,14 @@ fn a_trace_with_samples_disk_faults_and_network() {
     check(TableKind::Cpu, "samples", 79_528);
     check(TableKind::Threads, "samples", 79_528);
     check(TableKind::Functions, "exclusive_samples", 79_528);
-    check(TableKind::Disk, "count", 1208 + 21 + 2);
-    check(TableKind::Disk, "bytes", 19_564_544 + 286_720);
-    check(TableKind::Faults, "count", 153);
-    check(TableKind::Faults, "bytes", 2_722_816);
-    check(TableKind::Network, "sends", 240 + 1 + 6);
-    check(TableKind::Network, "sent_bytes", 11_436_388 + 201 + 1318);
-    check(TableKind::Network, "receives", 250 + 19 + 10);
-    check(TableKind::Network, "received_bytes", 80_565 + 1829 + 1200);
+    check(TableKind::DISK, "count", 1208 + 21 + 2);
+    check(TableKind::DISK, "bytes", 19_564_544 + 286_720);
+    check(TableKind::FAULTS, "count", 153);
+    check(TableKind::FAULTS, "bytes", 2_722_816);
+    check(TableKind::NETWORK, "sends", 240 + 1 + 6);
+    check(TableKind::NETWORK, "sent_bytes", 11_436_388 + 201 + 1318);
+    check(TableKind::NETWORK, "receives", 250 + 19 + 10);
+    check(TableKind::NETWORK, "received_bytes", 80_565 + 1829 + 1200);
     let test = row(&report, TableKind::Processes, "process", &text("Test.x64.exe"));
     crate::machine::check(&test, &[("process_id", Cell::Id(3676)), ("exit_status", Cell::Number(0))]);
     // The runtime did nearly all of the program's work; most stacks were logged by keys.

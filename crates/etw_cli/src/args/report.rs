@@ -201,7 +201,7 @@ fn value(name: &'static str, help: &'static str) -> PossibleValue {
 
 /// Returns the tables that `--table` chooses from.
 fn report_tables() -> impl Iterator<Item = TableKind> {
-    TableKind::ALL.into_iter().chain([TableKind::WaitChains])
+    TableKind::ALL.iter().copied().chain([TableKind::WaitChains])
 }
 
 /// Returns the tables with a name: collections of .NET have two, which are shown together.
@@ -330,7 +330,7 @@ impl ReportArgs {
             output: self.output.clone(),
         };
         Ok(Some(match row_summary(table).filter(|_| has_rows_only) {
-            Some(summary) => request.with_summary(summary),
+            Some(summary) => request.with_summary(&summary),
             None => request,
         }))
     }

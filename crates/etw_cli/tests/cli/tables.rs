@@ -39,7 +39,7 @@ fn tables_and_their_columns_are_listed() {
         let (code, text) = etw.fails(&["tables", &trace, "DiskIo/None"]);
         assert!(code == 2 && text.contains("no events 'DiskIo/None'"), "{text}");
     }
-    let (code, text) = etw.fails(&["tables", "disks"]);
+    let (code, text) = etw.fails(&["tables", "disc"]);
     assert!(code == 2 && text.contains("there are: events, "), "{text}");
 }
 
@@ -351,7 +351,7 @@ fn tables_are_exported_as_files() {
         format!("all.arrow: {} rows, {} tables", index["rows"], index["tables"].as_object().unwrap().len());
     assert!(said.contains(&rows), "{said} {rows}");
     for (args, expected) in [
-        (&["-o", "x.parquet", "--table", "disks"][..], "no table 'disks'; there are: all, events, "),
+        (&["-o", "x.parquet", "--table", "disc"][..], "no table 'disc'; there are: all, events, "),
         (&["-o", "x.parquet", "--table", "DiskIo/None"], "no events 'DiskIo/None'"),
         (&["-o", "x.ndjson", "--table", "disk"], "--table writes parquet or arrow"),
         (&["-o", "x.parquet", "--table", "disk", "--pid", "4"], "--table writes whole tables"),

@@ -29,7 +29,7 @@ macro_rules! property_table {
                 },
             ),
             summary: [
-                $(Some($crate::rows::summary::RowSummary { by: &[$($key),+], values: &[$($value),+] }),)?
+                $(Some($crate::rows::summary::Grouping { by: &[$($key),+], values: &[$($value),+] }),)?
                 None,
             ][0],
             starts: $starts,
@@ -53,7 +53,7 @@ use etw_kernel_events::ids::EventId;
 
 use super::source::{EventContext, RowContext, RowSource};
 use super::spans::between;
-use super::summary::RowSummary;
+use super::summary::Grouping;
 use super::table::RowWriter;
 use crate::maps::HashMap;
 use crate::processes::{ProcessIndex, ThreadIndex};
@@ -67,7 +67,7 @@ const MAX_OPEN: usize = 1 << 22;
 pub(super) struct Declared {
     pub(super) schema: &'static TableSchema,
     /// How rows are grouped at first.
-    pub(super) summary: Option<RowSummary>,
+    pub(super) summary: Option<Grouping>,
     /// The events that a row is made of, or that start it.
     starts: &'static [Kinds],
     /// The events that end a row; empty if a row is one event.

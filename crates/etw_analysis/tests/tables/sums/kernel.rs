@@ -48,6 +48,7 @@ impl Part for Processors {
                 self.interval = told.map(|units| units * 100).or(self.interval);
             }
             (classes::PERF_INFO, 51) if said.number(&["SysCallAddress"]).is_some() => {
+                expected.row("syscalls");
                 if let Some(thread) = self.thread(said) {
                     self.calls.insert(thread, said.time());
                 }
@@ -58,7 +59,6 @@ impl Part for Processors {
                     return;
                 };
                 if let Some(start) = self.calls.remove(&thread) {
-                    expected.row("syscalls");
                     expected.add("syscalls", "duration", nanos(said.time() - start));
                     expected.add("syscalls", "status", status);
                 }
@@ -153,7 +153,12 @@ impl Part for Disks {
         expected.add("disk", "duration", nanos(took));
         // Each request is in the queue as long as it takes.
         expected.add("disk_queue", "request_time", nanos(took));
-        self.requests.entry(disk).or_default().push((said.time() - took, said.time()));
+        let requests = self.requests.entry(disk).or_default();
+        if requests.is_empty() {
+            expected.row("disks");
+            expected.add("disks", "number", disk);
+        }
+        requests.push((said.time() - took, said.time()));
     }
 
     fn finish(&mut self, expected: &mut Expected) {
@@ -200,6 +205,13 @@ impl Part for Files {
                 let bytes = if matches!(kind, 67 | 68) { said.number(&["IoSize"]) } else { Some(0) };
                 let Some(bytes) = bytes else { return };
                 expected.row("file_io");
+                let create =
+                    ["CreateOptions", "ShareAccess", "FileAttributes"].map(|name| said.number(&[name]));
+                if let (64, [Some(options), Some(share), Some(attributes)]) = (kind, create) {
+                    expected.add("file_io", "create_options", options);
+                    expected.add("file_io", "share_access", share);
+                    expected.add("file_io", "attributes", attributes);
+                }
                 if let Some(unended) = self.open.insert(irp, (bytes, said.time())) {
                     self.give_up(unended, expected);
                 }

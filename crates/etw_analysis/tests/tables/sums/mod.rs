@@ -7,7 +7,7 @@ mod kernel;
 mod listed;
 mod lives;
 mod memory;
-mod random;
+pub(crate) mod random;
 mod said;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -167,7 +167,7 @@ pub(crate) fn random_bytes(seed: u64, events: usize) -> Vec<u8> {
 }
 
 /// The tables that real traces have rows of.
-const OF_REAL_TRACES: [&str; 30] = [
+const OF_REAL_TRACES: [&str; 31] = [
     "activities",
     "allocations",
     "buffers",
@@ -176,6 +176,7 @@ const OF_REAL_TRACES: [&str; 30] = [
     "cpu_sampled",
     "disk",
     "disk_queue",
+    "disks",
     "dotnet_modules",
     "event_kinds",
     "events",

@@ -12,9 +12,9 @@ use super::said::{CLR, CLR_RUNDOWN};
 use crate::machine::Machine;
 
 /// Number of events of a machine.
-pub(super) const EVENTS: usize = 1500;
+pub(crate) const EVENTS: usize = 1500;
 /// Length of a trace in microseconds.
-pub(super) const MICROS: i64 = 1_000_000;
+pub(crate) const MICROS: i64 = 1_000_000;
 /// Threads, of which the last is one more of the first's process.
 const THREADS: [u32; 3] = [10, 11, 12];
 /// The numbers of the runtime's last property.
@@ -22,7 +22,7 @@ const INSTANCE: [u8; 2] = 9_u16.to_le_bytes();
 const KERNEL: u64 = 0xFFFF_8000_0000_0000;
 
 /// The tables that have rows of random events.
-pub(super) const TABLES: [&str; 41] = [
+pub(super) const TABLES: [&str; 42] = [
     "events",
     "event_kinds",
     "processes",
@@ -34,6 +34,7 @@ pub(super) const TABLES: [&str; 41] = [
     "cpu_precise",
     "disk",
     "disk_queue",
+    "disks",
     "file_io",
     "hard_faults",
     "dpc_isr",
@@ -67,7 +68,7 @@ pub(super) const TABLES: [&str; 41] = [
 ];
 
 /// Returns the machine of a seed with so many events.
-pub(super) fn machine(seed: u64, events: usize) -> Machine {
+pub(crate) fn machine(seed: u64, events: usize) -> Machine {
     let mut random = Random { numbers: Numbers::new(seed), machine: Machine::default(), micros: 10 };
     random.machine.there_is(0, "Idle");
     random.machine.there_is(10, "a.exe");

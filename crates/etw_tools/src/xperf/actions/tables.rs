@@ -19,11 +19,11 @@ pub(super) fn process(request: &Request, options: &Options, out: &mut dyn Write)
 }
 
 pub(super) fn hardfault(request: &Request, options: &Options, out: &mut dyn Write) -> Result<()> {
-    show(request, options, &[TableKind::Faults], out)
+    show(request, options, &[TableKind::FAULTS], out)
 }
 
 pub(super) fn diskio(request: &Request, options: &Options, out: &mut dyn Write) -> Result<()> {
-    show(request, options, &[TableKind::Disk], out)
+    show(request, options, &[TableKind::DISK], out)
 }
 
 pub(super) fn profile(request: &Request, options: &Options, out: &mut dyn Write) -> Result<()> {
@@ -58,7 +58,7 @@ pub(super) fn cswitch(request: &Request, options: &Options, out: &mut dyn Write)
 }
 
 pub(super) fn dpcisr(request: &Request, options: &Options, out: &mut dyn Write) -> Result<()> {
-    let mut made = Made::new(request, options, &[TableKind::DpcIsr])?;
+    let mut made = Made::new(request, options, &[TableKind::DPC_ISR])?;
     let [dpc, isr] = ["dpc", "isr"].map(|name| options.last(name).is_some());
     if dpc != isr {
         for table in &mut made.report.tables {

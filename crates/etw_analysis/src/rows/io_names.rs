@@ -12,7 +12,7 @@ const PRIORITY_SHIFT: u32 = 17;
 /// Bits that mean one thing for paging, and another otherwise.
 const PAGING_IO: u32 = 0x2;
 const INPUT_OPERATION: u32 = 0x40;
-/// What stands for `INPUT_OPERATION` of paging, in [`FlagSet`] alone.
+/// What stands for `INPUT_OPERATION` of paging, here alone.
 const SYNCHRONOUS_PAGING_IO: u32 = 1 << 31;
 
 const IRP_FLAGS: Bits = &[
@@ -94,100 +94,53 @@ const ATTRIBUTES: Bits = &[
     (0x40_0000, "RECALL_ON_DATA_ACCESS"),
 ];
 
-/// What the `IrpFlags` of requests say, of all of them together.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct FlagSet {
-    flags: u32,
-    /// Bit by priority.
-    priorities: u8,
-}
-
-impl FlagSet {
-    pub(crate) fn add(&mut self, irp_flags: u32) {
-        let mut flags = irp_flags & !PRIORITY_MASK & !SYNCHRONOUS_PAGING_IO;
-        if flags & PAGING_IO != 0 && flags & INPUT_OPERATION != 0 {
-            flags = flags & !INPUT_OPERATION | SYNCHRONOUS_PAGING_IO;
+/// Returns the flags that any of some `IrpFlags` has, besides the priority; `None` if none has one.
+pub(super) fn irp_flags(all: &[u32]) -> Option<String> {
+    let flags = all.iter().fold(0, |flags, irp_flags| {
+        let mut own = irp_flags & !PRIORITY_MASK & !SYNCHRONOUS_PAGING_IO;
+        if own & PAGING_IO != 0 && own & INPUT_OPERATION != 0 {
+            own = own & !INPUT_OPERATION | SYNCHRONOUS_PAGING_IO;
         }
-        self.flags |= flags;
-        self.priorities |= 1 << ((irp_flags & PRIORITY_MASK) >> PRIORITY_SHIFT);
-    }
-
-    pub(crate) fn merge(&mut self, other: FlagSet) {
-        self.flags |= other.flags;
-        self.priorities |= other.priorities;
-    }
-
-    /// Returns the flags that any of the requests has; `None` if none has one.
-    pub(crate) fn flags(self) -> Option<String> {
-        (self.flags != 0).then(|| names(self.flags, IRP_FLAGS))
-    }
-
-    /// Returns the priorities that requests have; `None` if none has one, as on Linux.
-    pub(crate) fn priorities(self) -> Option<String> {
-        let are_set = self.priorities & !1 != 0;
-        are_set.then(|| self.all_priorities())
-    }
-
-    fn all_priorities(self) -> String {
-        members(self.priorities.into(), |number| {
-            PRIORITIES.get(number as usize).map(|name| (*name).to_owned())
-        })
-    }
+        flags | own
+    });
+    (flags != 0).then(|| names(flags, IRP_FLAGS))
 }
 
-/// What the events about opened files say, all of them together.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct CreateSet {
-    options: u32,
-    attributes: u32,
-    /// Bits by disposition, and by the set of what is shared.
-    dispositions: u32,
-    share_access: u32,
+/// Returns the priorities in some `IrpFlags`; `None` if none has one, as on Linux.
+pub(super) fn priorities(all: &[u32]) -> Option<String> {
+    let priorities = set(all.iter().map(|irp_flags| (irp_flags & PRIORITY_MASK) >> PRIORITY_SHIFT));
+    let name = |number: u32| PRIORITIES.get(number as usize).map(|name| (*name).to_owned());
+    (priorities & !1 != 0).then(|| members(priorities, name))
 }
 
-impl CreateSet {
-    pub(crate) fn add(&mut self, options: u32, attributes: u32, share_access: u32) {
-        self.options |= options & OPTIONS_MASK;
-        self.attributes |= attributes;
-        self.dispositions |= 1 << (options >> DISPOSITION_SHIFT).min(31);
-        self.share_access |= 1 << share_access.min(31);
-    }
+/// Returns the options that any of some `CreateOptions` has.
+pub(super) fn create_options(all: &[u32]) -> Option<String> {
+    Some(names(all.iter().fold(0, |bits, options| bits | options & OPTIONS_MASK), CREATE_OPTIONS))
+}
 
-    pub(crate) fn merge(&mut self, other: CreateSet) {
-        self.options |= other.options;
-        self.attributes |= other.attributes;
-        self.dispositions |= other.dispositions;
-        self.share_access |= other.share_access;
-    }
+/// Returns what was to be done with files that exist or not, of some `CreateOptions`.
+pub(super) fn dispositions(all: &[u32]) -> Option<String> {
+    let name = |number: u32| DISPOSITIONS.get(number as usize).map(|name| (*name).to_owned());
+    Some(members(set(all.iter().map(|options| options >> DISPOSITION_SHIFT)), name))
+}
 
-    /// Returns whether nothing was added.
-    pub(crate) fn is_empty(self) -> bool {
-        self.dispositions == 0
-    }
+/// Returns what other opens of files were allowed, separated by commas, of some `ShareAccess`.
+pub(super) fn share_access(all: &[u32]) -> Option<String> {
+    Some(members(set(all.iter().copied()), |number| match number {
+        0 => Some("none".to_owned()),
+        1..=7 => Some(names(number, SHARE_ACCESS)),
+        _ => None,
+    }))
+}
 
-    /// Returns the options that any of the events has.
-    pub(crate) fn options(self) -> String {
-        names(self.options, CREATE_OPTIONS)
-    }
+/// Returns the file attributes that any of some `FileAttributes` has.
+pub(super) fn attributes(all: &[u32]) -> Option<String> {
+    Some(names(all.iter().fold(0, |bits, attributes| bits | attributes), ATTRIBUTES))
+}
 
-    /// Returns the file attributes that any of the events has.
-    pub(crate) fn attributes(self) -> String {
-        names(self.attributes, ATTRIBUTES)
-    }
-
-    /// Returns what was to be done with files that exist or not.
-    pub(crate) fn dispositions(self) -> String {
-        members(self.dispositions, |number| DISPOSITIONS.get(number as usize).map(|name| (*name).to_owned()))
-    }
-
-    /// Returns what other opens of the files were allowed, separated by commas.
-    pub(crate) fn share_access(self) -> String {
-        members(self.share_access, |number| match number {
-            0 => Some("none".to_owned()),
-            1..=7 => Some(names(number, SHARE_ACCESS)),
-            _ => None,
-        })
-    }
+/// Returns a bit for each number; those from 31 on share one.
+fn set(numbers: impl Iterator<Item = u32>) -> u32 {
+    numbers.fold(0, |bits, number| bits | 1 << number.min(31))
 }
 
 /// Returns the names of bits, joined by `|`; bits without a name as a number.
@@ -214,12 +167,10 @@ mod tests {
 
     #[test]
     fn irp_flags_and_priorities() {
-        let check = |all: &[u32], flags: Option<&str>, priorities: Option<&str>| {
-            let mut set = FlagSet::default();
-            all.iter().for_each(|flags| set.add(*flags));
+        let check = |all: &[u32], flags: Option<&str>, priority: Option<&str>| {
             assert_eq!(
-                (set.flags().as_deref(), set.priorities().as_deref()),
-                (flags, priorities),
+                (irp_flags(all).as_deref(), priorities(all).as_deref()),
+                (flags, priority),
                 "{all:x?}"
             );
         };
@@ -236,17 +187,11 @@ mod tests {
 
     #[test]
     fn what_files_are_opened_with() {
-        let mut set = CreateSet::default();
-        assert!(set.is_empty());
-        set.add(0x0100_0060, 0x80, 7);
-        set.add(0x0520_0021, 0, 0);
-        set.add(0xFF00_0000, 0x8000_0020, 0x100);
-        assert_eq!(
-            set.options(),
-            "DIRECTORY_FILE|SYNCHRONOUS_IO_NONALERT|NON_DIRECTORY_FILE|OPEN_REPARSE_POINT"
-        );
-        assert_eq!(set.dispositions(), "OPEN, OVERWRITE_IF, 31");
-        assert_eq!(set.share_access(), "none, READ|WRITE|DELETE, 31");
-        assert_eq!(set.attributes(), "ARCHIVE|NORMAL|0x80000000");
+        let all = [0x0100_0060, 0x0520_0021, 0xFF00_0000];
+        let options = "DIRECTORY_FILE|SYNCHRONOUS_IO_NONALERT|NON_DIRECTORY_FILE|OPEN_REPARSE_POINT";
+        assert_eq!(create_options(&all).as_deref(), Some(options));
+        assert_eq!(dispositions(&all).as_deref(), Some("OPEN, OVERWRITE_IF, 31"));
+        assert_eq!(share_access(&[7, 0, 0x100]).as_deref(), Some("none, READ|WRITE|DELETE, 31"));
+        assert_eq!(attributes(&[0x80, 0, 0x8000_0020]).as_deref(), Some("ARCHIVE|NORMAL|0x80000000"));
     }
 }
