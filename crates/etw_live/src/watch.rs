@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use etw_app::schemas::Schemas;
 
 use crate::feed::Feed;
-use crate::model::{Line, Rule, Rules, Wanted};
+use crate::model::{Column, Line, Rule, Rules, Wanted};
 use crate::save::{Saving, make_readable};
 use crate::session::Session;
 use crate::view::{Cursor, View};
@@ -60,8 +60,8 @@ pub struct WatchLine {
 /// A table of what the events of a session tell of the machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WatchTable {
-    /// The names of the columns.
-    pub columns: Vec<&'static str>,
+    /// The columns.
+    pub columns: &'static [Column],
     /// Whether the cells of each column are numbers.
     pub is_number: Vec<bool>,
     /// The first rows, at most 2,000.
@@ -186,7 +186,7 @@ impl Watch {
         drop(state);
         let is_tree = view == View::Processes && sort.is_none();
         let tables = tables.into_iter().map(|table| WatchTable {
-            columns: table.columns.iter().map(|column| column.name).collect(),
+            columns: table.columns,
             is_number: table.is_number,
             rows: match is_tree {
                 true => in_tree(table.rows),

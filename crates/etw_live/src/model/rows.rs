@@ -12,6 +12,8 @@ pub struct Column {
     pub name: &'static str,
     /// Width in characters; 0 takes the remaining width.
     pub width: u16,
+    /// One sentence that says what the values mean.
+    pub summary: &'static str,
 }
 
 /// Value of a cell.

@@ -33,8 +33,8 @@ pub(crate) struct Process {
     pub(crate) events: Meter,
 }
 
-const fn column(name: &'static str, width: u16) -> Column {
-    Column { name, width }
+const fn column(name: &'static str, width: u16, summary: &'static str) -> Column {
+    Column { name, width, summary }
 }
 
 impl Process {
@@ -55,22 +55,22 @@ pub(crate) fn share(meter: &Meter) -> f64 {
 
 impl Row for Process {
     const COLUMNS: &'static [Column] = &[
-        column("PID", 7),
-        column("Process", 0),
-        column("User", 10),
-        column("CPU %", 6),
-        column("Read/s", 6),
-        column("B/s", 5),
-        column("Write/s", 7),
-        column("B/s", 5),
-        column("Send/s", 6),
-        column("B/s", 5),
-        column("Recv/s", 6),
-        column("B/s", 5),
-        column("Thr", 4),
-        column("Events/s", 8),
-        column("Started", 8),
-        column("Parent", 7),
+        column("PID", 7, "Process id."),
+        column("Process", 0, "Image name of the process."),
+        column("User", 10, "User who runs it."),
+        column("CPU %", 6, "Processor time in the last second, in percent of one processor."),
+        column("Read/s", 6, "Reads in the last second."),
+        column("B/s", 5, "Bytes in the last second, of the operations in the column before."),
+        column("Write/s", 7, "Writes in the last second."),
+        column("B/s", 5, "Bytes in the last second, of the operations in the column before."),
+        column("Send/s", 6, "Sends in the last second."),
+        column("B/s", 5, "Bytes in the last second, of the operations in the column before."),
+        column("Recv/s", 6, "Receives in the last second."),
+        column("B/s", 5, "Bytes in the last second, of the operations in the column before."),
+        column("Thr", 4, "Number of threads, as far as events told."),
+        column("Events/s", 8, "Events of the process in the last second."),
+        column("Started", 8, "When it started, in UTC."),
+        column("Parent", 7, "Process id of the one that started it."),
     ];
     const SORTED_BY: usize = 3;
 
@@ -120,13 +120,13 @@ pub(crate) struct Thread {
 
 impl Row for Thread {
     const COLUMNS: &'static [Column] = &[
-        column("TID", 7),
-        column("PID", 7),
-        column("Process", 0),
-        column("CPU %", 6),
-        column("CPU time", 9),
-        column("Switches/s", 10),
-        column("Started", 8),
+        column("TID", 7, "Thread id."),
+        column("PID", 7, "Process id."),
+        column("Process", 0, "Image name of the process."),
+        column("CPU %", 6, "Processor time in the last second, in percent of one processor."),
+        column("CPU time", 9, "Processor time since the session started."),
+        column("Switches/s", 10, "Switches of threads in the last second."),
+        column("Started", 8, "When it started, in UTC."),
     ];
     const SORTED_BY: usize = 3;
 
@@ -165,12 +165,12 @@ pub(crate) struct Image {
 
 impl Row for Image {
     const COLUMNS: &'static [Column] = &[
-        column("PID", 7),
-        column("Process", 15),
-        column("Path", 0),
-        column("Base", 18),
-        column("Size", 6),
-        column("Loaded", 8),
+        column("PID", 7, "Process id."),
+        column("Process", 15, "Image name of the process."),
+        column("Path", 0, "Path of the file."),
+        column("Base", 18, "Lowest address in memory."),
+        column("Size", 6, "Bytes from its lowest to its highest address."),
+        column("Loaded", 8, "When it was loaded, in UTC; nothing if that was before the session."),
     ];
     const SORTED_BY: usize = 5;
 
@@ -212,17 +212,17 @@ pub(crate) struct File {
 
 impl Row for File {
     const COLUMNS: &'static [Column] = &[
-        column("Path", 0),
-        column("Reads", 8),
-        column("Bytes", 6),
-        column("B/s", 5),
-        column("Writes", 8),
-        column("Bytes", 6),
-        column("B/s", 5),
-        column("Other", 7),
-        column("Mean", 8),
-        column("Longest", 8),
-        column("Process", 15),
+        column("Path", 0, "Path of the file."),
+        column("Reads", 8, "Reads since the session started."),
+        column("Bytes", 6, "Bytes since the session started, of the operations in the column before."),
+        column("B/s", 5, "Bytes in the last second, of the operations in the column before."),
+        column("Writes", 8, "Writes since the session started."),
+        column("Bytes", 6, "Bytes since the session started, of the operations in the column before."),
+        column("B/s", 5, "Bytes in the last second, of the operations in the column before."),
+        column("Other", 7, "Operations other than reads and writes."),
+        column("Mean", 8, "Mean duration of an operation."),
+        column("Longest", 8, "Longest duration of an operation."),
+        column("Process", 15, "Image name of the process."),
     ];
     const SORTED_BY: usize = 2;
 
@@ -272,19 +272,19 @@ pub(crate) struct Ends {
 
 impl Row for Connection {
     const COLUMNS: &'static [Column] = &[
-        column("PID", 7),
-        column("Process", 15),
-        column("", 3),
-        column("Local", 0),
-        column("Remote", 0),
-        column("State", 9),
-        column("Sends", 7),
-        column("Bytes", 6),
-        column("B/s", 5),
-        column("Recvs", 7),
-        column("Bytes", 6),
-        column("B/s", 5),
-        column("Again", 5),
+        column("PID", 7, "Process id."),
+        column("Process", 15, "Image name of the process."),
+        column("", 3, "TCP or UDP."),
+        column("Local", 0, "Address and port on this machine."),
+        column("Remote", 0, "Address and port of the other end."),
+        column("State", 9, "State of the connection, from the events."),
+        column("Sends", 7, "Sends since the session started."),
+        column("Bytes", 6, "Bytes since the session started, of the operations in the column before."),
+        column("B/s", 5, "Bytes in the last second, of the operations in the column before."),
+        column("Recvs", 7, "Receives since the session started."),
+        column("Bytes", 6, "Bytes since the session started, of the operations in the column before."),
+        column("B/s", 5, "Bytes in the last second, of the operations in the column before."),
+        column("Again", 5, "Segments that were sent again."),
     ];
     const SORTED_BY: usize = 11;
 
@@ -339,15 +339,15 @@ pub(crate) struct Disk {
 
 impl Row for Disk {
     const COLUMNS: &'static [Column] = &[
-        column("Disk", 0),
-        column("Reads/s", 8),
-        column("B/s", 6),
-        column("Writes/s", 8),
-        column("B/s", 6),
-        column("Flushes/s", 9),
-        column("Mean", 8),
-        column("Longest", 8),
-        column("In flight", 9),
+        column("Disk", 0, "Name of the disk, or its number."),
+        column("Reads/s", 8, "Reads in the last second."),
+        column("B/s", 6, "Bytes in the last second, of the operations in the column before."),
+        column("Writes/s", 8, "Writes in the last second."),
+        column("B/s", 6, "Bytes in the last second, of the operations in the column before."),
+        column("Flushes/s", 9, "Flushes in the last second."),
+        column("Mean", 8, "Mean duration of an operation."),
+        column("Longest", 8, "Longest duration of an operation."),
+        column("In flight", 9, "Mean number of requests at once."),
     ];
     const SORTED_BY: usize = 0;
 
@@ -392,13 +392,13 @@ pub(crate) struct Processor {
 
 impl Row for Processor {
     const COLUMNS: &'static [Column] = &[
-        column("CPU", 5),
-        column("Busy %", 7),
-        column("DPC %", 7),
-        column("ISR %", 7),
-        column("Switches/s", 10),
-        column("DPCs/s", 8),
-        column("ISRs/s", 8),
+        column("CPU", 5, "Number of the processor."),
+        column("Busy %", 7, "Part of the last second in which it ran a thread."),
+        column("DPC %", 7, "Part of the last second in deferred calls (softirqs)."),
+        column("ISR %", 7, "Part of the last second in interrupts."),
+        column("Switches/s", 10, "Switches of threads in the last second."),
+        column("DPCs/s", 8, "Deferred calls in the last second."),
+        column("ISRs/s", 8, "Interrupts in the last second."),
     ];
     const SORTED_BY: usize = 0;
 

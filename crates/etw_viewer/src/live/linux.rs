@@ -158,8 +158,10 @@ impl Live {
             .map(|table| {
                 let rows: Vec<Value> =
                     table.rows.iter().map(|row| json!({ "cells": row.cells, "depth": row.depth })).collect();
+                let columns = table.columns.iter();
+                let columns = columns.map(|column| json!({ "name": column.name, "summary": column.summary }));
                 json!({
-                    "columns": table.columns,
+                    "columns": columns.collect::<Vec<Value>>(),
                     "is_number": table.is_number,
                     "rows": rows,
                     "sorted": table.sorted,

@@ -192,7 +192,7 @@ fn events_fill_the_tables_of_the_machine() {
     let of_writer = |found: &Value| {
         let table = &found["tables"][0];
         let columns = table["columns"].as_array().unwrap();
-        let column = |name: &str| columns.iter().position(|one| one == name).unwrap();
+        let column = |name: &str| columns.iter().position(|one| one["name"] == name).unwrap();
         let (pid, parent) = (column("PID"), column("Parent"));
         let rows = table["rows"].as_array().unwrap().clone();
         let id = machine.writer.id().to_string();

@@ -248,7 +248,7 @@ export interface LiveLines {
 
 /** A table of what live events tell of the machine. */
 export interface LiveTable {
-  columns: string[];
+  columns: { name: string; summary: string }[];
   is_number: boolean[];
   rows: { cells: string[]; depth: number }[];
   /** The column that rows are sorted by, and whether the largest come first; null for trees. */

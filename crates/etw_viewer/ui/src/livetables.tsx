@@ -16,53 +16,6 @@ export const VIEWS: [string, string, string][] = [
   ["machine", "Disks, CPUs", "Disks and processors."],
 ];
 
-/** What the columns mean. */
-const MEANINGS: Record<string, string> = {
-  PID: "Process id.",
-  TID: "Thread id.",
-  Process: "Image name of the process.",
-  User: "User who runs it.",
-  "CPU %": "Processor time in the last second, in percent of one processor.",
-  "CPU time": "Processor time since the session started.",
-  "Read/s": "Reads in the last second.",
-  "Write/s": "Writes in the last second.",
-  "Send/s": "Sends in the last second.",
-  "Recv/s": "Receives in the last second.",
-  "B/s": "Bytes in the last second, of the operations in the column before.",
-  Bytes: "Bytes since the session started, of the operations in the column before.",
-  Thr: "Number of threads, as far as events told.",
-  "Events/s": "Events of the process in the last second.",
-  Started: "When it started, in UTC.",
-  Parent: "Process id of the one that started it.",
-  Path: "Path of the file.",
-  Base: "Lowest address in memory.",
-  Size: "Bytes from its lowest to its highest address.",
-  Loaded: "When it was loaded, in UTC; nothing if that was before the session.",
-  Reads: "Reads since the session started.",
-  Writes: "Writes since the session started.",
-  Other: "Operations other than reads and writes.",
-  Mean: "Mean duration of an operation.",
-  Longest: "Longest duration of an operation.",
-  Local: "Address and port on this machine.",
-  Remote: "Address and port of the other end.",
-  State: "State of the connection, from the events.",
-  Sends: "Sends since the session started.",
-  Recvs: "Receives since the session started.",
-  Again: "Segments that were sent again.",
-  Disk: "Name of the disk, or its number.",
-  "Reads/s": "Reads in the last second.",
-  "Writes/s": "Writes in the last second.",
-  "Flushes/s": "Flushes in the last second.",
-  "In flight": "Mean number of requests at once.",
-  CPU: "Number of the processor.",
-  "Busy %": "Part of the last second in which it ran a thread.",
-  "DPC %": "Part of the last second in deferred calls (softirqs).",
-  "ISR %": "Part of the last second in interrupts.",
-  "Switches/s": "Switches of threads in the last second.",
-  "DPCs/s": "Deferred calls in the last second.",
-  "ISRs/s": "Interrupts in the last second.",
-};
-
 /** The tables of a view. */
 export function Tables({ view, isPaused, filter }: { view: string; isPaused: boolean; filter: (rule: Rule) => void }) {
   const [found, setFound] = useState<LiveTables | null>(null);
@@ -141,10 +94,10 @@ function One({
   // Without rows nothing says which columns are numbers.
   const isNumber = (column: number) => table.is_number[column] ?? false;
   /** The column that shows the tree: the names. */
-  const tree = hasTree ? table.columns.indexOf("Process") : -1;
+  const tree = hasTree ? table.columns.findIndex((column) => column.name === "Process") : -1;
   const menu = (row: number, column: number, x: number, y: number) => {
     const cells = latest.current.rows[row]?.cells ?? [];
-    const of = (name: string) => cells[latest.current.columns.indexOf(name)] ?? "";
+    const of = (name: string) => cells[latest.current.columns.findIndex((column) => column.name === name)] ?? "";
     const items: MenuItem[] = [];
     const add = (name: string, value: string) => {
       if (!value) return;
@@ -169,9 +122,9 @@ function One({
   return (
     <Virtual
       label={`Rows: ${table.count}`}
-      columns={table.columns.map((name, column) => ({
+      columns={table.columns.map(({ name, summary }, column) => ({
         title: `${name === "" ? "Protocol" : name}${table.sorted?.[0] === column ? (table.sorted[1] ? " ▾" : " ▴") : ""}`,
-        summary: `${MEANINGS[name] ?? (name === "" ? "TCP or UDP." : name)}\nClick to sort.`,
+        summary: `${summary}\nClick to sort.`,
         className: isNumber(column) ? "right" : name === "Path" ? "left wide" : "left key",
       }))}
       count={table.rows.length}
@@ -180,7 +133,7 @@ function One({
       load={async (from, to) => latest.current.rows.slice(from, to).map((row) => row.cells)}
       about={(row, column) => {
         const shown = latest.current.rows[row];
-        const title = `${shown?.cells[column] ?? ""}\n${MEANINGS[latest.current.columns[column] ?? ""] ?? ""}`;
+        const title = `${shown?.cells[column] ?? ""}\n${latest.current.columns[column]?.summary ?? ""}`;
         return column === tree ? { title, toggle: "none", depth: shown?.depth ?? 0 } : { title };
       }}
       onCell={(cell) => setCursor(cell.row)}
