@@ -17,7 +17,7 @@ use openetw::analysis::Window;
 use openetw::tables::arrow::ArrowTable;
 use openetw::tables::{
     Aggregate, Column, ColumnType, Filter, Index, Order, OrderBy, Pivot, Table, Value, column_path,
-    in_window, row_filter, row_label,
+    in_window, row_filter, row_label, row_value,
 };
 use openetw::{FileTime, TimePoint};
 
@@ -226,20 +226,21 @@ impl<'i> Reader<'i> {
         selection: &Selection<'_>,
     ) -> Result<Batches, Failure> {
         let (filter, mut through) = selection.filter(table)?;
-        let own = table.schema().columns.len() + through.len();
+        let own = table.schema().columns.len();
         let mut paths = Vec::new();
         for name in by {
             paths.push(path(table, name)?);
         }
-        let mut aggregates = Vec::new();
+        let keys: Vec<usize> = (own + through.len()..own + through.len() + by.len()).collect();
+        through.extend(paths.iter().cloned());
+        let mut counted = Vec::new();
         for text in values {
-            let (aggregate, name) = Aggregate::parse(text).map_err(Failure::argument)?;
+            let value = row_value(text, table, selection.start, &mut through).map_err(Failure::argument)?;
             // The number of rows is there anyway.
-            if aggregate == Aggregate::Rows {
+            if value.aggregate == Aggregate::Rows && value.condition.is_none() {
                 return Err(Failure::argument("'rows' is always computed; name other values only"));
             }
-            paths.push(path(table, name)?);
-            aggregates.push(aggregate.with_column(own + paths.len() - 1));
+            counted.push(value);
         }
         let by_value = values.iter().position(|text| Some(text.as_str()) == sort);
         let by_key = by.iter().position(|name| Some(name.as_str()) == sort);
@@ -254,15 +255,21 @@ impl<'i> Reader<'i> {
                 )));
             }
         };
-        through.extend(paths.iter().cloned());
-        let keys: Vec<usize> = (own..own + by.len()).collect();
+        let column_of = |number: usize| match number.checked_sub(own) {
+            Some(place) => through.get(place).and_then(|path| table.path_column(path)),
+            None => table.schema().columns.get(number),
+        };
+        let measured = |aggregate: Aggregate| aggregate.column().filter(|_| !aggregate.is_count());
+        let columns: Vec<Option<&Column>> =
+            counted.iter().map(|value| measured(value.aggregate).and_then(column_of)).collect();
         let pivot = Pivot {
-            through,
             levels: keys.len(),
             filter,
+            conditions: counted.iter().map(|value| value.condition.clone()).collect(),
             order: Order { by: order, descending: !matches!(order, OrderBy::Key(_)) },
             top: top.unwrap_or(usize::MAX),
-            ..Pivot::new(keys, aggregates.clone())
+            through: through.clone(),
+            ..Pivot::new(keys, counted.iter().map(|value| value.aggregate).collect::<Vec<_>>())
         };
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
         let groups = pivot.run(table, threads)?.groups;
@@ -279,13 +286,10 @@ impl<'i> Reader<'i> {
             add(name, self.values(&keys, column)?);
         }
         add("rows", Arc::new(groups.iter().map(|group| group.rows).collect::<UInt64Array>()));
-        for (number, (text, path)) in values.iter().zip(&paths[by.len()..]).enumerate() {
-            let column = table
-                .path_column(path)
-                .ok_or_else(|| Failure::argument(format_args!("no column of '{text}'")))?;
+        let count = Column::new("", ColumnType::I64, "");
+        for (number, (text, column)) in values.iter().zip(columns).enumerate() {
             let results: Vec<Value> = groups.iter().map(|group| group.values[number]).collect();
-            let count = Column::new("", ColumnType::I64, "");
-            add(text, self.values(&results, if aggregates[number].is_count() { &count } else { column })?);
+            add(text, self.values(&results, column.unwrap_or(&count))?);
         }
         let schema = Arc::new(Schema::new(fields));
         let batch = RecordBatch::try_new(schema.clone(), arrays)?;

@@ -79,7 +79,7 @@ pub(crate) fn made() -> Result<Files> {
                 let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
                 names.join(", ")
             };
-            writeln!(page, "Shown at first by {}, with {}.\n", list(summary.by), list(summary.values))?;
+            writeln!(page, "Shown at first by {}, with {}.\n", list(summary.by), list(&summary.values))?;
         }
         writeln!(page, "| column | type | meaning |\n|---|---|---|")?;
         for column in table.columns.iter() {

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use anyhow::{Result, bail};
-use openetw::tables::{Aggregate, Group, Order, OrderBy, Pivot, PivotResult, Table, Value};
+use openetw::tables::{
+    Aggregate, Group, Order, OrderBy, Pivot, PivotResult, RowValue, Table, Value, row_value,
+};
 use serde_json::json;
 
 use super::condition::Conditions;
@@ -32,7 +34,7 @@ pub(crate) struct GroupRow {
 /// A value right of the golden bar.
 #[derive(Debug)]
 pub(super) struct Shown<'m> {
-    aggregate: Aggregate,
+    value: RowValue,
     field: Option<Field<'m>>,
     is_percent: bool,
     pub(super) heading: Heading,
@@ -71,10 +73,11 @@ impl<'m> Plan<'m> {
             None if values.is_empty() => (OrderBy::Rows, true),
             None => (OrderBy::Aggregate(0), true),
         };
-        let aggregates: Vec<Aggregate> = values.iter().map(|shown| shown.aggregate).collect();
+        let aggregates: Vec<Aggregate> = values.iter().map(|shown| shown.value.aggregate).collect();
         let pivot = Pivot {
             through: conditions.through,
             filter: conditions.filter,
+            conditions: values.iter().map(|shown| shown.value.condition.clone()).collect(),
             order: Order { by, descending },
             top: MAX_GROUPS,
             ..Pivot::new(numbers, aggregates)
@@ -88,7 +91,9 @@ impl<'m> Plan<'m> {
             .map(|((shown, value), total)| {
                 Ok(match (shown.is_percent, &shown.field) {
                     (true, _) => percent(*value, *total),
-                    (false, Some(field)) if !shown.aggregate.is_count() => self.fields.cell(field, *value)?,
+                    (false, Some(field)) if !shown.value.aggregate.is_count() => {
+                        self.fields.cell(field, *value)?
+                    }
                     _ => number(*value),
                 })
             })
@@ -249,19 +254,22 @@ fn shown<'m>(fields: &Fields<'m>, conditions: &mut Conditions, text: &str) -> Re
     let inner = text.strip_prefix("percent(").and_then(|text| text.strip_suffix(')'));
     let is_percent = inner.is_some();
     let inner = inner.unwrap_or(text);
-    let (aggregate, name) = Aggregate::parse(inner)?;
+    let value = row_value(inner, fields.table, fields.model.start, &mut conditions.through)?;
+    let (plain_value, of) = inner
+        .split_once(" where ")
+        .map_or((inner, String::new()), |(value, condition)| (value, format!(" of {condition}")));
+    let (aggregate, name) = Aggregate::parse(plain_value)?;
     if aggregate == Aggregate::Rows {
-        let summary = if is_percent { "Share of all rows shown." } else { "Number of rows." };
+        let summary = if is_percent { "Share of all rows shown" } else { "Number of rows" };
         let heading = Heading {
             name: text.to_owned(),
-            title: if is_percent { "% Rows".to_owned() } else { "Count".to_owned() },
+            title: format!("{}{of}", if is_percent { "% Rows" } else { "Count" }),
             kind: if is_percent { "percent" } else { "count" },
-            summary: summary.to_owned(),
+            summary: format!("{summary}{of}."),
         };
-        return Ok(Shown { aggregate: Aggregate::Rows, field: None, is_percent, heading });
+        return Ok(Shown { value, field: None, is_percent, heading });
     }
     let field = fields.get(name)?;
-    let aggregate = aggregate.with_column(conditions.number(&field));
     let (word, about) = match aggregate {
         Aggregate::Rows | Aggregate::Count(_) => ("Count".to_owned(), "Number of values".to_owned()),
         Aggregate::Sum(_) => ("Sum".to_owned(), "Sum".to_owned()),
@@ -275,13 +283,16 @@ fn shown<'m>(fields: &Fields<'m>, conditions: &mut Conditions, text: &str) -> Re
     let share = if is_percent { "Share of all rows shown: " } else { "" };
     let heading = Heading {
         name: text.to_owned(),
-        title: if is_percent { format!("% {}", title(name)) } else { format!("{} ({word})", title(name)) },
+        title: match is_percent {
+            true => format!("% {}{of}", title(name)),
+            false => format!("{} ({word}){of}", title(name)),
+        },
         kind: match (is_percent, aggregate.is_count()) {
             (true, _) => "percent",
             (false, true) => "count",
             _ => field.kind(),
         },
-        summary: format!("{share}{about}. {}", plain(&field.column.summary)),
+        summary: format!("{share}{about}{of}. {}", plain(&field.column.summary)),
     };
-    Ok(Shown { aggregate, field: Some(field), is_percent, heading })
+    Ok(Shown { value, field: Some(field), is_percent, heading })
 }
