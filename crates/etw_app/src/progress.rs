@@ -1,17 +1,23 @@
 //! Progress of long operations, shown on standard error if that is a terminal.
 
 use std::io::IsTerminal;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use openetw::FileTime;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+/// Number of events between two steps of a bar.
+const EVENTS_PER_STEP: u64 = 1 << 14;
+
 /// A progress bar; hidden if standard error is not a terminal, and removed when the work is done.
 pub struct Progress {
     bar: ProgressBar,
     /// The value at the start of the bar.
     start: i64,
+    /// Number of events that were read.
+    events: AtomicU64,
 }
 
 impl Progress {
@@ -64,7 +70,17 @@ impl Progress {
             bar.set_message(name.to_owned());
             bar.enable_steady_tick(Duration::from_millis(500));
         }
-        Progress { bar, start }
+        Progress { bar, start, events: AtomicU64::new(0) }
+    }
+
+    /// Counts an event of this time, and sets the bar to it once in a while.
+    pub fn read(&self, time: FileTime) {
+        // Threads may count over each other's numbers; the bar is moved a little later then.
+        let events = self.events.load(Ordering::Relaxed) + 1;
+        self.events.store(events, Ordering::Relaxed);
+        if events.is_multiple_of(EVENTS_PER_STEP) {
+            self.reach(time);
+        }
     }
 
     /// Sets the bar to this time.

@@ -71,8 +71,6 @@ impl SymbolOptions {
 
 /// Hook id of PerfInfo/SampleProfile.
 const SAMPLED_PROFILE: HookId = ids::PerfInfo::SAMPLE_PROFILE.hook_id();
-/// Number of events between two calls of a function that shows progress.
-const PROGRESS_EVERY: u64 = 1 << 14;
 
 /// An image, and the file that names it or the reason why no file does.
 #[derive(Debug, Clone)]
@@ -93,27 +91,23 @@ impl ModuleState {
     }
 }
 
-/// Returns the images that samples and stacks of a trace lie in, and the number of samples. `reach` is called with the
-/// time that has been read.
+/// Returns the images that samples and stacks of a trace lie in, and the number of samples. `read` is called with the
+/// time of each event.
 ///
 /// # Errors
 ///
 /// Fails if the trace cannot be read.
-pub fn used_modules(trace: &mut Trace, mut reach: impl FnMut(FileTime)) -> Result<(Vec<ModuleUse>, u64)> {
+pub fn used_modules(trace: &mut Trace, mut read: impl FnMut(FileTime)) -> Result<(Vec<ModuleUse>, u64)> {
     let stacks = trace.stacks()?;
     let analysis = Analysis::new(Window::ALL).of_machines(Machines::from_trace(trace));
     let mut analysis = analysis.by_stack(StackWeight::Events);
-    let mut events = 0_u64;
     trace.for_each_event(|event| {
         match event.record.hook_id() {
             // Samples are counted with their stacks anyway.
             Some(SAMPLED_PROFILE) => analysis.add(event),
             _ => analysis.add_with_stack(event, &stacks.of(event.record)),
         }
-        events += 1;
-        if events.is_multiple_of(PROGRESS_EVERY) {
-            reach(event.record.time());
-        }
+        read(event.record.time());
     })?;
     let samples = analysis.sample_count();
     Ok((analysis.modules(), samples))

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 
 use etw_schema::manifest::{MAX_ITEMS, default_out_type, winmeta};
-use etw_schema::text::is_disruptive;
+use etw_schema::text::xml_text;
 use etw_schema::{
     Count, Decoding, EventSchema, InType, Length, MapKind, OpcodeName, OutType, Property, PropertyType,
     Provider, ProviderInfo, TaskName,
@@ -40,7 +40,7 @@ pub fn write_all(providers: &[Provider]) -> String {
     for (number, provider) in providers.iter().enumerate() {
         let info = &provider.info;
         if !is_describable(info) {
-            let name = escape(&info.name).replace("--", "- -");
+            let name = xml_text(&info.name).replace("--", "- -");
             let _ = writeln!(text, "   <!-- {name} {}: {} -->", info.guid, info.decoding.name());
             continue;
         }
@@ -92,7 +92,7 @@ impl Writer<'_> {
             let symbol = event.name.as_deref().map(|name| unique_symbol(name, event, &mut symbols));
             self.event(event, symbol.as_deref(), &mut extra, &mut templates, &mut events)?;
         }
-        let (name, symbol) = (escape(&info.name), symbol(&info.name));
+        let (name, symbol) = (xml_text(&info.name), symbol(&info.name));
         write!(self.out, "   <provider name=\"{name}\" guid=\"{}\" symbol=\"{symbol}\"", info.guid)?;
         write!(self.out, " resourceFileName=\"{name}\" messageFileName=\"{name}\"")?;
         if let Some(control) = info.control_guid {
@@ -110,8 +110,8 @@ impl Writer<'_> {
     /// Returns a `message` attribute, after adding its text to the string table.
     fn message(&mut self, id: &str, text: Option<&str>) -> Result<String, std::fmt::Error> {
         let Some(text) = text else { return Ok(String::new()) };
-        let id = format!("{}{}", self.prefix, escape(id));
-        writeln!(self.strings, "    <string id=\"{id}\" value=\"{}\"/>", escape(text))?;
+        let id = format!("{}{}", self.prefix, xml_text(id));
+        writeln!(self.strings, "    <string id=\"{id}\" value=\"{}\"/>", xml_text(text))?;
         Ok(format!(" message=\"$(string.{id})\""))
     }
 
@@ -120,7 +120,7 @@ impl Writer<'_> {
         let mut list = String::new();
         for (index, channel) in info.channels.iter().enumerate() {
             let message = self.message(&format!("channel_{index}"), channel.message.as_deref())?;
-            let (name, value) = (escape(&channel.name), channel.value);
+            let (name, value) = (xml_text(&channel.name), channel.value);
             if winmeta::channel(&channel.name) == Some(value) {
                 writeln!(list, "     <importChannel chid=\"{name}\" name=\"{name}\"{message}/>")?;
             } else {
@@ -133,7 +133,7 @@ impl Writer<'_> {
             }
         }
         for (value, name) in &extra.channels {
-            let name = escape(name);
+            let name = xml_text(name);
             writeln!(
                 list,
                 "     <channel chid=\"{name}\" name=\"{name}\" type=\"Analytic\" value=\"{value}\"/>"
@@ -146,18 +146,18 @@ impl Writer<'_> {
             writeln!(
                 list,
                 "     <level name=\"{}\" value=\"{}\"{message}/>",
-                escape(&level.name),
+                xml_text(&level.name),
                 level.value
             )?;
         }
         for (value, name) in &extra.levels {
-            writeln!(list, "     <level name=\"{}\" value=\"{value}\"/>", escape(name))?;
+            writeln!(list, "     <level name=\"{}\" value=\"{value}\"/>", xml_text(name))?;
         }
         wrap(&mut self.out, "levels", &list);
         list.clear();
         for (index, task) in info.tasks.iter().enumerate() {
             let message = self.message(&format!("task_{index}"), task.message.as_deref())?;
-            write!(list, "     <task name=\"{}\" value=\"{}\"{message}", escape(&task.name), task.value)?;
+            write!(list, "     <task name=\"{}\" value=\"{}\"{message}", xml_text(&task.name), task.value)?;
             if let Some(guid) = task.event_guid {
                 write!(list, " eventGUID=\"{guid}\"")?;
             }
@@ -173,7 +173,7 @@ impl Writer<'_> {
         wrap(&mut self.out, "tasks", &list);
         list = self.opcodes(None)?;
         for (value, name) in &extra.opcodes {
-            writeln!(list, "     <opcode name=\"{}\" value=\"{value}\"/>", escape(name))?;
+            writeln!(list, "     <opcode name=\"{}\" value=\"{value}\"/>", xml_text(name))?;
         }
         wrap(&mut self.out, "opcodes", &list);
         list.clear();
@@ -182,12 +182,12 @@ impl Writer<'_> {
             writeln!(
                 list,
                 "     <keyword name=\"{}\" mask=\"{:#x}\"{message}/>",
-                escape(&keyword.name),
+                xml_text(&keyword.name),
                 keyword.mask
             )?;
         }
         for (mask, name) in &extra.keywords {
-            writeln!(list, "     <keyword name=\"{}\" mask=\"{mask:#x}\"/>", escape(name))?;
+            writeln!(list, "     <keyword name=\"{}\" mask=\"{mask:#x}\"/>", xml_text(name))?;
         }
         wrap(&mut self.out, "keywords", &list);
         Ok(())
@@ -203,7 +203,7 @@ impl Writer<'_> {
                 writeln!(
                     list,
                     "     <opcode name=\"{}\" value=\"{}\"{message}/>",
-                    escape(&opcode.name),
+                    xml_text(&opcode.name),
                     opcode.value
                 )?;
             }
@@ -218,7 +218,7 @@ impl Writer<'_> {
                 MapKind::Value => "valueMap",
                 MapKind::Bits | MapKind::BitPositions => "bitMap",
             };
-            writeln!(list, "     <{element} name=\"{}\">", escape(&map.name))?;
+            writeln!(list, "     <{element} name=\"{}\">", xml_text(&map.name))?;
             for (entry_index, entry) in map.entries.iter().enumerate() {
                 let value = match map.kind {
                     MapKind::BitPositions => {
@@ -261,14 +261,14 @@ impl Writer<'_> {
                 Some(name) => name.to_owned(),
                 None => extra.levels.entry(level).or_insert_with(|| named("level", level, shown)).clone(),
             };
-            write!(out, " level=\"{}\"", escape(&name))?;
+            write!(out, " level=\"{}\"", xml_text(&name))?;
         }
         if descriptor.task != 0 || event.task_name.is_some() {
             let same = |known: &&TaskName| {
                 known.value == descriptor.task && Some(&known.name) == event.task_name.as_ref()
             };
             match info.tasks.iter().find(same) {
-                Some(task) => write!(out, " task=\"{}\"", escape(&task.name))?,
+                Some(task) => write!(out, " task=\"{}\"", xml_text(&task.name))?,
                 None => write!(out, " task=\"task_{}\"", descriptor.task)?,
             }
         }
@@ -286,7 +286,7 @@ impl Writer<'_> {
                 Some(name) => name.to_owned(),
                 None => extra.opcodes.entry(opcode).or_insert_with(|| named("opcode", opcode, shown)).clone(),
             };
-            write!(out, " opcode=\"{}\"", escape(&name))?;
+            write!(out, " opcode=\"{}\"", xml_text(&name))?;
         }
         let mut rest = descriptor.keyword.0;
         if descriptor.channel != 0 || event.channel_name.is_some() {
@@ -301,7 +301,7 @@ impl Writer<'_> {
             };
             let place = known.and_then(|place| u32::try_from(place).ok());
             rest &= !place.and_then(|place| (1u64 << 63).checked_shr(place)).unwrap_or(0);
-            write!(out, " channel=\"{}\"", escape(&name))?;
+            write!(out, " channel=\"{}\"", xml_text(&name))?;
         }
         let mut keywords = String::new();
         for name in &event.keyword_names {
@@ -317,7 +317,7 @@ impl Writer<'_> {
             keywords.push_str(name);
         }
         if !keywords.is_empty() {
-            write!(out, " keywords=\"{}\"", escape(keywords.trim_end()))?;
+            write!(out, " keywords=\"{}\"", xml_text(keywords.trim_end()))?;
         }
         if !event.properties.is_empty() || event.user_data {
             write!(out, " template=\"{}\"", templates.name(event)?)?;
@@ -375,7 +375,7 @@ fn items(
             None => return out.write_str("      <!-- more items than a template can have -->\n"),
         }
         let name =
-            |index: u16| event.properties.get(usize::from(index)).map(|property| escape(&property.name));
+            |index: u16| event.properties.get(usize::from(index)).map(|property| xml_text(&property.name));
         let length = match property.length {
             Length::Natural => Some(String::new()),
             Length::Fixed(length) => Some(format!(" length=\"{length}\"")),
@@ -387,7 +387,7 @@ fn items(
             Count::Property(index) => name(index).map(|name| format!(" count=\"{name}\"")),
             Count::Prefixed | Count::ToEnd => None,
         };
-        let own = escape(&property.name);
+        let own = xml_text(&property.name);
         let (Some(length), Some(count)) = (length, count) else {
             return writeln!(
                 out,
@@ -416,7 +416,7 @@ fn items(
                     }
                 }
                 if let Some(map) = map {
-                    write!(out, " map=\"{}\"", escape(&map.name))?;
+                    write!(out, " map=\"{}\"", xml_text(&map.name))?;
                 }
                 writeln!(out, "{length}{count}/>")?;
             }
@@ -480,27 +480,6 @@ fn unique_symbol(name: &str, event: &EventSchema, known: &mut HashSet<String>) -
     let unique = unique.unwrap_or_default();
     known.insert(unique.clone());
     unique
-}
-
-/// Escapes a text for an attribute value, keeping line breaks.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\t' => out.push_str("&#9;"),
-            '\n' => out.push_str("&#10;"),
-            '\r' => out.push_str("&#13;"),
-            // XML cannot represent the other control characters.
-            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            c if is_disruptive(c) => out.push_str(&format!("&#{};", u32::from(c))),
-            _ => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -17,8 +17,6 @@ use crate::Summary;
 use crate::frames::Frames;
 use crate::item::{Context, Item, ItemKind, Label, Owner, Sink, Track};
 
-/// Distance from the FILETIME epoch to the Unix epoch, in units of 100 ns.
-const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
 /// Process ids for tracks that are not processes; no process has them.
 const DISKS: u32 = u32::MAX - 2;
 const MACHINE: u32 = u32::MAX - 3;
@@ -80,7 +78,7 @@ impl StaticSchemaMarker for EventMarker {
 
 impl<'o> Writer<'o> {
     pub(crate) fn new(out: &'o mut dyn Write, context: &Context<'_>) -> Writer<'o> {
-        let since_epoch = context.start.0.saturating_sub(UNIX_EPOCH).max(0).unsigned_abs();
+        let since_epoch = context.start.0.saturating_sub(FileTime::UNIX_EPOCH.0).max(0).unsigned_abs();
         let start = ReferenceTimestamp::from_duration_since_unix_epoch(
             Duration::from_secs(since_epoch / 10_000_000)
                 + Duration::from_nanos(since_epoch % 10_000_000 * 100),

@@ -7,6 +7,7 @@ use etw_app::description;
 use etw_app::schema_diff::Side;
 use etw_app::schemas::{SchemaOptions, Schemas};
 use etw_app::search::{Kind, search};
+use openetw::schema::text::xml_text;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -148,7 +149,7 @@ fn wprp(request: &ChoiceRequest) -> String {
         let _ = write!(inner, "\n      <EventFilters FilterIn=\"true\">{ids}\n      </EventFilters>");
     }
     let end = if inner.is_empty() { "/>".to_owned() } else { format!(">{inner}\n    </EventProvider>") };
-    let described = xml(name);
+    let described = xml_text(name);
     format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>
 <WindowsPerformanceRecorder Version=\"1.0\">
@@ -199,10 +200,6 @@ fn shell(word: &str) -> String {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', "'\\''")),
     }
-}
-
-fn xml(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

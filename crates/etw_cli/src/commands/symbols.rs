@@ -69,7 +69,7 @@ fn modules(args: &ListArgs) -> Result<(Vec<ModuleUse>, u64)> {
     report_unreadable(&trace);
     let end = trace.headers().iter().map(|header| header.end_time).max().unwrap_or_default();
     let progress = Progress::of_time(trace.start_time(), end, true);
-    let modules = used_modules(&mut trace, |time| progress.reach(time))?;
+    let modules = used_modules(&mut trace, |time| progress.read(time))?;
     progress.finish();
     check_read(&trace)?;
     Ok(modules)

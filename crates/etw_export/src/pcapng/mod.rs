@@ -34,8 +34,6 @@ use packet::{Found, Fragment, Interface, LinkType, NDIS_PACKET_CAPTURE, PKTMON, 
 const MAX_PACKET_BYTES: usize = 1 << 18;
 /// Limit of incomplete packets; there is at most one for each processor and interface.
 const MAX_OPEN: usize = 1 << 10;
-/// The Unix epoch as a FILETIME, in 100 ns.
-const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
 
 /// Writes packets, and counts events without packets.
 pub struct PcapngWriter<W> {
@@ -192,7 +190,7 @@ impl<W: Write> PcapngWriter<W> {
         let original =
             last.original_len.map(u64::from).or_else(|| packet::original_len(last.link_type, kept));
         let original = u32::try_from(original.unwrap_or(0).max(len)).unwrap_or(u32::MAX);
-        let nanos = record.time().0.saturating_sub(UNIX_EPOCH).max(0).unsigned_abs().saturating_mul(100);
+        let nanos = u64::try_from(record.time().unix_nanos().max(0)).unwrap_or(u64::MAX);
         self.block.packet(interface, nanos, kept, original);
         if last.direction as u32 != 0 {
             self.block.option(HARDWARE_FLAGS, &(last.direction as u32).to_le_bytes());

@@ -42,6 +42,31 @@ pub fn is_disruptive(character: char) -> bool {
         | '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Returns a text for elements and attributes of XML, with character references for marks, line breaks and what is disruptive
+/// ([`is_disruptive`]). Characters that XML cannot represent become U+FFFD.
+///
+/// ```
+/// assert_eq!(etw_schema::text::xml_text("a<b>\u{1}\n"), "a&lt;b&gt;\u{FFFD}&#10;");
+/// ```
+pub fn xml_text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\t' => out.push_str("&#9;"),
+            '\n' => out.push_str("&#10;"),
+            '\r' => out.push_str("&#13;"),
+            '\0'..='\u{1F}' | '\u{FFFE}' | '\u{FFFF}' => out.push('\u{FFFD}'),
+            other if is_disruptive(other) => out.push_str(&format!("&#{};", u32::from(other))),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
 /// A destination of text: a `String`, or a `Vec<u8>` that receives UTF-8.
 pub trait TextOut {
     /// Appends text.

@@ -25,8 +25,6 @@ use proto::{
     ThreadDescriptor, Timebase, TracePacket, TracePacketDefaults, TrackDescriptor, TrackEvent,
 };
 
-/// Distance from the FILETIME epoch to the Unix epoch, in units of 100 ns.
-const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
 /// The key of a packet in a trace: field 1, a message.
 const PACKET: u8 = 0x0A;
 /// Sequences; each has its own interned data.
@@ -373,7 +371,7 @@ fn string(iid: u64, text: &str) -> InternedString {
 }
 
 fn unix_nanos(time: FileTime) -> u64 {
-    time.0.saturating_sub(UNIX_EPOCH).max(0).unsigned_abs().saturating_mul(100)
+    u64::try_from(time.unix_nanos().max(0)).unwrap_or(u64::MAX)
 }
 
 fn process_track(process: ProcessIndex) -> u64 {

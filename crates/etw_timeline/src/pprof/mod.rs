@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use etw_analysis::ThreadIndex;
+use etw_event::FileTime;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message;
@@ -16,9 +17,6 @@ use self::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, Val
 use crate::Summary;
 use crate::frames::Frames;
 use crate::item::Context;
-
-/// Distance from the FILETIME epoch to the Unix epoch, in units of 100 ns.
-const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
 
 /// Writes the samples and counts them.
 pub(crate) fn write(out: &mut dyn Write, context: &Context<'_>, summary: &mut Summary) -> io::Result<()> {
@@ -60,7 +58,7 @@ fn profile(context: &Context<'_>, summary: &mut Summary) -> Profile {
         mapping,
         location,
         function,
-        time_nanos: context.start.0.saturating_sub(UNIX_EPOCH).saturating_mul(100),
+        time_nanos: context.start.0.saturating_sub(FileTime::UNIX_EPOCH.0).saturating_mul(100),
         duration_nanos: number(end),
         period_type: Some(cpu),
         period: number(survey.interval().nanos()),

@@ -104,9 +104,6 @@ fn as_dump(args: ExportArgs) -> DumpArgs {
     }
 }
 
-/// Number of events between updates of the progress bar.
-const PROGRESS_EVERY: u64 = 1 << 12;
-
 fn open(args: &ExportArgs) -> Result<Opened> {
     let schemas = Schemas::load(&args.input.schemas.options())?;
     let threads = output::threads(args.input.threads);
@@ -119,14 +116,11 @@ fn for_each(opened: &mut Opened, mut put: impl FnMut(&Event<'_>) -> Result<()>) 
     let progress = opened.progress(true);
     let (mut resolver, processes) = (opened.resolver.clone(), opened.processes.clone());
     let mut located = Located::new();
-    let (mut result, mut events) = (Ok(()), 0u64);
+    let mut result = Ok(());
     opened.trace.for_each_record(|record| {
         let process = processes.name_of(record);
         result = put(&Event { process, ..resolver.decode(record, &mut located) });
-        events += 1;
-        if events % PROGRESS_EVERY == 0 {
-            progress.reach(record.time());
-        }
+        progress.read(record.time());
         if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     progress.finish();

@@ -107,13 +107,9 @@ fn read(
     let mut tables = tables.of_events(of_events)?.of_regions(regions);
     tables.add_traces(&opened.trace, &overview);
     let progress = opened.progress(true);
-    let mut events = 0_u64;
     opened.trace.for_each_event(|event| {
         tables.add(event, &stacks.of(event.record));
-        events += 1;
-        if events.is_multiple_of(super::PROGRESS_EVERY) {
-            progress.reach(event.record.time());
-        }
+        progress.read(event.record.time());
     })?;
     progress.finish();
     tables.add_losses(opened.trace.statistics());
