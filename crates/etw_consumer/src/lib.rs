@@ -1,4 +1,4 @@
-//! Traces merged in time order, four levels of reading, predicates and the testing kit.
+//! Traces merged in time order, four levels of reading, and the testing kit.
 //!
 //! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
 //!
@@ -15,7 +15,6 @@
 mod callbacks;
 mod counts;
 mod decoder;
-pub mod filter;
 mod input;
 mod intact;
 mod live;
@@ -24,7 +23,6 @@ mod one_clock;
 mod overview;
 mod owned;
 mod parts;
-mod predicate;
 mod processes;
 pub mod raw;
 #[cfg(windows)]
@@ -35,7 +33,6 @@ mod stacks;
 mod statistics;
 mod stop;
 pub mod testing;
-mod time_point;
 mod tournament;
 mod trace;
 mod unordered;
@@ -43,8 +40,10 @@ mod unordered;
 pub use callbacks::{Callbacks, Subscription};
 pub use counts::{Counts, StatisticsHandle};
 pub use decoder::SchemaEvent;
+pub use etw_filter::{
+    EventFilter, EventFilterError, FilterError, FilterScope, Predicate, TimePoint, TimePointError,
+};
 pub use etw_schema::{Event, EventError, IdSet, KeywordSpec, ProviderKey, ProviderSpec, ProviderSpecError};
-pub use filter::{EventFilter, EventFilterError, FilterError};
 pub use input::{Converted, Input, InputError, InputLimits, Spooled, file_sequence};
 #[cfg(target_os = "linux")]
 pub use live::{BufferFeed, FeedError};
@@ -52,12 +51,10 @@ pub use live::{SessionChange, SessionEnd, SessionError, SessionsHandle};
 pub use overview::{BufferSummary, Overview};
 pub use owned::{OwnedEvent, OwnedProperties, OwnedValue};
 pub use parts::PartLosses;
-pub use predicate::Predicate;
 pub use processes::{ProcessName, ProcessNames, ProcessTable};
 pub use schema_files::{SchemaFile, SchemaFileKind, SchemaFiles, SchemaReader, UndescribedPublisher};
 pub use schemas::Schemas;
 pub use stacks::{Stack, StackCounts, Stacks};
 pub use statistics::{SessionGap, SourceStatistics, Statistics};
 pub use stop::{CallbackResult, StopHandle};
-pub use time_point::{TimePoint, TimePointError};
 pub use trace::{LossReport, ReadRecord, Trace, TraceBuilder, TraceError, TraceReader};

@@ -149,14 +149,16 @@ pub use etw_consumer::{BufferFeed, FeedError};
 #[cfg(feature = "read")]
 pub use etw_consumer::{
     BufferSummary, CallbackResult, Callbacks, Converted, Counts, Event, EventError, EventFilter,
-    EventFilterError, FilterError, IdSet, Input, InputError, InputLimits, KeywordSpec, LossReport, Overview,
-    OwnedEvent, OwnedProperties, OwnedValue, PartLosses, Predicate, ProcessName, ProcessTable, ProviderKey,
-    ProviderSpec, ProviderSpecError, ReadRecord, SchemaEvent, SchemaFile, SchemaFileKind, SchemaFiles,
-    SchemaReader, Schemas, SessionChange, SessionEnd, SessionError, SessionGap, SessionsHandle,
-    SourceStatistics, Spooled, Stack, StackCounts, Stacks, Statistics, StatisticsHandle, StopHandle,
-    Subscription, TimePoint, TimePointError, Trace, TraceBuilder, TraceError, TraceReader,
-    UndescribedPublisher, filter, testing,
+    EventFilterError, FilterError, FilterScope, IdSet, Input, InputError, InputLimits, KeywordSpec,
+    LossReport, Overview, OwnedEvent, OwnedProperties, OwnedValue, PartLosses, Predicate, ProcessName,
+    ProcessTable, ProviderKey, ProviderSpec, ProviderSpecError, ReadRecord, SchemaEvent, SchemaFile,
+    SchemaFileKind, SchemaFiles, SchemaReader, Schemas, SessionChange, SessionEnd, SessionError, SessionGap,
+    SessionsHandle, SourceStatistics, Spooled, Stack, StackCounts, Stacks, Statistics, StatisticsHandle,
+    StopHandle, Subscription, TimePoint, TimePointError, Trace, TraceBuilder, TraceError, TraceReader,
+    UndescribedPublisher, testing,
 };
+#[cfg(feature = "read")]
+pub use etw_filter as filter;
 #[cfg(all(any(target_os = "linux", windows), feature = "recording"))]
 pub use etw_recording as recording;
 #[cfg(feature = "read")]
@@ -392,9 +394,9 @@ pub mod analysis {
         Activity, Analysis, Attribution, CallNode, CallTree, Cell, Change, Column, Comparison, DiskRequest,
         Duration, FileIndex, FrameIndex, FramePattern, JitFunction, JitSourceLine, KernelAddresses, Machines,
         ModuleUse, Moment, NamedStacks, ProcessFilter, ProcessIndex, Report, ReportOptions, Sample,
-        StackFrame, StackIndex, StackNames, StackNode, StackTags, StackTagsError, StackWeight, Survey,
-        Switch, SymbolEmbedding, Table, TableKind, ThreadIndex, ThreadInfo, Timeline, TreeShape, TreeView,
-        UserAddresses, WeightSum, WeightUnit, Window, disk_label,
+        StackFrame, StackIndex, StackNames, StackNode, StackTags, StackTagsError, StackWeight, Summary,
+        Survey, Switch, SymbolEmbedding, Table, TableKind, ThreadIndex, ThreadInfo, Timeline, TreeShape,
+        TreeView, UserAddresses, WeightSum, WeightUnit, Window, disk_label,
     };
 }
 
@@ -442,14 +444,15 @@ pub mod tables {
 
     pub use etw_analysis::{
         EventKinds, EventTable, IndexHome, IndexNote, IndexPlace, IndexProblem, Regions, RegionsError,
-        RowFilterError, RowLabel, RowSummary, RowTables, TraceIndex, TraceIndexError, column_path, in_window,
-        row_filter, row_label, row_summary, row_tables,
+        RowCells, RowFilterError, RowLabel, RowSummary, RowTables, RowValue, SummarySelection, TraceIndex,
+        TraceIndexError, column_path, in_window, row_filter, row_label, row_summary, row_tables, row_value,
+        summary_table,
     };
     pub use etw_columns::{
         Aggregate, AggregateError, ChunkStatistics, Column, ColumnReader, ColumnType, ColumnsError,
-        Comparison, Element, FetchParts, Filter, Group, Guids, Index, IndexWriter, Order, OrderBy, Pivot,
-        PivotResult, Role, Row, StackNode, Stacks, Table, TableId, TableSchema, TextPattern, TextPosition,
-        Texts, Unit, Value, Values,
+        Comparison, CountedRows, Element, FetchParts, Filter, Group, Guids, Index, IndexWriter, Order,
+        OrderBy, Pivot, PivotResult, Role, Row, StackNode, Stacks, Table, TableId, TableSchema, TextPattern,
+        TextPosition, Texts, Unit, Value, Values,
     };
     pub use etw_schema::kinds::KindKey;
 }

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use etw_etl::{Damage, EtlFile, Loss, loss_of, lost_count};
 use etw_event::{FileTime, Record};
+use etw_filter::FilterScope;
 use etw_schema::{CompiledSchema, Located, Undecoded};
 
 use super::{Bounds, Hooks, LossReport, Trace, TraceError, open};
@@ -13,7 +14,6 @@ use crate::live::{SessionChange, Sink};
 use crate::merge::Merge;
 use crate::merge::plan::FilePlan;
 use crate::overview::{self, Known};
-use crate::predicate::Scope;
 use crate::{
     CallbackResult, Event, PartLosses, Predicate, SourceStatistics, Statistics, StatisticsHandle, StopHandle,
 };
@@ -369,8 +369,11 @@ impl Pass<'_> {
     #[inline]
     pub(crate) fn header_decides(&self, record: &Record<'_>) -> Option<bool> {
         let Some(predicate) = self.predicate else { return Some(true) };
-        let processes = self.process_names.then_some(&self.decoder.processes);
-        predicate.evaluate(&Scope::of_record(record, self.start, processes))
+        let scope = FilterScope::from_record(record, self.start);
+        predicate.evaluate(&match self.process_names {
+            true => scope.with_process(self.decoder.processes.name_of(record)),
+            false => scope,
+        })
     }
 
     /// Whether the filter accepts a record.

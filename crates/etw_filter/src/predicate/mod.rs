@@ -8,11 +8,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use etw_event::{Guid, Level, Opcode, Record};
-use etw_schema::HeaderField;
+use etw_schema::{Event, HeaderField, IdSet, ProviderSpec};
 
-use crate::{Event, IdSet, ProviderSpec, TimePoint};
+use crate::TimePoint;
 
-pub(crate) use evaluate::Scope;
+pub use evaluate::FilterScope;
 use property::Property;
 
 /// A condition on events, compiled from a filter expression or made by the constructors here.
@@ -21,12 +21,12 @@ use property::Property;
 /// Conditions on the header are evaluated first, and events that they decide are never decoded.
 ///
 /// ```
-/// use etw_consumer::Predicate;
+/// use etw_filter::Predicate;
 ///
 /// let started = Predicate::id_is(1).and(Predicate::property_iends_with("ImageName", "\\notepad.exe"));
 /// let same: Predicate = r#"id == 1 and ImageName iendswith "\notepad.exe""#.parse()?;
 /// assert_eq!(started.to_string(), same.to_string());
-/// # Ok::<(), etw_consumer::FilterError>(())
+/// # Ok::<(), etw_filter::FilterError>(())
 /// ```
 #[derive(Clone)]
 pub struct Predicate(Node);
@@ -228,7 +228,7 @@ impl Predicate {
     /// on the stack of a record. Without it, such conditions are false.
     ///
     /// ```
-    /// use etw_consumer::Predicate;
+    /// use etw_filter::Predicate;
     ///
     /// let closes: Predicate = r#"stack contains "!NtClose""#.parse()?;
     /// let closes = closes.with_stacks(|record, function| {
@@ -237,7 +237,7 @@ impl Predicate {
     ///     }
     /// });
     /// # let _ = closes;
-    /// # Ok::<(), etw_consumer::FilterError>(())
+    /// # Ok::<(), etw_filter::FilterError>(())
     /// ```
     #[must_use]
     pub fn with_stacks(
@@ -276,14 +276,14 @@ impl Predicate {
     /// expression names them. A misspelt name is among them; a property that no event was asked for is not.
     ///
     /// ```
-    /// use etw_consumer::Predicate;
+    /// use etw_filter::Predicate;
     ///
     /// let predicate: Predicate = "ImageNmae endswith '.exe'".parse()?;
     /// // ... after reading a trace with it:
     /// for name in predicate.absent_properties() {
     ///     eprintln!("no event has a field '{name}'");
     /// }
-    /// # Ok::<(), etw_consumer::FilterError>(())
+    /// # Ok::<(), etw_filter::FilterError>(())
     /// ```
     pub fn absent_properties(&self) -> Vec<&str> {
         let mut names = Vec::new();
@@ -314,7 +314,7 @@ impl Predicate {
 
     /// Whether an event matches the predicate.
     pub fn matches(&self, event: &Event<'_>) -> bool {
-        self.evaluate(&Scope::of_event(event)).unwrap_or(false)
+        self.evaluate(&FilterScope::from_event(event)).unwrap_or(false)
     }
 
     /// Tests whether the event's id is in the set.
@@ -390,7 +390,7 @@ impl Predicate {
     }
 
     /// Whether names of processes are needed.
-    pub(crate) fn needs_processes(&self) -> bool {
+    pub fn needs_processes(&self) -> bool {
         match &self.0 {
             Node::Compare(comparison) => comparison.field == Field::Header(HeaderField::Process),
             Node::All(inner) | Node::Any(inner) => inner.iter().any(Predicate::needs_processes),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use etw_schema::PropertyValue;
 
-use crate::Event;
+use etw_schema::Event;
 
 /// A property by name or path, and whether the events that were asked for it had it. Copies share the knowledge.
 #[derive(Debug, Clone)]

@@ -1,4 +1,6 @@
-//! Filters: the expression language, and the options shared by the command line and the library.
+//! Conditions on events: the filter language, predicates, points in time.
+//!
+//! A part of OpenETW that may change in every version: programs use the crate `openetw`, which is kept stable.
 //!
 //! ```text
 //! id == 1 and (ImageName icontains "chrome" or pid in (4, 0x1F4)) and not level >= Warning
@@ -21,21 +23,24 @@
 //! displayed text is used. A comparison with an array is true if it is true for one of the elements. A comparison with
 //! a field that the event does not have is false.
 
+#![forbid(unsafe_code)]
+
 mod error;
 mod expression;
 mod field;
 mod lexer;
 mod options;
 mod parser;
+mod predicate;
+mod time_point;
 
 use std::str::FromStr;
 
-pub use crate::predicate::Operator;
 pub use error::FilterError;
 pub use expression::{Expression, FilterComparison, FilterName, FilterValue};
 pub use options::{EventFilter, EventFilterError};
-
-use crate::Predicate;
+pub use predicate::{FilterScope, Operator, Predicate};
+pub use time_point::{TimePoint, TimePointError};
 
 impl FromStr for Predicate {
     type Err = FilterError;

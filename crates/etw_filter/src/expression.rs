@@ -8,13 +8,13 @@ use crate::predicate::Operator;
 /// A parsed filter expression whose names are still texts: fields of events, or columns of a table.
 ///
 /// ```
-/// use etw_consumer::filter::{Expression, Operator};
+/// use etw_filter::filter::{Expression, Operator};
 ///
 /// let expression: Expression = "size >= 0x1000".parse()?;
 /// let Expression::Compare(comparison) = expression else { panic!("it is one comparison") };
 /// assert_eq!((&*comparison.name.text, comparison.operator), ("size", Operator::GreaterOrEqual));
 /// assert_eq!(comparison.values[0].number(), Some(4096));
-/// # Ok::<(), etw_consumer::FilterError>(())
+/// # Ok::<(), etw_filter::FilterError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expression {

@@ -4,14 +4,13 @@ use std::cmp::Ordering;
 
 use etw_event::{FileTime, Guid, Level, Record};
 use etw_schema::kinds::without_version;
-use etw_schema::{EventNames, HeaderField, HeaderType, HeaderValue, Names, Value};
+use etw_schema::{Event, EventNames, HeaderField, HeaderType, HeaderValue, Names, ProviderKey, Value};
 
 use super::{Comparison, Field, Literal, Node, Operator, Predicate, text};
-use crate::{Event, ProcessTable, ProviderKey};
 
 /// The data that a predicate is evaluated on.
 #[derive(Clone, Copy)]
-pub(crate) struct Scope<'a> {
+pub struct FilterScope<'a> {
     record: &'a Record<'a>,
     event: Option<&'a Event<'a>>,
     process: Option<&'a str>,
@@ -20,21 +19,25 @@ pub(crate) struct Scope<'a> {
     start: FileTime,
 }
 
-impl<'a> Scope<'a> {
-    /// Returns the scope of the header alone, with the names of processes if they are known already.
-    pub(crate) fn of_record(
-        record: &'a Record<'a>,
-        start: FileTime,
-        processes: Option<&'a ProcessTable>,
-    ) -> Scope<'a> {
-        let process = processes.and_then(|processes| processes.name_of(record));
-        Scope { record, event: None, process, process_known: processes.is_some(), start }
+impl<'a> FilterScope<'a> {
+    /// Returns the scope of the header alone. Times in conditions are relative to `start`.
+    #[inline]
+    pub fn from_record(record: &'a Record<'a>, start: FileTime) -> FilterScope<'a> {
+        FilterScope { record, event: None, process: None, process_known: false, start }
+    }
+
+    /// Sets the name of the process, which is known now; `None` if there is no name.
+    #[inline]
+    #[must_use]
+    pub fn with_process(self, process: Option<&'a str>) -> FilterScope<'a> {
+        FilterScope { process, process_known: true, ..self }
     }
 
     /// Returns the scope of the decoded event.
-    pub(crate) fn of_event(event: &'a Event<'a>) -> Scope<'a> {
+    #[inline]
+    pub fn from_event(event: &'a Event<'a>) -> FilterScope<'a> {
         let (record, process, start) = (event.record, event.process, event.start);
-        Scope { record, event: Some(event), process, process_known: true, start }
+        FilterScope { record, event: Some(event), process, process_known: true, start }
     }
 
     /// Returns the names of the decoded event.
@@ -45,7 +48,7 @@ impl<'a> Scope<'a> {
 
 impl Predicate {
     /// Whether the predicate holds; `None` if the header does not decide it and there is no decoded event.
-    pub(crate) fn evaluate(&self, scope: &Scope<'_>) -> Option<bool> {
+    pub fn evaluate(&self, scope: &FilterScope<'_>) -> Option<bool> {
         match &self.0 {
             Node::Constant(value) => Some(*value),
             Node::Compare(comparison) => comparison.evaluate(scope),
@@ -79,7 +82,7 @@ impl Predicate {
 }
 
 /// Returns `decisive` if one predicate does, `!decisive` if all do, and otherwise `None`.
-fn decide(predicates: &[Predicate], scope: &Scope<'_>, decisive: bool) -> Option<bool> {
+fn decide(predicates: &[Predicate], scope: &FilterScope<'_>, decisive: bool) -> Option<bool> {
     let mut open = false;
     for predicate in predicates {
         match predicate.evaluate(scope) {
@@ -92,7 +95,11 @@ fn decide(predicates: &[Predicate], scope: &Scope<'_>, decisive: bool) -> Option
 }
 
 /// Whether the record has one of the GUIDs, or else the names of its event match the provider.
-fn provider_is(scope: &Scope<'_>, guids: &[Guid], by_names: impl Fn(&Names<'_>) -> bool) -> Option<bool> {
+fn provider_is(
+    scope: &FilterScope<'_>,
+    guids: &[Guid],
+    by_names: impl Fn(&Names<'_>) -> bool,
+) -> Option<bool> {
     if guids.contains(&scope.record.provider_id()) {
         return Some(true);
     }
@@ -124,7 +131,7 @@ impl Comparison {
         self
     }
 
-    fn evaluate(&self, scope: &Scope<'_>) -> Option<bool> {
+    fn evaluate(&self, scope: &FilterScope<'_>) -> Option<bool> {
         match &self.field {
             Field::Header(field) => self.header(*field, scope),
             Field::Property(property) => {
@@ -135,7 +142,7 @@ impl Comparison {
         }
     }
 
-    fn header(&self, field: HeaderField, scope: &Scope<'_>) -> Option<bool> {
+    fn header(&self, field: HeaderField, scope: &FilterScope<'_>) -> Option<bool> {
         let record = scope.record;
         let descriptor = || record.descriptor();
         let number = |number: u64| Some(self.ordered(i128::from(number)));
@@ -194,7 +201,13 @@ impl Comparison {
 
     /// Whether a level is the one with this name. Providers can only rename levels without a standard name, and those
     /// names need the decoded event.
-    fn level(&self, found: Level, wanted: Option<Level>, name: &str, scope: &Scope<'_>) -> Option<bool> {
+    fn level(
+        &self,
+        found: Level,
+        wanted: Option<Level>,
+        name: &str,
+        scope: &FilterScope<'_>,
+    ) -> Option<bool> {
         let is = match found.standard_name() {
             Some(_) => wanted == Some(found),
             None => {

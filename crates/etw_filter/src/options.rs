@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use etw_event::Record;
-use etw_schema::HeaderField;
+use etw_schema::{HeaderField, IdSet, ProviderSpec, ProviderSpecError};
 
 use super::FilterError;
-use crate::{IdSet, Predicate, ProviderSpec, ProviderSpecError, TimePoint};
+use crate::{Predicate, TimePoint};
 
 /// The selection of events made by `--provider --event --pid --tid --process --where --from --to --limit`.
 ///
