@@ -8,7 +8,7 @@ use crate::predicate::Operator;
 /// A parsed filter expression whose names are still texts: fields of events, or columns of a table.
 ///
 /// ```
-/// use etw_filter::filter::{Expression, Operator};
+/// use etw_filter::{Expression, Operator};
 ///
 /// let expression: Expression = "size >= 0x1000".parse()?;
 /// let Expression::Compare(comparison) = expression else { panic!("it is one comparison") };

@@ -138,8 +138,9 @@ pub(crate) struct RowsArgs {
     /// Add up these columns in each group.
     #[arg(long, value_name = "COLUMN", value_delimiter = ',', conflicts_with = "columns")]
     pub(crate) sum: Vec<String>,
-    /// Compute these of each group: `sum(COLUMN)`, `min`, `max`, `mean`, `count`, `unique`, `p50`, `p95`, ….
-    #[arg(long, value_name = "VALUE", value_delimiter = ',', conflicts_with = "columns")]
+    /// Compute these of each group: `sum(COLUMN)`, `min`, `max`, `mean`, `count`, `unique`, `p50`, `p95`, …; of some rows
+    /// with a condition, `sum(size) where operation == Read`.
+    #[arg(long, value_name = "VALUE,…", conflicts_with = "columns")]
     pub(crate) values: Vec<String>,
     /// Count or show only rows for which this is true, with columns of the table as names: `size >= 0x10000 and path
     /// iendswith ".dll"`.
@@ -181,6 +182,23 @@ impl TypedValueParser for TableNames {
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         self.0.possible_values()
     }
+}
+
+/// Returns the values of a list. Commas in parentheses and quotes belong to a value.
+fn values_of(list: &str) -> impl Iterator<Item = String> {
+    let (mut depth, mut quote) = (0_u32, None);
+    let values = list.split(move |character| {
+        match (quote, character) {
+            (Some(mark), _) if character == mark => quote = None,
+            (None, '"' | '\'') => quote = Some(character),
+            (None, '(') => depth += 1,
+            (None, ')') => depth = depth.saturating_sub(1),
+            (None, ',') => return depth == 0,
+            _ => {}
+        }
+        false
+    });
+    values.map(|value| value.trim().to_owned()).collect::<Vec<_>>().into_iter()
 }
 
 /// Returns the names of the tables of reports, and of those with rows.
@@ -317,7 +335,7 @@ impl ReportArgs {
             table: table.clone(),
             columns: columns.clone(),
             is_grouped,
-            values: sums.chain(self.rows.values.iter().cloned()).collect(),
+            values: sums.chain(self.rows.values.iter().flat_map(|list| values_of(list))).collect(),
             condition: self.rows.condition.clone(),
             sort: self.rows.sort.clone(),
             top: self.top,

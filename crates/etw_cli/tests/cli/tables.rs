@@ -86,6 +86,31 @@ fn groups_add_up_to_the_tables_of_reports() {
 }
 
 #[test]
+fn values_of_some_rows_are_those_of_a_condition() {
+    let Some(trace) = trace() else { return };
+    let etw = Etw::new();
+    let rows = |args: &[&str]| {
+        let all = [&["report", &trace, "--format", "json", "--table", "disk", "--group-by", "process"], args];
+        json_lines(&etw.ok(&all.concat())).remove(0)["rows"].as_array().unwrap().clone()
+    };
+    let [count, sum] = ["rows where operation in (Read, Write)", "sum(size) where size >= 4096"];
+    let found = rows(&["--values", &format!("{count}, {sum}")]);
+    let of_condition = |condition: &str| rows(&["--where", condition, "--sum", "size"]);
+    let (all, transfers, large) =
+        (rows(&[]), of_condition("operation in (Read, Write)"), of_condition("size >= 4096"));
+    assert!(found.len() == all.len() && found.len() > 1 && !transfers.is_empty() && !large.is_empty());
+    for row in &found {
+        let of = |rows: &[Value], column: &str| {
+            let same = rows.iter().find(|other| other["process"] == row["process"]);
+            same.map_or(0, |other| number(&other[column]))
+        };
+        assert_eq!(number(&row["rows"]), of(&all, "rows"), "{row}");
+        assert_eq!(number(&row[count]), of(&transfers, "rows"), "{row}");
+        assert_eq!(row[sum].as_u64().unwrap_or(0), of(&large, "sum(size)"), "{row}");
+    }
+}
+
+#[test]
 fn a_table_without_a_report_of_its_own_is_shown_as_its_declaration_groups_it() {
     let Some(trace) = trace() else { return };
     let etw = Etw::new();
@@ -291,6 +316,8 @@ fn what_a_table_cannot_do_is_told() {
     check(&["--table", "disk", "--sum", "operation"], "not a column of numbers");
     check(&["--table", "disk", "--values", "half(size)"], "use sum, min");
     check(&["--table", "disk", "--values", "size"], "sum(COLUMN)");
+    check(&["--table", "disk", "--values", "rows where colour == red"], "no column 'colour'");
+    check(&["--table", "disk", "--values", "rows where ("], "expected");
     check(&["--table", "disk", "--sum", "size", "--sort", "time"], "neither a column");
     check(&["--table", "disk", "--columns", "size", "--sort", "size"], "--group-by");
     check(&["--table", "waits", "--group-by", "thread"], "no table 'waits'");
