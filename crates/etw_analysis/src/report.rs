@@ -9,7 +9,7 @@ use crate::by_stack::ByStack;
 use crate::call_tree::{NamedStacks, TreeShape};
 use crate::model::Model;
 use crate::names::{Names, Sources};
-use crate::rows::summaries::{Counted, Summaries};
+use crate::rows::summaries::{CountedTables, Summaries};
 use crate::tables::context::Context;
 use crate::tables::cpu::Measured;
 use crate::tables::functions::Weighed;
@@ -146,7 +146,7 @@ impl Analysis {
         self.summaries.finish(&mut self.model);
     }
 
-    fn table(&self, kind: TableKind, counted: &Counted, context: &Context<'_>) -> Table {
+    fn table(&self, kind: TableKind, counted: &CountedTables, context: &Context<'_>) -> Table {
         let addresses = &self.model.addresses;
         match kind {
             TableKind::Processes => processes::table(context),

@@ -76,7 +76,7 @@ impl Summaries {
     }
 
     /// Completes the counts.
-    pub(crate) fn counted(self, names: &Names) -> Counted {
+    pub(crate) fn counted(self, names: &Names) -> CountedTables {
         let complete = |mut tables: Tables| -> Result<_, ColumnsError> {
             tables.frames.write(names, &mut tables.writer);
             let (index, counted) = tables.writer.finish()?;
@@ -84,7 +84,7 @@ impl Summaries {
             let counted = counted.into_iter().filter_map(|(id, rows)| Some((name(id)?, rows)));
             Ok((index, counted.collect()))
         };
-        Counted { tables: self.tables.and_then(complete) }
+        CountedTables { tables: self.tables.and_then(complete) }
     }
 }
 
@@ -209,13 +209,13 @@ fn each_name(expression: &Expression, each: &mut impl FnMut(&str)) {
     }
 }
 
-/// Tables with the numbers of their rows.
+/// The counted tables, and the tables that their rows refer to.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct CountedTables {
     tables: Result<(Index, Vec<(&'static str, CountedRows)>), ColumnsError>,
 }
 
-impl Counted {
+impl CountedTables {
     /// Returns a table of the report.
     pub(crate) fn table(&self, summary: &'static Summary, model: &Model, context: &Context<'_>) -> Table {
         let kind = TableKind::Summary(summary);
@@ -238,12 +238,12 @@ impl Counted {
         let Context { filter, start, processor_time, .. } = *context;
         let selection = SummarySelection { filter, start, processor_time };
         let run = |pivot: &Pivot, table: RowTable<'_>| rows.run(pivot, table);
-        let wanted = Wanted::from_context(context);
+        let wanted = SelectedRows::from_context(context);
         summary_rows(summary, index, &selection, &wanted, &run).map_err(|error| error.to_string())
     }
 }
 
-/// What a table of the report is of.
+/// Selects what a table of the report includes.
 #[derive(Debug, Clone, Copy)]
 pub struct SummarySelection<'s> {
     /// The processes and threads to include.
@@ -281,19 +281,19 @@ pub fn summary_table(
 ) -> Result<Table, RowFilterError> {
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     let run = |pivot: &Pivot, table: RowTable<'_>| pivot.run(table, threads);
-    let wanted = Wanted::from_index(selection.filter, index)?;
+    let wanted = SelectedRows::from_index(selection.filter, index)?;
     let rows = summary_rows(summary, index, selection, &wanted, &run)?;
     Ok(Table { kind: TableKind::Summary(summary), columns: summary.columns, rows, notes: Vec::new() })
 }
 
 /// The rows of processes and threads that are selected; `None` for all.
-struct Wanted {
+struct SelectedRows {
     processes: Option<Vec<u32>>,
     threads: Option<Vec<u32>>,
 }
 
-impl Wanted {
-    fn from_context(context: &Context<'_>) -> Wanted {
+impl SelectedRows {
+    fn from_context(context: &Context<'_>) -> SelectedRows {
         let of_processes = || {
             let processes = context.processes.all().filter(|(process, _)| context.wants(Some(*process)));
             processes.map(|(ProcessIndex(row), _)| row).collect()
@@ -302,13 +302,13 @@ impl Wanted {
             let threads = context.processes.threads().filter(|thread| context.wants_thread(*thread));
             threads.map(|ThreadIndex(row)| row).collect()
         };
-        Wanted {
+        SelectedRows {
             processes: (!context.filter.has_all_processes()).then(of_processes),
             threads: (!context.filter.threads.is_empty()).then(of_threads),
         }
     }
 
-    fn from_index(filter: &ProcessFilter, index: &Index) -> Result<Wanted, ColumnsError> {
+    fn from_index(filter: &ProcessFilter, index: &Index) -> Result<SelectedRows, ColumnsError> {
         // With several machines, names end in that of the machine.
         let has_name = |name: &str| {
             let plain = name.rsplit_once(" [").map_or(name, |(plain, _)| plain);
@@ -320,7 +320,7 @@ impl Wanted {
             })
         };
         let of_threads = || rows_of(index, "threads", "thread_id", |id, _| filter.threads.contains(&id));
-        Ok(Wanted {
+        Ok(SelectedRows {
             processes: (!filter.has_all_processes()).then(of_processes).transpose()?,
             threads: (!filter.threads.is_empty()).then(of_threads).transpose()?,
         })
@@ -353,14 +353,14 @@ fn rows_of(
     Ok(rows)
 }
 
-/// How a pivot over a table is computed.
+/// Computes a pivot over a table.
 type Run<'r> = dyn Fn(&Pivot, RowTable<'_>) -> Result<PivotResult, ColumnsError> + 'r;
 
 fn summary_rows(
     summary: &Summary,
     index: &Index,
     selection: &SummarySelection<'_>,
-    wanted: &Wanted,
+    wanted: &SelectedRows,
     run: &Run<'_>,
 ) -> Result<Vec<Vec<Cell>>, RowFilterError> {
     let filter = selection.filter;
@@ -371,18 +371,19 @@ fn summary_rows(
     let Some(table) = index.table(summary.table) else {
         return Err(ColumnsError::Pivot("the index lacks a table of the report").into());
     };
-    let question = Question { table, selection, through: Vec::new(), keys: Vec::new(), values: Vec::new() };
+    let question =
+        SummaryQuery { table, selection, through: Vec::new(), keys: Vec::new(), values: Vec::new() };
     question.rows(summary, wanted, run)
 }
 
 /// Different values of a column, by the key of the group.
-type Lists = HashMap<Key, Vec<u32>>;
+type DistinctValues = HashMap<Key, Vec<u32>>;
 
 /// The values of the keys of a group.
 type Key = Box<[(u8, u64)]>;
 
 /// A pivot that is made of names.
-struct Question<'q> {
+struct SummaryQuery<'q> {
     table: RowTable<'q>,
     selection: &'q SummarySelection<'q>,
     through: Vec<Vec<usize>>,
@@ -398,34 +399,34 @@ struct KeyColumn<'q> {
     column: &'q Column,
 }
 
-/// How a column shows a group, with places in the lists of keys and values.
-enum Shown<'q> {
+/// The source of a column's cells, with places in the lists of keys and values.
+enum CellSource<'q> {
     Nothing,
     Key { places: Vec<usize>, format: Option<fn(&[Cell]) -> Cell> },
-    Value(ShownValue<'q>),
-    ProcessorShare(ShownValue<'q>),
+    Value(ValueCells<'q>),
+    ProcessorShare(ValueCells<'q>),
     All { column: &'static str, format: fn(&[u32]) -> Option<String> },
 }
 
-struct ShownValue<'q> {
+struct ValueCells<'q> {
     place: usize,
     /// The column whose values are counted; `None` for a number of rows.
     column: Option<&'q Column>,
-    /// Shown where nothing is counted.
+    /// The value of a group in which nothing is counted.
     otherwise: Value,
 }
 
-impl<'q> Question<'q> {
+impl<'q> SummaryQuery<'q> {
     fn rows(
         mut self,
         summary: &Summary,
-        wanted: &Wanted,
+        wanted: &SelectedRows,
         run: &Run<'_>,
     ) -> Result<Vec<Vec<Cell>>, RowFilterError> {
         self.add_columns(summary)?;
         let pivot = self.pivot(summary, wanted)?;
         let result = run(&pivot, self.table)?;
-        let mut lists: HashMap<&str, Lists> = HashMap::default();
+        let mut lists: HashMap<&str, DistinctValues> = HashMap::default();
         for column in summary.columns {
             if let ColumnSource::All { column, .. } = column.source
                 && !lists.contains_key(column)
@@ -433,7 +434,7 @@ impl<'q> Question<'q> {
                 lists.insert(column, self.lists(column, &pivot, run)?);
             }
         }
-        let shown: Vec<Shown<'_>> =
+        let shown: Vec<CellSource<'_>> =
             summary.columns.iter().map(|column| self.shown(column.source, &result.total)).collect();
         let order: Vec<Option<usize>> = summary.order.iter().map(|text| self.place(text)).collect();
         let mut rows = Vec::with_capacity(result.groups.len());
@@ -442,21 +443,21 @@ impl<'q> Question<'q> {
             let mut cells = Vec::with_capacity(shown.len());
             for shown in &shown {
                 cells.push(match shown {
-                    Shown::Nothing => Cell::None,
-                    Shown::Key { places, format: None } => match places.first() {
+                    CellSource::Nothing => Cell::None,
+                    CellSource::Key { places, format: None } => match places.first() {
                         Some(place) => self.key_cell(*place, group)?,
                         None => Cell::None,
                     },
-                    Shown::Key { places, format: Some(format) } => {
+                    CellSource::Key { places, format: Some(format) } => {
                         let cells = places.iter().map(|place| self.key_cell(*place, group));
                         format(&cells.collect::<Result<Vec<Cell>, _>>()?)
                     }
-                    Shown::Value(value) => self.value_cell(value, group)?,
-                    Shown::ProcessorShare(value) => match self.value_cell(value, group)? {
+                    CellSource::Value(value) => self.value_cell(value, group)?,
+                    CellSource::ProcessorShare(value) => match self.value_cell(value, group)? {
                         Cell::Duration(time) => Cell::percent(time.0, self.selection.processor_time.0),
                         _ => Cell::None,
                     },
-                    Shown::All { column, format } => {
+                    CellSource::All { column, format } => {
                         let lists = lists.get(column).zip(key.as_ref());
                         let values = lists.and_then(|(lists, key)| lists.get(key));
                         values.and_then(|values| format(values)).map_or(Cell::None, Cell::Text)
@@ -477,7 +478,7 @@ impl<'q> Question<'q> {
     }
 
     /// Returns how a column shows groups, of which the total is known.
-    fn shown(&self, source: ColumnSource, total: &Group) -> Shown<'q> {
+    fn shown(&self, source: ColumnSource, total: &Group) -> CellSource<'q> {
         let value = |text: &str| {
             let place = self.place(text)?;
             let RowValue { aggregate, condition } = &self.values[place].1;
@@ -486,20 +487,22 @@ impl<'q> Question<'q> {
             // The sum of no rows is 0, but not that of rows without a value.
             let is_part = condition.is_some() && matches!(aggregate, Aggregate::Sum(_));
             let otherwise = if is_part { Value::Integer(0) } else { Value::Null };
-            Some(ShownValue { place, column, otherwise })
+            Some(ValueCells { place, column, otherwise })
         };
         match source {
-            ColumnSource::Code => Shown::Nothing,
+            ColumnSource::Code => CellSource::Nothing,
             ColumnSource::Key { paths, format } => {
                 let place = |path: &&str| self.keys.iter().position(|key| key.name == *path);
-                Shown::Key { places: paths.iter().filter_map(place).collect(), format }
+                CellSource::Key { places: paths.iter().filter_map(place).collect(), format }
             }
             ColumnSource::Value { value: text, known_by } => {
                 let is_known = self.place(known_by).is_none_or(|place| whole(total.values[place]) > 0);
-                value(text).filter(|_| is_known).map_or(Shown::Nothing, Shown::Value)
+                value(text).filter(|_| is_known).map_or(CellSource::Nothing, CellSource::Value)
             }
-            ColumnSource::ProcessorShare(text) => value(text).map_or(Shown::Nothing, Shown::ProcessorShare),
-            ColumnSource::All { column, format } => Shown::All { column, format },
+            ColumnSource::ProcessorShare(text) => {
+                value(text).map_or(CellSource::Nothing, CellSource::ProcessorShare)
+            }
+            ColumnSource::All { column, format } => CellSource::All { column, format },
         }
     }
 
@@ -512,7 +515,7 @@ impl<'q> Question<'q> {
         self.cells().cell(self.keys[place].column, group.keys[place])
     }
 
-    fn value_cell(&self, shown: &ShownValue<'_>, group: &Group) -> Result<Cell, ColumnsError> {
+    fn value_cell(&self, shown: &ValueCells<'_>, group: &Group) -> Result<Cell, ColumnsError> {
         let value = match group.values[shown.place] {
             Value::Null => shown.otherwise,
             value => value,
@@ -584,7 +587,7 @@ impl<'q> Question<'q> {
         Ok(())
     }
 
-    fn pivot(&mut self, summary: &Summary, wanted: &Wanted) -> Result<Pivot, RowFilterError> {
+    fn pivot(&mut self, summary: &Summary, wanted: &SelectedRows) -> Result<Pivot, RowFilterError> {
         let mut filters = Vec::new();
         if !summary.condition.is_empty() {
             filters.push(row_filter(summary.condition, self.table, self.selection.start, &mut self.through)?);
@@ -614,8 +617,13 @@ impl<'q> Question<'q> {
     }
 
     /// Returns the different values of a column by group.
-    fn lists(&mut self, column: &str, pivot: &Pivot, run: &Run<'_>) -> Result<Lists, RowFilterError> {
-        let mut lists = Lists::default();
+    fn lists(
+        &mut self,
+        column: &str,
+        pivot: &Pivot,
+        run: &Run<'_>,
+    ) -> Result<DistinctValues, RowFilterError> {
+        let mut lists = DistinctValues::default();
         let Some(number) = self.table.schema().column(column) else { return Ok(lists) };
         let mut pivot = Pivot { aggregates: Vec::new(), conditions: Vec::new(), ..pivot.clone() };
         pivot.keys.push(number);

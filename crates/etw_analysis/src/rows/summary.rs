@@ -1,5 +1,6 @@
 //! How the rows of a table are grouped at first.
 
+use super::conditions::split_value;
 use crate::tables::summary::{ColumnSource, Summary};
 
 /// How the rows of a table are grouped unless something else is asked for.
@@ -21,15 +22,19 @@ pub(in crate::rows) struct Grouping {
 }
 
 impl RowSummary {
-    /// Returns the groups of a table of the report, with what it shows of them.
+    /// Returns the groups of a table of the report, with what it shows of them. Without a number of rows, the heaviest groups
+    /// are first.
     pub(in crate::rows) fn from_report(summary: &'static Summary) -> RowSummary {
-        let shown = summary.columns.iter().filter(|column| !column.heading.is_empty());
-        let values = shown.filter_map(|column| match column.source {
-            ColumnSource::Value { value, .. } => Some(value),
+        let values = summary.columns.iter().filter_map(|column| match column.source {
+            ColumnSource::Value { value, .. } => {
+                let is_shown = !column.heading.is_empty() || split_value(value).1.is_none();
+                is_shown.then_some(value)
+            }
             _ => None,
         });
-        let heaviest = summary.order.first().copied();
-        let others = values.filter(|value| Some(*value) != heaviest);
+        let values: Vec<&str> = values.collect();
+        let heaviest = summary.order.first().copied().filter(|_| !values.contains(&"rows"));
+        let others = values.into_iter().filter(|value| Some(*value) != heaviest);
         RowSummary { by: summary.by, values: heaviest.into_iter().chain(others).collect() }
     }
 }

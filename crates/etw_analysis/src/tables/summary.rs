@@ -34,19 +34,19 @@ pub struct Summary {
     pub(crate) notes: fn(&Model, bool) -> Vec<String>,
 }
 
-/// Where the values of a column come from.
+/// The source of a column's values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ColumnSource {
     /// Code of the table.
     Code,
-    /// What rows are grouped by: a column, or path; or several, which the function makes one cell of.
+    /// A column or path that rows are grouped by; or several, from which the function makes one cell.
     Key { paths: &'static [&'static str], format: Option<fn(&[Cell]) -> Cell> },
-    /// What is counted of a group: `rows`, `sum(COLUMN)`, also with a condition (`rows where COLUMN == VALUE`). Missing in all
-    /// groups if this other value is 0 for the whole table, as it is where the events lack it.
+    /// An aggregate of a group: `rows` or `sum(COLUMN)`, also with a condition (`rows where COLUMN == VALUE`). Missing in all
+    /// groups if `known_by` is 0 for the whole table, as it is where the events lack the value.
     Value { value: &'static str, known_by: &'static str },
     /// A time as a share of that of all processors.
     ProcessorShare(&'static str),
-    /// All different values of a column of whole numbers, which the function makes one text of.
+    /// All distinct values of a column of whole numbers, from which the function makes one text.
     All { column: &'static str, format: fn(&[u32]) -> Option<String> },
 }
 
@@ -87,7 +87,7 @@ impl Column {
     }
 }
 
-/// Says nothing besides the rows.
+/// Returns no notes.
 pub(crate) fn no_notes(_model: &Model, _has_rows: bool) -> Vec<String> {
     Vec::new()
 }

@@ -9,7 +9,7 @@ use super::aggregate::{Accumulator, Kind, NO_GROUP};
 use super::batch::{Buffer, keep};
 use super::columns::Source;
 use super::groups::Groups;
-use super::plan::{Counts, Kept, MAX_KEYS, Part, Plan};
+use super::plan::{Counts, MAX_KEYS, Plan, RowSubset, StoredAggregate};
 
 /// The rows of a table, counted for some pivots instead of being kept ([`IndexWriter::count_rows`]).
 ///
@@ -23,7 +23,7 @@ pub struct CountedRows {
     /// The columns that are counted by, then those of values; their places are slots.
     columns: Vec<usize>,
     keys: usize,
-    kept: Vec<Kept>,
+    kept: Vec<StoredAggregate>,
     counts: Counts,
     buffers: Vec<Buffer>,
 }
@@ -61,7 +61,7 @@ impl CountedRows {
                 return Err(ColumnsError::Pivot("counted rows have values of their own columns only"));
             };
             let slot = Some(add(&mut columns, column));
-            let wanted = Kept { kind: aggregate.kind(), slot, condition: None };
+            let wanted = StoredAggregate { kind: aggregate.kind(), slot, condition: None };
             if !kept.contains(&wanted) {
                 kept.push(wanted);
                 accumulators.push(Accumulator::new(wanted.kind, description.column_type, pivot));
@@ -70,7 +70,7 @@ impl CountedRows {
         let limit = pivots.iter().map(|pivot| pivot.max_groups).max().unwrap_or(0);
         let groups = Groups::hashed(&(0..keys).collect::<Vec<_>>(), limit);
         let counts =
-            Counts { groups, rows: Vec::new(), accumulators, ids: Vec::new(), part: Part::default() };
+            Counts { groups, rows: Vec::new(), accumulators, ids: Vec::new(), part: RowSubset::default() };
         let buffers = columns.iter().map(|_| Buffer::default()).collect();
         Ok(CountedRows { columns, keys, kept, counts, buffers })
     }
@@ -157,7 +157,7 @@ impl CountedRows {
                 continue;
             }
             let slot = kept.slot.and_then(|slot| slot_of(plan.numbers[slot]));
-            let wanted = Kept { kind: kept.kind, slot, condition: None };
+            let wanted = StoredAggregate { kind: kept.kind, slot, condition: None };
             let source = self.kept.iter().position(|own| *own == wanted).ok_or(UNKNOWN)?;
             accumulator.absorb(&self.counts.accumulators[source], &map)?;
         }

@@ -35,17 +35,17 @@ pub(super) struct Plan<'p, 'i> {
     unfiltered_slots: Vec<usize>,
     pub(super) key_slots: Vec<usize>,
     pub(super) groups: Groups,
-    /// What has to be kept of each group.
-    pub(super) kept: Vec<Kept>,
+    /// The values that are stored by group.
+    pub(super) kept: Vec<StoredAggregate>,
     /// For each aggregate, the number of what is kept for it.
     pub(super) sources: Vec<Option<usize>>,
     /// The chunks to read, with true if all of their rows count.
     pub(super) chunks: Vec<(usize, bool)>,
 }
 
-/// What is kept for aggregates.
+/// The values that are stored by group for aggregates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct StoredAggregate {
     pub(super) kind: Kind,
     /// The slot of the values; `None` if rows are counted.
     pub(super) slot: Option<usize>,
@@ -61,12 +61,12 @@ pub(super) struct Counts {
     pub(super) accumulators: Vec<Accumulator>,
     /// The groups of the rows of a batch.
     pub(super) ids: Vec<u32>,
-    pub(super) part: Part,
+    pub(super) part: RowSubset,
 }
 
 /// The rows of a batch that meet a condition.
 #[derive(Debug, Default)]
-pub(super) struct Part {
+pub(super) struct RowSubset {
     mask: Vec<u8>,
     ids: Vec<u32>,
     buffer: Buffer,
@@ -116,7 +116,7 @@ impl<'p, 'i> Plan<'p, 'i> {
                     Some(known.unwrap_or(conditions.len() - 1))
                 }
             };
-            let wanted = Kept { kind: aggregate.kind(), slot, condition };
+            let wanted = StoredAggregate { kind: aggregate.kind(), slot, condition };
             let source = kept.iter().position(|other| *other == wanted);
             sources.push(Some(source.unwrap_or(kept.len())));
             if source.is_none() {
@@ -152,7 +152,8 @@ impl<'p, 'i> Plan<'p, 'i> {
         let mut filter_slots = Vec::new();
         filter.slots(&mut |slot| filter_slots.push(slot));
         let filter_slots = sorted(filter_slots);
-        let of_values = key_slots.iter().copied().chain(kept.iter().filter_map(|kept: &Kept| kept.slot));
+        let of_values =
+            key_slots.iter().copied().chain(kept.iter().filter_map(|kept: &StoredAggregate| kept.slot));
         let value_slots = sorted(of_values.chain(condition_slots).collect());
         let unfiltered_slots =
             value_slots.iter().copied().filter(|slot| !filter_slots.contains(slot)).collect();
@@ -180,7 +181,7 @@ impl<'p, 'i> Plan<'p, 'i> {
 
     /// Returns what is kept for an aggregate, for groups without values.
     pub(super) fn accumulator(&self, source: usize, groups: usize) -> Accumulator {
-        let Kept { kind, slot, .. } = self.kept[source];
+        let StoredAggregate { kind, slot, .. } = self.kept[source];
         let column_type = slot.map_or(ColumnType::U64, |slot| self.columns[slot].column().column_type);
         let mut accumulator = Accumulator::new(kind, column_type, self.pivot);
         accumulator.resize(groups);
@@ -191,7 +192,13 @@ impl<'p, 'i> Plan<'p, 'i> {
     pub(super) fn counts(&self) -> Counts {
         let groups = self.groups.clone();
         let accumulators = self.accumulators(groups.len());
-        Counts { rows: vec![0; groups.len()], groups, accumulators, ids: Vec::new(), part: Part::default() }
+        Counts {
+            rows: vec![0; groups.len()],
+            groups,
+            accumulators,
+            ids: Vec::new(),
+            part: RowSubset::default(),
+        }
     }
 
     /// Counts the rows of some chunks.
@@ -244,7 +251,7 @@ impl Counts {
         &mut self,
         buffers: &[Buffer],
         rows: usize,
-        kept: &[Kept],
+        kept: &[StoredAggregate],
         conditions: &[Node],
     ) -> Result<(), ColumnsError> {
         self.groups.assign(buffers, rows, &mut self.ids)?;
@@ -289,7 +296,7 @@ impl Counts {
     }
 }
 
-impl Part {
+impl RowSubset {
     /// Returns the groups and values of the rows whose mask is 1.
     fn select(&mut self, ids: &[u32], buffer: Option<&Buffer>) -> (&[u32], Option<&Buffer>) {
         self.ids.clear();

@@ -281,7 +281,7 @@ fn a_slow_disk() {
     tutorial.open_group("backup.exe (6400)");
     let selected = tutorial.selected();
     let keys = ["disk", "operation", "thread.process", "file"];
-    let values = ["sum(size)", "mean(duration)"];
+    let values = ["sum(size)", "p50(duration)"];
     let expected = report_rows(&tutorial.path, "disk", &keys, &values, selected);
     let of = |rows: &[Value], name: &str, column: &str| -> f64 {
         let found: Vec<&Value> =
@@ -290,16 +290,16 @@ fn a_slow_disk() {
         found[0][column].as_f64().unwrap()
     };
     let rows = tutorial.rows();
-    // Four columns with names, then rows, size, duration and its mean.
+    // Four columns with names, then rows, size, duration and its median.
     let shown = |name: &str, column: usize| {
         let row = rows.iter().find(|row| row.iter().any(|cell| cell[0] == name));
         exact(&row.unwrap_or_else(|| panic!("{name}: {rows:?}"))[column])
     };
     assert_eq!(shown(DISK_CAUSE, 5), of(&expected, DISK_CAUSE, "sum(size)"));
     let slow = shown("editor.exe (5200)", 7);
-    let mean = of(&expected, r"C:\Users\ann\Documents\Report.docx", "mean(duration)");
+    let median = of(&expected, r"C:\Users\ann\Documents\Report.docx", "p50(duration)");
     // JSON has units of 100 ns.
-    assert!((slow - mean).abs() <= 100.0, "{slow} {mean}: {rows:?}");
+    assert!((slow - median).abs() <= 100.0, "{slow} {median}: {rows:?}");
     // Without the backup the same writes take a twentieth.
     let whole = report_rows(&tutorial.path, "disk", &["file"], &["min(duration)"], [None, None]);
     assert!(slow > 20.0 * of(&whole, r"C:\Users\ann\Documents\Report.docx", "min(duration)"), "{slow}");
