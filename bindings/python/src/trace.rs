@@ -427,7 +427,8 @@ impl Trace {
 
     /// Groups the rows of a table by the columns ``by``, and computes ``values`` of each group.
     ///
-    /// Values are ``"sum(size)"``, ``min``, ``max``, ``mean``, ``count``, ``unique`` and percentiles (``"p95(duration)"``).
+    /// Values are ``"sum(size)"``, ``min``, ``max``, ``mean``, ``count``, ``unique`` and percentiles (``"p95(duration)"``),
+    /// also of some rows: ``"sum(size) where operation == Read"``.
     /// The column ``rows`` counts the rows of each group. Groups are sorted by the first value, largest first, or by
     /// ``sort``: a value, ``"rows"``, or a column of ``by``, smallest first. ``top`` keeps the first groups.
     #[pyo3(signature = (name, by, values=None, r#where=None, *, sort=None, top=None, raw=false))]

@@ -71,6 +71,14 @@ def test_pivot(net):
     by_name = trace.pivot("cpu_sampled", ["process"], sort="process").to_arrow()["process"].to_pylist()
     assert len(by_name) == rows.num_rows
     assert trace.pivot("events", [], ["count(time)"]).num_rows <= 1
+    # Values of some rows are those of all rows that meet the condition.
+    large = "sum(size) where size >= 4096"
+    of_some = trace.pivot("disk", ["operation"], [large, "rows where size >= 4096"]).to_arrow().to_pylist()
+    of_large = trace.pivot("disk", ["operation"], ["sum(size)"], where="size >= 4096").to_arrow().to_pylist()
+    sums = {row["operation"]: (row["sum(size)"], row["rows"]) for row in of_large}
+    assert sums and {
+        row["operation"]: (row[large], row["rows where size >= 4096"]) for row in of_some if row[large]
+    } == sums
 
 
 def test_pandas_and_polars(net):
