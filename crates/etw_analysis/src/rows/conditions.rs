@@ -9,6 +9,7 @@ use etw_event::{FileTime, Guid};
 use etw_filter::{Expression, FilterComparison, FilterValue, Operator};
 
 use super::list::row_label;
+use super::summary::split_value;
 
 /// Why an expression is not a condition on the rows of a table. Places count characters from 1.
 #[derive(Debug, thiserror::Error)]
@@ -152,14 +153,6 @@ pub fn row_value(
     };
     let condition = condition.map(|condition| row_filter(condition, table, start, through)).transpose()?;
     Ok(RowValue { aggregate, condition })
-}
-
-/// Returns the aggregate and the condition of what is counted.
-pub(in crate::rows) fn split_value(text: &str) -> (&str, Option<&str>) {
-    match text.split_once(" where ") {
-        Some((value, condition)) => (value, Some(condition)),
-        None => (text, None),
-    }
 }
 
 struct Conditions<'t, 'i> {

@@ -212,7 +212,7 @@ mod tests {
     use etw_columns::Aggregate;
     use etw_filter::Expression;
 
-    use super::super::conditions::split_value;
+    use super::super::summary::split_value;
     use super::*;
 
     fn is_column(schema: &TableSchema, path: &str) -> bool {

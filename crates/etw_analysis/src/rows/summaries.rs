@@ -12,11 +12,12 @@ use etw_filter::Expression;
 use etw_kernel_events::ids::EventId;
 
 use super::cells::RowCells;
-use super::conditions::{RowFilterError, RowValue, column_path, row_filter, row_value, split_value};
+use super::conditions::{RowFilterError, RowValue, column_path, row_filter, row_value};
 use super::frames::Frames;
 use super::list;
 use super::objects::Objects;
 use super::source::{EventContext, RowContext, RowSource};
+use super::summary::split_value;
 use super::table::RowWriter;
 use crate::maps::HashMap;
 use crate::model::Model;

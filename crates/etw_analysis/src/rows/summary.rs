@@ -1,6 +1,5 @@
 //! How the rows of a table are grouped at first.
 
-use super::conditions::split_value;
 use crate::tables::summary::{ColumnSource, Summary};
 
 /// How the rows of a table are grouped unless something else is asked for.
@@ -36,5 +35,13 @@ impl RowSummary {
         let heaviest = summary.order.first().copied().filter(|_| !values.contains(&"rows"));
         let others = values.into_iter().filter(|value| Some(*value) != heaviest);
         RowSummary { by: summary.by, values: heaviest.into_iter().chain(others).collect() }
+    }
+}
+
+/// Returns the aggregate and the condition of what is counted.
+pub(in crate::rows) fn split_value(text: &str) -> (&str, Option<&str>) {
+    match text.split_once(" where ") {
+        Some((value, condition)) => (value, Some(condition)),
+        None => (text, None),
     }
 }
