@@ -255,20 +255,15 @@ impl<'i> Reader<'i> {
                 )));
             }
         };
-        let column_of = |number: usize| match number.checked_sub(own) {
-            Some(place) => through.get(place).and_then(|path| table.path_column(path)),
-            None => table.schema().columns.get(number),
-        };
-        let measured = |aggregate: Aggregate| aggregate.column().filter(|_| !aggregate.is_count());
         let columns: Vec<Option<&Column>> =
-            counted.iter().map(|value| measured(value.aggregate).and_then(column_of)).collect();
+            counted.iter().map(|value| value.column(table, &through)).collect();
         let pivot = Pivot {
             levels: keys.len(),
             filter,
             conditions: counted.iter().map(|value| value.condition.clone()).collect(),
             order: Order { by: order, descending: !matches!(order, OrderBy::Key(_)) },
             top: top.unwrap_or(usize::MAX),
-            through: through.clone(),
+            through,
             ..Pivot::new(keys, counted.iter().map(|value| value.aggregate).collect::<Vec<_>>())
         };
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);

@@ -97,11 +97,14 @@ impl Analysis {
     /// Ends the pass and returns the tables.
     pub fn report(mut self, options: &ReportOptions) -> Report {
         let end = options.end.unwrap_or(self.last).max(self.last);
+        if !options.tables.iter().any(|kind| matches!(kind, TableKind::Summary(_))) {
+            self.summaries = Summaries::default();
+        }
         self.finish(end);
         // Where the clock was set back, events are earlier than the session's start.
         let duration = self.model.window.part(options.start.min(self.first), end);
         let names = self.names(options);
-        let counted = std::mem::replace(&mut self.summaries, Summaries::new(&[])).counted(&names);
+        let counted = std::mem::take(&mut self.summaries).counted(&names);
         let cpu = self.cpu();
         let context = Context {
             processes: &self.model.processes,
@@ -216,11 +219,9 @@ impl Analysis {
             .by_stack
             .iter()
             .flat_map(|by_stack| functions::addresses(Weighed::of_events(by_stack, addresses), processes));
-        let is_declared = |kind: &TableKind| matches!(kind, TableKind::Summary(_));
-        let of_summaries = options.tables.iter().any(is_declared).then(|| self.summaries.places());
         let has_stacks = options.tables.iter().any(|kind| dotnet::has_stacks(*kind));
         let of_events = has_stacks.then(|| self.dotnet.addresses(processes));
-        let places = of_samples.into_iter().flatten().chain(of_summaries.into_iter().flatten());
+        let places = of_samples.into_iter().flatten().chain(self.summaries.places());
         let places = places.chain(of_events.into_iter().flatten());
         Names::find(&sources, places.chain(of_stacks))
     }

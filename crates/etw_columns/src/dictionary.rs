@@ -186,7 +186,7 @@ impl<'i> Texts<'i> {
         self.ends.is_empty()
     }
 
-    /// Returns the code of a text, which takes a pass over the ends of all texts.
+    /// Returns the code of a text; `None` if the dictionary lacks it. Takes a pass over the ends of all texts.
     pub fn code_of(&self, text: &str) -> Option<u32> {
         let mut start = 0;
         let mut ends = self.ends.iter().zip(0..);

@@ -119,7 +119,6 @@ impl IndexWriter {
             columns: schema.columns.iter().map(|column| OpenColumn::new(column.column_type)).collect(),
             rows: 0,
             capacity: CHUNK_ROWS,
-            is_open: false,
             filled: 0,
             wanted: schema.columns.len(),
             mismatch: None,
@@ -128,18 +127,22 @@ impl IndexWriter {
         Ok(TableId(self.tables.len() - 1))
     }
 
-    /// Counts the rows of a table for some pivots from now on, instead of keeping them; the table of the index has none of
-    /// these. [`IndexWriter::finish_counted`] returns the counts. Keys and conditions may be paths to other tables, but the
+    /// Counts the rows of a table for some pivots from now on, instead of keeping them; the table of the index has only the
+    /// rows before. [`IndexWriter::finish_counted`] returns the counts. Keys and conditions may be paths to other tables, but the
     /// values of aggregates are in the table itself.
     ///
     /// # Errors
     ///
-    /// Returns [`ColumnsError::NoEntry`] if the table is one of another writer, and [`ColumnsError::Pivot`] if the values of
-    /// an aggregate are in another table.
+    /// Returns [`ColumnsError::NoEntry`] if the table is one of another writer, [`ColumnsError::Pivot`] if the values of an
+    /// aggregate are in another table, and [`ColumnsError::Io`] if the rows before cannot be written.
     pub fn count_rows(&mut self, table: TableId, pivots: &[Pivot]) -> Result<(), ColumnsError> {
         let no_table = ColumnsError::NoEntry { what: "table", code: table.0 as u64 };
         let builder = self.tables.get_mut(table.0).ok_or(no_table)?;
         let counted = CountedRows::new(&builder.entry.schema, pivots)?;
+        builder.start_row();
+        if builder.rows > 0 {
+            builder.spill(&mut self.output)?;
+        }
         for (number, column) in builder.columns.iter_mut().enumerate() {
             column.is_wanted = counted.needs(number);
         }
@@ -285,8 +288,6 @@ struct TableBuilder {
     rows: usize,
     /// Number of rows with which the open chunk is full.
     capacity: usize,
-    /// Whether a row was started and not appended.
-    is_open: bool,
     /// Number of columns that the current row has, and could have.
     filled: usize,
     wanted: usize,
@@ -343,7 +344,7 @@ impl TableBuilder {
     /// Removes what a dropped row left.
     #[inline]
     fn start_row(&mut self) {
-        if std::mem::replace(&mut self.is_open, true) {
+        if self.filled > 0 || self.mismatch.is_some() {
             self.drop_row();
         }
     }
@@ -377,7 +378,6 @@ impl TableBuilder {
         }
         self.rows += 1;
         self.filled = 0;
-        self.is_open = false;
         Ok(())
     }
 

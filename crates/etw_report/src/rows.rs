@@ -13,8 +13,8 @@ use etw_app::text::csv_field;
 use etw_app::{UsageError, output};
 use openetw::analysis::{Cell, Machines, Window};
 use openetw::tables::{
-    Aggregate, Column, ColumnsError, EventKinds, EventTable, Filter, Index, IndexWriter, Order, OrderBy,
-    Pivot, PivotResult, Regions, RowCells, RowFilterError, RowSummary, RowTables, Table, Value, column_path,
+    Column, ColumnsError, EventKinds, EventTable, Filter, Index, IndexWriter, Order, OrderBy, Pivot,
+    PivotResult, Regions, RowCells, RowFilterError, RowSummary, RowTables, Table, Value, column_path,
     in_window, row_filter, row_value,
 };
 use openetw::{FileTime, TimePoint, Trace};
@@ -322,20 +322,15 @@ impl<'i> Shown<'i> {
             (None, None, None) => OrderBy::Aggregate(0),
         };
         let top = self.top(request);
-        let column_of = |number: usize| match number.checked_sub(own) {
-            Some(place) => through.get(place).and_then(|path| self.table.path_column(path)),
-            None => self.table.schema().columns.get(number),
-        };
-        let measured = |aggregate: Aggregate| aggregate.column().filter(|_| !aggregate.is_count());
         let columns: Vec<Option<&Column>> =
-            values.iter().map(|(_, value)| measured(value.aggregate).and_then(column_of)).collect();
+            values.iter().map(|(_, value)| value.column(self.table, &through)).collect();
         let pivot = Pivot {
             levels: keys.len(),
             filter,
             conditions: values.iter().map(|(_, value)| value.condition.clone()).collect(),
             order: Order { by, descending: !matches!(by, OrderBy::Key(_)) },
             top,
-            through: through.clone(),
+            through,
             ..Pivot::new(keys, values.iter().map(|(_, value)| value.aggregate).collect::<Vec<_>>())
         };
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);

@@ -130,6 +130,19 @@ pub struct RowValue {
     pub condition: Option<Filter>,
 }
 
+impl RowValue {
+    /// Returns the column whose values it has, of which `table` and `through` are those of the pivot; `None` if it is a
+    /// number of rows or values.
+    pub fn column<'i>(&self, table: Table<'i>, through: &[Vec<usize>]) -> Option<&'i Column> {
+        let number = self.aggregate.column().filter(|_| !self.aggregate.is_count())?;
+        let columns = &table.schema().columns;
+        match number.checked_sub(columns.len()) {
+            Some(place) => table.path_column(through.get(place)?),
+            None => columns.get(number),
+        }
+    }
+}
+
 /// Reads what is counted of each group: `rows`, or a function of a column ([`Aggregate::parse`]), also with a condition, such
 /// as `sum(size) where operation == Read`.
 ///

@@ -20,9 +20,9 @@ pub struct Summary {
     pub by: &'static [&'static str],
     /// Which rows count, in the filter language; all if it is empty.
     pub condition: &'static str,
-    /// The process that a row is about, by which processes are selected; empty if there is none.
+    /// Path to the process of a row, which `--process` and `--pid` compare; empty if rows have no process.
     pub process: &'static str,
-    /// The thread that a row is about, by which threads are selected; empty if there is none.
+    /// Path to the thread of a row, which `--tid` compares; empty if threads cannot be selected.
     pub thread: &'static str,
     /// The columns.
     pub columns: &'static [Column],

@@ -371,3 +371,27 @@ fn a_full_disk_is_an_error_and_leaves_nothing() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn a_row_that_is_dropped_leaves_nothing() {
+    const COLUMNS: &[Column] =
+        &[Column::new("a", ColumnType::U32, "One."), Column::new("b", ColumnType::U32, "Other.")];
+    let mut writer = IndexWriter::in_memory();
+    let table = writer.table(&TableSchema::new("t", "", "", COLUMNS)).unwrap();
+    let mut row = writer.row(table).unwrap();
+    row.u32(0, 1).u32(1, 2);
+    row.end().unwrap();
+    // The setters fill the next row, which does not come.
+    row.u32(0, 3);
+    writer.row(table).unwrap().u32(1, 4);
+    writer.row(table).unwrap().u32(0, 5).end().unwrap();
+    // Rows that are counted later are not kept, but those before are.
+    writer.count_rows(table, &[Pivot::new([1], [])]).unwrap();
+    writer.row(table).unwrap().u32(1, 6).end().unwrap();
+    let (index, counted) = writer.finish_counted().unwrap();
+    let found = index.table("t").unwrap();
+    let value = |row, column| found.value(row, column).unwrap();
+    assert_eq!([value(0, 0), value(0, 1)], [1, 2].map(Value::Integer));
+    assert_eq!([value(1, 0), value(1, 1)], [Value::Integer(5), Value::Null]);
+    assert_eq!((found.rows(), counted[0].1.rows()), (2, 1));
+}

@@ -1,0 +1,239 @@
+//! Tables of the report that are declared ([`Summary`]): their rows are counted as they come, and not kept.
+
+mod query;
+
+use etw_columns::{
+    Aggregate, ColumnsError, CountedRows, Index, IndexWriter, Pivot, Table as RowTable, TableId, TableSchema,
+};
+use etw_consumer::Event;
+use etw_filter::Expression;
+use etw_kernel_events::ids::EventId;
+
+use super::frames::Frames;
+use super::list;
+use super::objects::Objects;
+use super::source::{EventContext, RowContext, RowSource};
+use super::summary::split_value;
+use super::table::RowWriter;
+use crate::model::Model;
+use crate::model::facts::Fact;
+use crate::names::{Names, Space};
+use crate::tables::context::Context;
+use crate::tables::summary::{ColumnSource, Summary};
+use crate::tables::table::{Cell, Table, TableKind};
+use query::{SelectedRows, summary_rows, without_limits};
+pub use query::{SummarySelection, summary_table};
+
+/// Counts the rows of the tables that declared tables of the report are made of.
+#[derive(Debug)]
+pub(crate) struct Summaries {
+    tables: Result<Tables, ColumnsError>,
+}
+
+#[derive(Debug)]
+struct Tables {
+    writer: RowWriter,
+    frames: Frames,
+    objects: Objects,
+    sources: Vec<Box<dyn RowSource>>,
+    /// By the number of the kind of facts: the sources that make rows of them.
+    wanting: [Option<Box<[usize]>>; Fact::KINDS],
+    ids: Vec<(&'static str, TableId)>,
+}
+
+impl Default for Summaries {
+    /// Counts nothing.
+    fn default() -> Summaries {
+        Summaries::new(&[])
+    }
+}
+
+impl Summaries {
+    /// Starts to count for some tables of the report.
+    pub(crate) fn new(summaries: &[&'static Summary]) -> Summaries {
+        Summaries { tables: Tables::new(summaries) }
+    }
+
+    /// Adds a fact of an event.
+    #[inline]
+    pub(crate) fn add(&mut self, event: &Event<'_>, id: Option<EventId>, fact: &Fact, model: &mut Model) {
+        if let Ok(tables) = &mut self.tables {
+            tables.add(event, id, fact, model);
+        }
+    }
+
+    /// Adds what is known at the end.
+    pub(crate) fn finish(&mut self, model: &mut Model) {
+        let Ok(Tables { writer, frames, objects, sources, .. }) = &mut self.tables else { return };
+        for source in sources {
+            source.finish(&mut RowContext { writer, model, frames, objects });
+        }
+    }
+
+    /// Returns the addresses whose names are needed.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (Space, u64)> {
+        self.tables.iter().flat_map(|tables| tables.frames.places())
+    }
+
+    /// Completes the counts.
+    pub(crate) fn counted(self, names: &Names) -> CountedTables {
+        let complete = |mut tables: Tables| -> Result<_, ColumnsError> {
+            tables.frames.write(names, &mut tables.writer);
+            let (index, counted) = tables.writer.finish()?;
+            let name = |id: TableId| tables.ids.iter().find(|(_, known)| *known == id).map(|(name, _)| *name);
+            let counted = counted.into_iter().filter_map(|(id, rows)| Some((name(id)?, rows)));
+            Ok((index, counted.collect()))
+        };
+        CountedTables { tables: self.tables.and_then(complete) }
+    }
+}
+
+impl Tables {
+    fn new(summaries: &[&'static Summary]) -> Result<Tables, ColumnsError> {
+        let is_counted = |name: &str| summaries.iter().any(|summary| summary.table == name);
+        let mut wanted: Vec<&str> = summaries.iter().map(|summary| summary.table).collect();
+        refer(&mut wanted);
+        let is_wanted = |schema: &TableSchema| wanted.contains(&&*schema.name);
+        let mut writer = RowWriter::new(IndexWriter::in_memory(), list::TYPED, is_wanted)?;
+        let mut ids = Vec::new();
+        for (number, schema) in list::TYPED.iter().enumerate().filter(|(_, schema)| is_counted(&schema.name))
+        {
+            let of_table = summaries.iter().filter(|summary| summary.table == schema.name);
+            let pivots: Vec<Pivot> = of_table.map(|summary| counting(summary, schema)).collect();
+            ids.extend(writer.count(number, &pivots)?.map(|id| (&*schema.name, id)));
+        }
+        Ok(Tables {
+            sources: list::sources(&writer),
+            writer,
+            frames: Frames::default(),
+            objects: Objects::default(),
+            wanting: Default::default(),
+            ids,
+        })
+    }
+
+    #[inline]
+    fn add(&mut self, event: &Event<'_>, id: Option<EventId>, fact: &Fact, model: &mut Model) {
+        let Tables { writer, frames, objects, sources, wanting, .. } = self;
+        let wanting = &mut wanting[fact.kind()];
+        if wanting.as_ref().is_some_and(|wanting| wanting.is_empty()) {
+            return;
+        }
+        let machine = model.processes.machine();
+        let event = &EventContext {
+            event,
+            id,
+            fact: Some(fact),
+            machine,
+            kind: 0,
+            process: None,
+            thread: None,
+            processor: model.processes.machines.processor(event.record) as u32,
+            stack: None,
+            stack_thread: None,
+        };
+        let wanting = wanting.get_or_insert_with(|| {
+            let sources = sources.iter().enumerate();
+            sources.filter(|(_, source)| source.wants(event)).map(|(number, _)| number).collect()
+        });
+        let context = &mut RowContext { writer, model, frames, objects };
+        for source in wanting.iter() {
+            sources[*source].event(event, context);
+        }
+    }
+}
+
+/// Adds the tables that rows of some tables refer to.
+fn refer(tables: &mut Vec<&str>) {
+    let mut next = 0;
+    while let Some(name) = tables.get(next).copied() {
+        next += 1;
+        let schema = list::TYPED.iter().find(|schema| schema.name == name);
+        for column in schema.iter().flat_map(|schema| schema.columns.iter()) {
+            if !column.table.is_empty() && !tables.contains(&&*column.table) {
+                tables.push(&column.table);
+            }
+        }
+    }
+}
+
+/// Returns a pivot that has the columns that a table of the report needs.
+fn counting(summary: &Summary, schema: &TableSchema) -> Pivot {
+    let mut names: Vec<&str> = summary.by.to_vec();
+    names.extend([summary.process, summary.thread]);
+    let mut aggregates = Vec::new();
+    let mut conditions = vec![summary.condition];
+    let mut value = |text: &'static str, conditions: &mut Vec<&'static str>| {
+        let (value, condition) = split_value(text);
+        conditions.extend(condition);
+        if let Ok((aggregate, column)) = Aggregate::parse(value)
+            && let Some(number) = schema.column(column)
+        {
+            aggregates.push(aggregate.with_column(number));
+        }
+    };
+    for column in summary.columns {
+        match column.source {
+            ColumnSource::Code => {}
+            ColumnSource::Key { paths, .. } => names.extend(paths),
+            ColumnSource::Value { value: text, known_by } => {
+                value(text, &mut conditions);
+                value(known_by, &mut conditions);
+            }
+            ColumnSource::ProcessorShare(text) => value(text, &mut conditions),
+            ColumnSource::All { column, .. } => names.push(column),
+        }
+    }
+    summary.order.iter().for_each(|text| value(text, &mut conditions));
+    let expressions = conditions.iter().filter_map(|text| text.parse::<Expression>().ok());
+    let mut keys: Vec<usize> = Vec::new();
+    let mut add = |name: &str| keys.extend(schema.column(name.split('.').next().unwrap_or(name)));
+    names.iter().for_each(|name| add(name));
+    expressions.for_each(|expression| each_name(&expression, &mut add));
+    without_limits(Pivot::new(keys, aggregates))
+}
+
+fn each_name(expression: &Expression, each: &mut impl FnMut(&str)) {
+    match expression {
+        Expression::Any(operands) | Expression::All(operands) => {
+            operands.iter().for_each(|operand| each_name(operand, each));
+        }
+        Expression::Not(operand) => each_name(operand, each),
+        Expression::Has(name) => each(&name.text),
+        Expression::Compare(comparison) => each(&comparison.name.text),
+    }
+}
+
+/// The counted tables, and the tables that their rows refer to.
+#[derive(Debug)]
+pub(crate) struct CountedTables {
+    tables: Result<(Index, Vec<(&'static str, CountedRows)>), ColumnsError>,
+}
+
+impl CountedTables {
+    /// Returns a table of the report.
+    pub(crate) fn table(&self, summary: &'static Summary, model: &Model, context: &Context<'_>) -> Table {
+        let kind = TableKind::Summary(summary);
+        match self.rows(summary, context) {
+            Ok(rows) => {
+                let notes = (summary.notes)(model, !rows.is_empty());
+                Table { kind, columns: summary.columns, rows, notes }
+            }
+            Err(error) => {
+                let notes = vec![format!("The rows could not be counted: {error}.")];
+                Table { kind, columns: summary.columns, rows: Vec::new(), notes }
+            }
+        }
+    }
+
+    fn rows(&self, summary: &Summary, context: &Context<'_>) -> Result<Vec<Vec<Cell>>, String> {
+        let (index, counted) = self.tables.as_ref().map_err(|error| error.to_string())?;
+        let found = counted.iter().find(|(name, _)| *name == summary.table);
+        let (_, rows) = found.ok_or_else(|| format!("the table {} was not made", summary.table))?;
+        let Context { filter, start, processor_time, .. } = *context;
+        let selection = SummarySelection { filter, start, processor_time };
+        let run = |pivot: &Pivot, table: RowTable<'_>| rows.run(pivot, table);
+        let wanted = SelectedRows::from_context(context);
+        summary_rows(summary, index, &selection, &wanted, &run).map_err(|error| error.to_string())
+    }
+}
