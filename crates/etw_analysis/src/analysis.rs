@@ -11,7 +11,6 @@ use crate::model::{ClrObservation, Model, Observation};
 use crate::rows::summaries::Summaries;
 use crate::samples::Samples;
 use crate::tables::dotnet::DotNet;
-use crate::tables::http::Http;
 use crate::tables::switches::SwitchSums;
 use crate::tables::table::TableKind;
 use crate::weight::StackWeight;
@@ -33,7 +32,6 @@ pub struct Analysis {
     pub(crate) switches: SwitchSums,
     pub(crate) summaries: Summaries,
     pub(crate) dotnet: DotNet,
-    pub(crate) http: Http,
     pub(crate) providers: Providers,
     pub(crate) by_stack: Vec<ByStack>,
 }
@@ -50,7 +48,6 @@ impl Analysis {
             switches: SwitchSums::default(),
             summaries: Summaries::new(&TableKind::summaries().collect::<Vec<_>>()),
             dotnet: DotNet::default(),
-            http: Http::new(),
             providers: Providers::default(),
             by_stack: Vec::new(),
         }
@@ -138,13 +135,10 @@ impl Analysis {
     /// Counts an event of a program.
     fn count_of_program(&mut self, event: &Event<'_>) {
         let clr = self.model.program_event(event);
-        let Model { window, processes, addresses, .. } = &mut self.model;
-        match clr {
-            None => self.http.event(event, processes, window),
-            Some(ClrObservation { event: None, .. }) => {}
-            Some(ClrObservation { event: Some(event), method }) => {
-                self.dotnet.event(&event, method, &addresses.versions, window);
-            }
+        if let Some(ClrObservation { event: Some(event), method }) = clr {
+            let Model { window, addresses, .. } = &self.model;
+            self.dotnet.event(&event, method, &addresses.versions, window);
         }
+        self.summaries.add_of_program(event, &mut self.model);
     }
 }

@@ -145,7 +145,6 @@ impl Analysis {
         self.samples.finish(processes, addresses);
         methods.finish();
         self.dotnet.finish();
-        self.http.finish(window);
         self.summaries.finish(&mut self.model);
     }
 
@@ -175,7 +174,6 @@ impl Analysis {
             TableKind::Exceptions => self.dotnet.exceptions(context),
             TableKind::Contention => self.dotnet.contention(context),
             TableKind::ThreadPool => self.dotnet.thread_pools(context),
-            TableKind::Http => self.http.table(context),
         }
     }
 

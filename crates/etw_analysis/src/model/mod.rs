@@ -59,6 +59,8 @@ pub(crate) struct Model {
     pub(crate) network: Network,
     pub(crate) calls: SystemCalls,
     pub(crate) collections: Collections,
+    /// HTTP requests whose events have no activity id, which would say which end is theirs.
+    pub(crate) requests_without_activity: u64,
 }
 
 /// What an event of the kernel tells.
@@ -98,6 +100,7 @@ impl Model {
             network: Network::default(),
             calls: SystemCalls::default(),
             collections: Collections::default(),
+            requests_without_activity: 0,
         }
     }
 

@@ -9,7 +9,7 @@ use super::source::RowSource;
 use super::summary::{Grouping, RowSummary};
 use super::table::{ListedRow, RowWriter, TableRow};
 use super::{
-    activities, collections, commits, declared, disks, events, faults, files, frames, heaps, images,
+    activities, collections, commits, declared, disks, events, faults, files, frames, heaps, http, images,
     interrupts, kinds, losses, network, objects, processes, regions, registry, samples, snapshots, switches,
     syscalls, traces,
 };
@@ -79,6 +79,7 @@ tables! {
     regions::RegionRow,
     objects::GpuContextRow,
     collections::CollectionRow,
+    http::HttpRow,
     losses::LossRow,
     traces::TraceRow,
     traces::BufferRow,
@@ -118,6 +119,7 @@ sources! {
     interrupts::Interrupts => [InterruptRow],
     syscalls::SystemCalls => [SystemCallRow],
     collections::Collections => [CollectionRow],
+    http::HttpRequests => [HttpRow],
 }
 
 impl TableKind {
@@ -135,6 +137,8 @@ impl TableKind {
     pub const DPC_ISR: TableKind = TableKind::Summary(&interrupts::REPORT);
     /// System calls by process and name.
     pub const SYSCALLS: TableKind = TableKind::Summary(&syscalls::REPORT);
+    /// HTTP requests by host and path: of .NET programs, WinINet, WinHTTP and HTTP.sys.
+    pub const HTTP: TableKind = TableKind::Summary(&http::REPORT);
 
     /// All kinds that one pass over the events makes, in report order.
     pub const ALL: &'static [TableKind] = &[
@@ -156,7 +160,7 @@ impl TableKind {
         TableKind::Exceptions,
         TableKind::Contention,
         TableKind::ThreadPool,
-        TableKind::Http,
+        TableKind::HTTP,
     ];
 
     /// Returns the declared tables of the report.

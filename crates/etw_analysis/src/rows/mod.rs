@@ -18,6 +18,7 @@ mod faults;
 mod files;
 mod frames;
 mod heaps;
+mod http;
 mod images;
 mod interrupts;
 mod io_names;
@@ -173,6 +174,7 @@ impl RowTables {
         if id.is_some_and(|id| id.class() == Class::StackWalk) {
             return;
         }
+        let processes = &mut self.model.processes;
         let thread = match &fact {
             Some(Fact::Switch(Switched { to, .. })) => Some(*to),
             Some(Fact::Disk(DiskDone { thread, .. })) => *thread,
@@ -183,14 +185,14 @@ impl RowTables {
                 | Fact::Call(Called { thread, .. }),
             ) => Some(*thread),
             Some(Fact::Interrupt(_)) => None,
-            Some(Fact::Ready(_) | Fact::UnendedCall(_) | Fact::Network(_)) | None => self.thread_of(record),
+            Some(Fact::Ready(_) | Fact::UnendedCall(_) | Fact::Network(_)) | None => {
+                source::thread_of(record, processes)
+            }
         };
         let code = self.stack(record, thread, stack);
         let kind = self.kinds.row_of(event, &mut self.writer);
         let processes = &mut self.model.processes;
-        let of_thread = thread.and_then(|thread| processes.thread(thread).process);
-        let of_header = record.process_id().filter(|process| *process != u32::MAX);
-        let process = of_thread.or_else(|| of_header.map(|id| processes.at(id)));
+        let process = source::process_of(thread, record, processes);
         let processor = processes.machines.processor(record) as u32;
         self.writer.add(EventRow {
             time: record.time(),
@@ -234,17 +236,6 @@ impl RowTables {
         for source in wanting.iter() {
             sources[*source].event(event, context);
         }
-    }
-
-    /// Returns the thread in the header of an event.
-    fn thread_of(&mut self, record: &Record<'_>) -> Option<ThreadIndex> {
-        let processes = &mut self.model.processes;
-        let id = record.thread_id()?;
-        // -1 stands for no process.
-        Some(match record.process_id().filter(|process| *process != u32::MAX) {
-            Some(process) if id != 0 => processes.thread_of(id, process),
-            _ => processes.thread_at(id),
-        })
     }
 
     /// Returns the code of an event's stack.

@@ -13,7 +13,7 @@ use super::table::RowWriter;
 use crate::model::Model;
 use crate::model::facts::Fact;
 use crate::names::Space;
-use crate::processes::{ProcessIndex, ThreadIndex};
+use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 
 /// An event with what is known of it.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +49,27 @@ impl<'e> EventContext<'_, 'e> {
         let properties = self.event.properties.as_ref().ok()?;
         names.iter().find_map(|name| properties.try_get(name))
     }
+}
+
+/// Returns the thread in the header of an event.
+pub(in crate::rows) fn thread_of(record: &Record<'_>, processes: &mut Processes) -> Option<ThreadIndex> {
+    let id = record.thread_id()?;
+    // -1 stands for no process.
+    Some(match record.process_id().filter(|process| *process != u32::MAX) {
+        Some(process) if id != 0 => processes.thread_of(id, process),
+        _ => processes.thread_at(id),
+    })
+}
+
+/// Returns the process of an event's thread, or else that of its header.
+pub(in crate::rows) fn process_of(
+    thread: Option<ThreadIndex>,
+    record: &Record<'_>,
+    processes: &mut Processes,
+) -> Option<ProcessIndex> {
+    let of_thread = thread.and_then(|thread| processes.thread(thread).process);
+    let of_header = record.process_id().filter(|process| *process != u32::MAX);
+    of_thread.or_else(|| of_header.map(|id| processes.at(id)))
 }
 
 /// What rows are made with.

@@ -32,8 +32,6 @@ pub enum TableKind {
     Contention,
     /// Thread pools of .NET by process.
     ThreadPool,
-    /// HTTP requests by host and path: of .NET programs, WinINet, WinHTTP and HTTP.sys.
-    Http,
     /// Waits with what ended them, and what that had waited for; not in [`TableKind::ALL`], since it needs
     /// [`StackWeight::WaitChains`].
     WaitChains,
@@ -194,14 +192,6 @@ impl TableKind {
                 weights: &["enqueued", "thread_starts"],
                 rows: Some("threadpool"),
             },
-            TableKind::Http => Info {
-                name: "http",
-                title: "HTTP requests",
-                about: "HTTP requests by host and path",
-                flags: HTTP,
-                weights: &["time_ns", "count"],
-                rows: None,
-            },
             TableKind::ByFunction(weight) => Info {
                 name: weight.table_name(),
                 title: weight.title(),
@@ -213,10 +203,6 @@ impl TableKind {
         }
     }
 }
-
-/// The providers of HTTP requests.
-const HTTP: &str = "System.Net.Http, Microsoft.AspNetCore.Hosting and System.Threading.Tasks.TplEventSource:0x80:4; on \
-     Windows Microsoft-Windows-WinINet, Microsoft-Windows-WebIO and Microsoft-Windows-HttpService";
 
 /// What there is to say about a kind of table.
 struct Info {

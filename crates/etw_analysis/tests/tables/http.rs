@@ -5,6 +5,7 @@ use etw_etl::encode::{EventMetadata, RecordBuilder, provider_traits};
 use etw_event::{EventDescriptor, ExtendedType, Guid, PointerSize, Ticks};
 
 use crate::machine::{Machine, Row, check, micros, rows, table, text};
+use crate::parts::{shown, tables};
 
 const PROCESS: u32 = 10;
 const CLIENT: &str = "System.Net.Http";
@@ -64,14 +65,14 @@ fn start(machine: &mut Machine, micros: i64, activity: u128, host: &str, port: i
 
 fn row_of(report: &Report, source: &str, path: &str) -> Row {
     let is_it = |row: &Row| row["source"] == text(source) && row["path"] == text(path);
-    let mut found = rows(report, TableKind::Http).into_iter().filter(is_it);
+    let mut found = rows(report, TableKind::HTTP).into_iter().filter(is_it);
     let row = found.next().unwrap_or_else(|| panic!("{source} {path}"));
     assert!(found.next().is_none());
     row
 }
 
-#[test]
-fn requests_by_host_and_path() {
+/// Returns a machine with requests of a client and a server.
+fn requests() -> Machine {
     let mut machine = Machine::default();
     machine.there_is(PROCESS, "app");
     // A stop without a start.
@@ -102,8 +103,43 @@ fn requests_by_host_and_path() {
     // Without activities, nothing says which stop is whose.
     start(&mut machine, 6000, 0, "api.example.org", 443, "/untraced");
     put(&mut machine, 6100, CLIENT, 2, 0, &[("statusCode", Number(200))]);
-    let report = machine.report(10_000);
-    assert_eq!(rows(&report, TableKind::Http).len(), 6);
+    machine
+}
+
+#[test]
+fn requests_are_rows() {
+    let index = tables(requests());
+    let columns = [
+        "start_time",
+        "duration",
+        "process.name",
+        "source",
+        "method",
+        "host",
+        "path",
+        "query",
+        "status",
+        "failed",
+    ];
+    let expected = [
+        "1100 300 app client - https://api.example.org /items ?id=2 200 false",
+        "1000 1000 app client - https://api.example.org /items ?id=1 503 true",
+        "3000 500 app client - https://down.example.org:8443 / - - true",
+        "5010 300 app ASP.NET Core GET - /hello - - true",
+        "5000 400 app Kestrel GET - /hello - - false",
+        "6000 - app client - https://api.example.org /untraced - - false",
+        "4000 - app client - https://api.example.org /slow - - false",
+    ];
+    assert_eq!(shown(&index, "http", &columns), expected);
+    let activity = shown(&index, "http", &["path", "activity_id"]);
+    assert_eq!(activity[5], "/untraced -");
+    assert_eq!(activity[6], "/slow {00000000-0000-0000-0000-000000000004}");
+}
+
+#[test]
+fn requests_by_host_and_path() {
+    let report = requests().report(10_000);
+    assert_eq!(rows(&report, TableKind::HTTP).len(), 6);
     let items = row_of(&report, "client", "/items");
     check(
         &items,
@@ -123,6 +159,6 @@ fn requests_by_host_and_path() {
     check(&kestrel, &[("method", text("GET")), ("time_ns", micros(400)), ("failed", Cell::Count(0))]);
     let untraced = row_of(&report, "client", "/untraced");
     check(&untraced, &[("count", Cell::Count(1)), ("unfinished", Cell::Count(1)), ("max_ns", Cell::None)]);
-    let notes = &table(&report, TableKind::Http).notes;
+    let notes = &table(&report, TableKind::HTTP).notes;
     assert!(notes.len() == 1 && notes[0].starts_with("1 requests have no activity id"), "{notes:?}");
 }

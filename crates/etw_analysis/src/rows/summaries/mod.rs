@@ -6,15 +6,17 @@ use etw_columns::{
     Aggregate, ColumnsError, CountedRows, Index, IndexWriter, Pivot, Table as RowTable, TableId, TableSchema,
 };
 use etw_consumer::Event;
+use etw_event::{Guid, Opcode};
 use etw_filter::Expression;
 use etw_kernel_events::ids::EventId;
 
 use super::frames::Frames;
 use super::list;
 use super::objects::Objects;
-use super::source::{EventContext, RowContext, RowSource};
+use super::source::{EventContext, RowContext, RowSource, process_of, thread_of};
 use super::summary::split_value;
 use super::table::RowWriter;
+use crate::maps::HashMap;
 use crate::model::Model;
 use crate::model::facts::Fact;
 use crate::names::{Names, Space};
@@ -23,6 +25,9 @@ use crate::tables::summary::{ColumnSource, Summary};
 use crate::tables::table::{Cell, Table, TableKind};
 use query::{SelectedRows, summary_rows, without_limits};
 pub use query::{SummarySelection, summary_table};
+
+/// Maximum number of kinds of events of programs that are remembered.
+const MAX_KINDS: usize = 1 << 16;
 
 /// Counts the rows of the tables that declared tables of the report are made of.
 #[derive(Debug)]
@@ -38,6 +43,8 @@ struct Tables {
     sources: Vec<Box<dyn RowSource>>,
     /// By the number of the kind of facts: the sources that make rows of them.
     wanting: [Option<Box<[usize]>>; Fact::KINDS],
+    /// By the provider, id and opcode of events of programs: the sources that make rows of them.
+    wanting_of_programs: HashMap<(Guid, u16, Opcode), Box<[usize]>>,
     ids: Vec<(&'static str, TableId)>,
 }
 
@@ -59,6 +66,14 @@ impl Summaries {
     pub(crate) fn add(&mut self, event: &Event<'_>, id: Option<EventId>, fact: &Fact, model: &mut Model) {
         if let Ok(tables) = &mut self.tables {
             tables.add(event, id, fact, model);
+        }
+    }
+
+    /// Adds an event that is not of the kernel.
+    #[inline]
+    pub(crate) fn add_of_program(&mut self, event: &Event<'_>, model: &mut Model) {
+        if let Ok(tables) = &mut self.tables {
+            tables.add_of_program(event, model);
         }
     }
 
@@ -108,6 +123,7 @@ impl Tables {
             frames: Frames::default(),
             objects: Objects::default(),
             wanting: Default::default(),
+            wanting_of_programs: HashMap::default(),
             ids,
         })
     }
@@ -119,28 +135,56 @@ impl Tables {
         if wanting.as_ref().is_some_and(|wanting| wanting.is_empty()) {
             return;
         }
-        let machine = model.processes.machine();
-        let event = &EventContext {
-            event,
-            id,
-            fact: Some(fact),
-            machine,
-            kind: 0,
-            process: None,
-            thread: None,
-            processor: model.processes.machines.processor(event.record) as u32,
-            stack: None,
-            stack_thread: None,
-        };
-        let wanting = wanting.get_or_insert_with(|| {
-            let sources = sources.iter().enumerate();
-            sources.filter(|(_, source)| source.wants(event)).map(|(number, _)| number).collect()
-        });
+        let event = &EventContext { id, fact: Some(fact), ..context_of(event, model) };
+        let wanting = wanting.get_or_insert_with(|| sources_that_want(event, sources));
         let context = &mut RowContext { writer, model, frames, objects };
         for source in wanting.iter() {
             sources[*source].event(event, context);
         }
     }
+
+    fn add_of_program(&mut self, event: &Event<'_>, model: &mut Model) {
+        let Tables { writer, frames, objects, sources, wanting_of_programs, .. } = self;
+        let (provider, descriptor) = (event.record.provider_id(), event.record.descriptor());
+        if wanting_of_programs.len() >= MAX_KINDS {
+            wanting_of_programs.clear();
+        }
+        let wanting = wanting_of_programs
+            .entry((provider, descriptor.id, descriptor.opcode))
+            .or_insert_with(|| sources_that_want(&context_of(event, model), sources));
+        if wanting.is_empty() {
+            return;
+        }
+        let thread = thread_of(event.record, &mut model.processes);
+        let process = process_of(thread, event.record, &mut model.processes);
+        let event = &EventContext { process, thread, ..context_of(event, model) };
+        let context = &mut RowContext { writer, model, frames, objects };
+        for source in wanting.iter() {
+            sources[*source].event(event, context);
+        }
+    }
+}
+
+/// Returns an event without what is known of it.
+#[inline]
+fn context_of<'e, 'r>(event: &'e Event<'r>, model: &Model) -> EventContext<'e, 'r> {
+    EventContext {
+        event,
+        id: None,
+        fact: None,
+        machine: model.processes.machine(),
+        kind: 0,
+        process: None,
+        thread: None,
+        processor: model.processes.machines.processor(event.record) as u32,
+        stack: None,
+        stack_thread: None,
+    }
+}
+
+fn sources_that_want(event: &EventContext<'_, '_>, sources: &[Box<dyn RowSource>]) -> Box<[usize]> {
+    let sources = sources.iter().enumerate();
+    sources.filter(|(_, source)| source.wants(event)).map(|(number, _)| number).collect()
 }
 
 /// Adds the tables that rows of some tables refer to.

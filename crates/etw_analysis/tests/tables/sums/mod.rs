@@ -3,6 +3,7 @@
 //! The sums of events are made from names of classes and properties, and not by the code that fills the tables.
 
 mod clr;
+mod http;
 mod kernel;
 mod listed;
 mod lives;
@@ -45,7 +46,7 @@ pub(crate) fn check(name: &str, trace: &mut Trace) -> Index {
     let mut expected = Expected::default();
     let (mut lives, mut names) = (lives::Lives::default(), lives::Names::default());
     let mut events = lives::Events::default();
-    let mut parts: [Box<dyn Part>; 11] = [
+    let mut parts: [Box<dyn Part>; 12] = [
         Box::new(listed::Listed::default()),
         Box::new(kernel::Processors::default()),
         Box::new(kernel::Disks::default()),
@@ -56,6 +57,7 @@ pub(crate) fn check(name: &str, trace: &mut Trace) -> Index {
         Box::new(memory::Heaps::default()),
         Box::new(memory::Counters),
         Box::new(clr::Collections::default()),
+        Box::new(http::Requests::default()),
         Box::new(lives::Numbered::default()),
     ];
     let mut activities = clr::Activities::default();
@@ -202,7 +204,8 @@ const OF_REAL_TRACES: [&str; 31] = [
 ];
 
 /// The tables that neither real traces nor random events have rows of, and the tests that have such events.
-const OF_OTHER_TESTS: [(&str, &str); 6] = [
+const OF_OTHER_TESTS: [(&str, &str); 7] = [
+    ("http", "http::requests_by_host_and_path"),
     ("cpu_frequency", "known::events_of_providers_of_windows"),
     ("ui_delays", "known::events_of_providers_of_windows"),
     ("window_in_focus", "known::events_of_providers_of_windows"),

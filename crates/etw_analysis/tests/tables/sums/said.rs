@@ -20,6 +20,10 @@ pub(super) const WIN32K: Guid = Guid::from_u128(0x8c416c79_d49b_4f01_a467_e56d3a
 pub(super) const WIN32K_7: Guid = Guid::from_u128(0xe7ef96be_969f_414f_97d7_3ddb7b558ccc);
 /// Microsoft-Windows-WinINet.
 pub(super) const WININET: Guid = Guid::from_u128(0x43d1a55c_76d6_4f7e_995c_64c711e5cafe);
+/// Microsoft-Windows-WebIO.
+pub(super) const WEBIO: Guid = Guid::from_u128(0x50b3e73c_9370_461d_bb9f_26f32d68887d);
+/// Microsoft-Windows-HttpService.
+pub(super) const HTTP_SERVICE: Guid = Guid::from_u128(0xdd5ef90a_6398_47a4_ad34_4dcecdef795f);
 /// Microsoft-Windows-DxgKrnl.
 pub(super) const DXG_KRNL: Guid = Guid::from_u128(0x802ec45a_1e99_4b83_9920_87c98277ba9d);
 
