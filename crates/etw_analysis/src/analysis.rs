@@ -2,7 +2,7 @@
 
 use etw_consumer::{Event, Stack};
 use etw_event::FileTime;
-use etw_kernel_events::ids::Class;
+use etw_kernel_events::ids::{self, Class};
 
 use crate::activity::{Providers, SpanSums};
 use crate::by_stack::ByStack;
@@ -115,7 +115,7 @@ impl Analysis {
         }
         let Model { window, processes, addresses, .. } = &mut self.model;
         if let Some(ran) = ran {
-            self.switches.found += 1;
+            self.switches.found += u64::from(id == Some(ids::PerfInfo::SAMPLE_PROFILE));
             self.switches.ran(ran, window);
         }
         match fact.as_ref()? {

@@ -10,6 +10,8 @@ use crate::maps::HashMap;
 
 /// Two events say that the same process starts if they are less apart than this.
 const SAME_START_100NS: u64 = FileTime::PER_SECOND.unsigned_abs() / 100;
+/// Maximum number of bytes in the name of a thread of Linux (`TASK_COMM_LEN`, without the NUL).
+const MAX_THREAD_NAME: usize = 15;
 
 /// Number of a process, in order of first appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,6 +50,8 @@ pub(crate) struct Process {
     pub(crate) start: Option<FileTime>,
     pub(crate) end: Option<FileTime>,
     pub(crate) exit_status: Option<i32>,
+    /// What it ran before it replaced its program by this one.
+    pub(crate) replaced: Option<ProcessIndex>,
 }
 
 /// A thread.
@@ -57,9 +61,21 @@ pub(crate) struct Thread {
     pub(crate) machine: u32,
     pub(crate) process: Option<ProcessIndex>,
     pub(crate) name: Option<Box<str>>,
+    /// The name before.
+    former_name: Option<Box<str>>,
+    /// The time in which it ran one program of several of its process.
+    pub(crate) program_start: Option<FileTime>,
+    pub(crate) program_end: Option<FileTime>,
     has_ended: bool,
     /// Time of the event that it first appeared in.
     since: FileTime,
+}
+
+/// A thread that goes on in another program of its process (`exec` of Linux), and counts as another one from then on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ProgramChange {
+    pub(crate) before: ThreadIndex,
+    pub(crate) after: ThreadIndex,
 }
 
 /// The meaning of an event about a process or a thread (opcodes of both classes).
@@ -136,16 +152,21 @@ impl Processes {
         }
     }
 
-    /// Adds an event of class Process.
-    pub(crate) fn process_event(&mut self, id: EventId, event: &Event<'_>) {
-        let Some(said) = LifeEvent::from_id(id) else { return };
-        let Some(id) = any::<u32>(event, ["ProcessId", "ProcessID"]) else { return };
+    /// Adds an event of class Process. Returns the thread that goes on, if a process replaces its program.
+    pub(crate) fn process_event(&mut self, id: EventId, event: &Event<'_>) -> Option<ProgramChange> {
+        let said = LifeEvent::from_id(id)?;
+        let id = any::<u32>(event, ["ProcessId", "ProcessID"])?;
         // The manifest provider has the path.
         let path = || get::<String>(event, "ImageName");
         let of_path = || Some(path()?.rsplit(['\\', '/']).next()?.to_owned());
         let (name, time) = (get::<String>(event, "ImageFileName").or_else(of_path), event.record.time());
         let parent_id = any::<u32>(event, ["ParentId", "ParentProcessID"]);
+        let name = name.filter(|name| !name.is_empty());
+        let command_line = get::<String>(event, "CommandLine").filter(|text| !text.is_empty());
+        let texts = (name.as_deref(), command_line.as_deref());
+        let replaced = if said == LifeEvent::Start { self.replaced(id, event.record, texts) } else { None };
         let index = match said {
+            LifeEvent::Start if replaced.is_some() => self.new_process(id),
             LifeEvent::Start => self.start(id, time),
             LifeEvent::End => self.at(id),
             // A rundown at the end may be about a process that came after another one with the same id.
@@ -166,13 +187,57 @@ impl Processes {
         }
         process.parent_id = process.parent_id.or(parent_id);
         process.parent = process.parent.or(parent).filter(|parent| *parent != index);
-        if process.name.is_none() {
-            process.name = name.filter(|name| !name.is_empty()).map(String::into_boxed_str);
+        process.name = process.name.take().or(name.map(String::into_boxed_str));
+        process.command_line = process.command_line.take().or(command_line.map(String::into_boxed_str));
+        process.replaced = replaced;
+        replaced.map(|replaced| self.change_program(replaced, index, event.record))
+    }
+
+    /// Returns the program that a process replaces by one with this name and command line: it says so itself, while others
+    /// are started by their parents.
+    fn replaced(
+        &self,
+        id: u32,
+        record: &Record<'_>,
+        (name, command_line): (Option<&str>, Option<&str>),
+    ) -> Option<ProcessIndex> {
+        let known = *self.process_by_id.get(&(self.machine, id))?;
+        let process = self.process(known);
+        let differs =
+            |one: Option<&str>, other: Option<&str>| one.zip(other).is_some_and(|(one, other)| one != other);
+        let is_other = !process.starts_at(record.time())
+            || differs(process.name.as_deref(), name)
+            || differs(process.command_line.as_deref(), command_line);
+        let is_told = process.name.is_some() && process.end.is_none();
+        (is_told && is_other && record.process_id() == Some(id)).then_some(known)
+    }
+
+    /// Ends a program of a process, and lets the thread that replaced it go on.
+    fn change_program(
+        &mut self,
+        replaced: ProcessIndex,
+        process: ProcessIndex,
+        record: &Record<'_>,
+    ) -> ProgramChange {
+        let time = record.time();
+        self.processes[replaced.0 as usize].end = Some(time);
+        let Process { id, name, .. } = self.process(process);
+        let (id, program) = (record.thread_id().unwrap_or(*id), name.clone().unwrap_or_default());
+        let before = self.thread_at(id);
+        let after = self.new_thread(id);
+        let ended = &mut self.threads[before.0 as usize];
+        (ended.has_ended, ended.program_end) = (true, Some(time));
+        ended.process = ended.process.or(Some(replaced));
+        // Threads of Linux have got the first bytes of the program's name already.
+        let is_of_program =
+            |name: &str| program.starts_with(name) && name.len() == program.len().min(MAX_THREAD_NAME);
+        let name = ended.name.take_if(|name| is_of_program(name));
+        if name.is_some() {
+            ended.name = ended.former_name.take();
         }
-        if process.command_line.is_none() {
-            let text = get::<String>(event, "CommandLine").filter(|text| !text.is_empty());
-            process.command_line = text.map(String::into_boxed_str);
-        }
+        let begun = &mut self.threads[after.0 as usize];
+        (begun.process, begun.name, begun.program_start) = (Some(process), name, Some(time));
+        ProgramChange { before, after }
     }
 
     /// Returns the process that starts: a new one, unless so far only events about its threads came, or another event said
@@ -181,8 +246,7 @@ impl Processes {
         let known = self.process_by_id.get(&(self.machine, id)).copied();
         let is_it = |index: &ProcessIndex| {
             let process = self.process(*index);
-            let starts_now = |start: FileTime| time.0.abs_diff(start.0) < SAME_START_100NS;
-            process.is_unnamed() || process.end.is_none() && process.start.is_some_and(starts_now)
+            process.is_unnamed() || process.end.is_none() && process.starts_at(time)
         };
         match known.filter(is_it) {
             Some(index) => index,
@@ -239,7 +303,8 @@ impl Processes {
         let Some(id) = get::<u32>(event, "ThreadId") else { return };
         if let Some(name) = get::<String>(event, "ThreadName") {
             let index = self.thread_at(id);
-            self.threads[index.0 as usize].name = Some(name.into_boxed_str());
+            let thread = &mut self.threads[index.0 as usize];
+            thread.former_name = thread.name.replace(name.into_boxed_str());
         }
     }
 
@@ -312,6 +377,11 @@ impl Processes {
 impl Process {
     fn is_unnamed(&self) -> bool {
         self.name.is_none() && self.end.is_none()
+    }
+
+    /// Whether it started at this time, as far as two events about the same start tell.
+    fn starts_at(&self, time: FileTime) -> bool {
+        self.start.is_some_and(|start| time.0.abs_diff(start.0) < SAME_START_100NS)
     }
 
     /// Returns the name to show.

@@ -379,7 +379,9 @@ impl Learned {
                 return;
             }
             Some(id) => match id.class() {
-                Class::Process => processes.process_event(id, event),
+                Class::Process => {
+                    processes.process_event(id, event);
+                }
                 Class::Thread => processes.thread_event(id, event),
                 Class::Image => images.event(id, event, processes),
                 Class::ImageID => images.id_event(id, event, processes),

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use etw_consumer::Event;
 use etw_event::{FileTime, PointerSize, Record};
+use etw_kernel_events::classes::state;
 use etw_kernel_events::ids::{self, Class, EventId};
 use etw_kernel_events::read;
 use etw_symbols::{Frame, Symbolizer};
@@ -20,7 +21,7 @@ use crate::managed::{ClrEvent, ClrProvider, JitEvent, Methods};
 use crate::model::addresses::Addresses;
 use crate::model::samples::Intervals;
 use crate::names::{Names, Sources, Space};
-use crate::processes::{ProcessIndex, Processes, ThreadIndex};
+use crate::processes::{ProcessIndex, Processes, ProgramChange, ThreadIndex};
 use crate::rows::syscalls::call_name;
 use crate::samples::{Samples, TakenStack};
 use crate::stacks::StackTree;
@@ -235,7 +236,12 @@ impl Timeline {
             ids::SysConfigEx::VOLUME_MAPPING => files.volumes.event(event, processes.machine()),
             _ => match id.class() {
                 Class::Thread => processes.thread_event(id, event),
-                Class::Process => processes.process_event(id, event),
+                Class::Process => {
+                    let change = processes.process_event(id, event);
+                    if let Some(switch) = change.and_then(|change| self.change_program(change, record)) {
+                        return Some(switch);
+                    }
+                }
                 Class::Image => images.event(id, event, processes),
                 Class::ImageID => images.id_event(id, event, processes),
                 _ => {}
@@ -345,6 +351,24 @@ impl Timeline {
         }
         *self.running.get_mut(processor)? = Some(to);
         Some(Moment::Switch(Switch { from, to, from_priority, to_priority, from_state, wait_reason }))
+    }
+
+    /// Lets a thread go on in another program: if it is known to run, that is a switch to the thread of that.
+    fn change_program(&mut self, change: ProgramChange, record: &Record<'_>) -> Option<Moment> {
+        let ProgramChange { before, after } = change;
+        let running = self.running.get_mut(self.processes.machines.processor(record))?.as_mut()?;
+        if *running != before {
+            return None;
+        }
+        *running = after;
+        Some(Moment::Switch(Switch {
+            from: before,
+            to: after,
+            from_priority: 0,
+            to_priority: 0,
+            from_state: state::TERMINATED as u8,
+            wait_reason: 0,
+        }))
     }
 
     fn ready(&mut self, record: &Record<'_>) -> Option<Moment> {

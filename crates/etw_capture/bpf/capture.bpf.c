@@ -26,6 +26,7 @@ struct fork {
 	u32 session;
 	u32 priority;
 	char name[16];
+	u64 start_boottime;
 };
 
 SECTION("tp_btf/sched_process_fork") int process_fork(u64 *context)
@@ -41,6 +42,30 @@ SECTION("tp_btf/sched_process_fork") int process_fork(u64 *context)
 	record->session = session_of(child);
 	record->priority = child->prio;
 	read_kernel(record->name, sizeof(record->name), child->comm);
+	record->start_boottime = child->start_boottime;
+	submit(record);
+	return 0;
+}
+
+struct rename {
+	struct header header;
+	/* The thread that gets the name, which another one may set. */
+	u32 pid;
+	u32 tid;
+	char name[16];
+};
+
+/* Names that a thread sets, and that of each program that it starts to run, before the program's own record. */
+SECTION("tp_btf/task_rename") int process_rename(u64 *context)
+{
+	struct task_struct *task = (void *)context[0];
+	struct rename *record = reserve(sizeof(*record), THREAD_NAME, 0);
+	if (!record)
+		return 0;
+	record->pid = task->tgid;
+	record->tid = task->pid;
+	if (read_kernel_str(record->name, sizeof(record->name), (void *)context[1]) < 0)
+		record->name[0] = 0;
 	submit(record);
 	return 0;
 }
@@ -56,6 +81,7 @@ struct exec {
 	u32 path_bytes;
 	u32 arguments_bytes;
 	u32 arguments_all_bytes;
+	u64 start_boottime;
 	/* The path with its NUL, then the arguments, each with its NUL. */
 };
 
@@ -81,6 +107,7 @@ struct {
 		record->uid = current_uid_gid();                                                                  \
 		record->session = session_of(task);                                                               \
 		record->arguments_all_bytes = all;                                                                \
+		record->start_boottime = task->start_boottime;                                                    \
 		u64 path_bytes = length;                                                                          \
 		if (path_bytes > PATH_MOST || path_bytes > (most) / 2)                                            \
 			path_bytes = 0;                                                                           \

@@ -421,6 +421,7 @@ struct task_struct {
 	u64 utime;
 	u64 stime;
 	u64 start_time;
+	u64 start_boottime;
 	u64 self_exec_id;
 	struct mm_struct *mm;
 	struct task_struct *real_parent;

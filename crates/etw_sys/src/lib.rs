@@ -40,7 +40,9 @@ pub use linux::*;
 pub use map::{FileMap, release_file_maps};
 pub use page_errors::exit_on_page_error;
 pub use prefetch::{prefetch, prefetch_for_writing};
-pub use programs::{is_of_wine, program_file_name, program_of_wine};
+pub use programs::{
+    is_descriptor, is_of_wine, path_of_start, program_file_name, program_name, program_of_wine,
+};
 #[cfg(windows)]
 pub use windows::*;
 pub use words::{bytes_of, bytes_of_atomics, bytes_of_mut};

@@ -71,6 +71,7 @@ mod tests {
                 session_id: 0,
                 priority: 0,
                 name,
+                since_boot_nanos: 0,
             })
         };
         let exec = |path| {
@@ -83,6 +84,7 @@ mod tests {
                 path,
                 arguments,
                 arguments_all_bytes,
+                since_boot_nanos: 0,
             })
         };
         programs.follow(&event(10, 1, fork(7, 1, b"sh")), &known);

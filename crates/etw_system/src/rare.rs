@@ -1,8 +1,8 @@
 //! Events that are held back until those of all processors have arrived.
 
-use etw_capture::records::{Body, Event, Exec, Fork, ImageChange, Mapping};
+use etw_capture::records::{Body, Event, Exec, Fork, ImageChange, Mapping, ThreadName};
 
-/// The start or end of a process or thread, the start of a program, an image, or a stack; owns its memory.
+/// The start, end or name of a process or thread, the start of a program, an image, or a stack; owns its memory.
 #[derive(Debug)]
 pub(crate) struct Rare {
     pub(crate) time: u64,
@@ -21,6 +21,9 @@ impl Rare {
             Body::Fork(fork) => (Body::Fork(Fork { name: b"", ..fork }), [fork.name, b""]),
             Body::Exec(exec) => {
                 (Body::Exec(Exec { path: b"", arguments: b"", ..exec }), [exec.path, exec.arguments])
+            }
+            Body::ThreadName(named) => {
+                (Body::ThreadName(ThreadName { name: b"", ..named }), [named.name, b""])
             }
             Body::Exit { code, process_code, kernel_nanos, user_nanos } => {
                 (Body::Exit { code, process_code, kernel_nanos, user_nanos }, [&b""[..]; 2])
@@ -46,6 +49,7 @@ impl Rare {
         let body = match self.body {
             Body::Fork(fork) => Body::Fork(Fork { name: first, ..fork }),
             Body::Exec(exec) => Body::Exec(Exec { path: first, arguments: second, ..exec }),
+            Body::ThreadName(named) => Body::ThreadName(ThreadName { name: first, ..named }),
             Body::Image(ImageChange::Mapped(mapping)) => {
                 Body::Image(ImageChange::Mapped(Mapping { path: first, ..mapping }))
             }

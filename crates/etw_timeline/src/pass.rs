@@ -122,6 +122,14 @@ impl<S: Sink> Second<'_, S> {
         }
         match moment {
             Moment::Switch(switch) => {
+                // The call by which a thread went on in another program returns there.
+                let id = |thread| survey.thread(thread).map(|thread| thread.id);
+                if switch.from != switch.to
+                    && id(switch.from) == id(switch.to)
+                    && let Some(track) = self.lanes.end(Key::Call(switch.from))
+                {
+                    self.end(event, track, SYSTEM_CALL)?;
+                }
                 let placed = self.put(event, ItemKind::Switch(switch))?;
                 self.summary.switches += placed;
             }

@@ -7,7 +7,7 @@ use super::facts::{Called, UnendedCall};
 use super::switches::Switches;
 use crate::Window;
 use crate::maps::HashMap;
-use crate::processes::{Processes, ThreadIndex};
+use crate::processes::{Processes, ProgramChange, ThreadIndex};
 
 /// The current call of each thread.
 #[derive(Debug, Default)]
@@ -53,6 +53,13 @@ impl SystemCalls {
         let (address, begun) = self.begun.remove(&thread)?;
         let took = window.part(begun, record.time());
         window.has(begun).then_some(Called { thread, address, took, status })
+    }
+
+    /// Lets a thread go on in another program: the call that replaced it returns there.
+    pub(crate) fn change_program(&mut self, ProgramChange { before, after }: ProgramChange) {
+        if let Some(call) = self.begun.remove(&before) {
+            self.begun.insert(after, call);
+        }
     }
 
     /// Returns the calls in the window that have not ended, in the order of their starts.

@@ -69,7 +69,7 @@ pub(crate) struct Observation {
     /// The kernel's event that it is, or that a provider of a manifest repeats.
     pub(crate) id: Option<EventId>,
     pub(crate) fact: Option<Fact>,
-    /// Time that a thread ran, up to a switch which the trace lacks.
+    /// Time that a thread ran, up to a switch which the trace lacks, or in a program that it replaces.
     pub(crate) ran: Option<Ran>,
 }
 
@@ -122,9 +122,17 @@ impl Model {
         }
         let ran = match id {
             ids::PerfInfo::SAMPLE_PROFILE => self.switches.sampled(record, &mut self.processes),
+            id if id.class() == Class::Process => self.process_event(id, event),
             _ => None,
         };
         Observation { id: Some(id), fact: self.kernel_event(id, event, machine), ran }
+    }
+
+    /// Adds an event of class Process; returns the time that its thread ran in the program that it replaces.
+    fn process_event(&mut self, id: EventId, event: &Event<'_>) -> Option<Ran> {
+        let change = self.processes.process_event(id, event)?;
+        self.calls.change_program(change);
+        self.switches.change_program(change, event.record, &self.processes)
     }
 
     /// Adds an event of the kernel. Payloads that are too short are ignored: such events are damaged, or of an unknown
@@ -167,7 +175,6 @@ impl Model {
                 Class::TcpIp | Class::UdpIp => {
                     return self.network.event(id, record, processes, window).map(Fact::Network);
                 }
-                Class::Process => processes.process_event(id, event),
                 Class::Image => images.event(id, event, processes),
                 Class::ImageID => images.id_event(id, event, processes),
                 _ => {}

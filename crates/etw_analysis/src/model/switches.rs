@@ -5,7 +5,7 @@ use etw_kernel_events::read;
 
 use super::facts::Switched;
 use crate::maps::HashMap;
-use crate::processes::{Processes, ThreadIndex};
+use crate::processes::{Processes, ProgramChange, ThreadIndex};
 use crate::{Duration, Window};
 
 /// Maximum number of processors; the reader supports no more.
@@ -171,6 +171,27 @@ impl Switches {
                 None
             }
         }
+    }
+
+    /// Lets a thread go on in another program. Returns how long it ran in the one before, if it is known to run.
+    pub(crate) fn change_program(
+        &mut self,
+        ProgramChange { before, after }: ProgramChange,
+        record: &Record<'_>,
+        processes: &Processes,
+    ) -> Option<Ran> {
+        if let Some(off) = self.off.remove(&before) {
+            self.off.insert(after, off);
+        }
+        let first = self.first.get(processes.machine() as usize).copied().flatten()?;
+        let processor = self.processors.get_mut(processes.machines.processor(record))?;
+        let since = match processor.running {
+            Some((thread, since)) if thread == before => since,
+            None => first,
+            Some(_) => return None,
+        };
+        *processor = Processor { running: Some((after, record.time())), found: None };
+        Some(Ran { thread: before, since, until: record.time() })
     }
 
     fn switch_out(&mut self, thread: ThreadIndex, time: FileTime, state: u8, reason: u8) {

@@ -166,7 +166,7 @@ impl RowTables {
             return;
         }
         let record = event.record;
-        let Observation { id: any_id, fact, .. } = self.model.add(event);
+        let Observation { id: any_id, fact, ran } = self.model.add(event);
         if any_id.is_none() {
             self.model.program_event(event);
         }
@@ -218,6 +218,7 @@ impl RowTables {
             processor,
             stack: code,
             stack_thread,
+            ran,
         });
     }
 

@@ -36,6 +36,8 @@ table! {
     command_line: Option<Text>,
     /// Time from its start to its end, if both were during the trace.
     duration: Option<Span>,
+    /// Program that the process ran before, if it replaced that by this one (`exec` of Linux).
+    replaced: Option<Process>,
     /// Session of its user.
     session_id: Option<Id>,
     /// Package of a modern program.
@@ -127,6 +129,7 @@ impl RowSource for Processes {
                 exit_status: process.exit_status.map(i64::from),
                 command_line: process.command_line.as_deref(),
                 duration: process.start.zip(process.end).map(|(start, end)| between(start, end)),
+                replaced: process.replaced,
                 session_id: life.session,
                 package_full_name: life.package.as_deref(),
                 creation_stack: life.stack,
@@ -139,13 +142,14 @@ impl RowSource for Processes {
             let start_function = life.start_address.map(|address| {
                 context.frames.row(context.model.addresses.space(machine, process, address), address)
             });
+            let (start, end) = (life.start.or(thread.program_start), life.end.or(thread.program_end));
             context.writer.add(ThreadRow {
                 thread_id: thread.id,
                 process,
                 name: thread.name.as_deref(),
-                start_time: life.start,
-                end_time: life.end,
-                lifetime: life.start.zip(life.end).map(|(start, end)| between(start, end)),
+                start_time: start,
+                end_time: end,
+                lifetime: start.zip(end).map(|(start, end)| between(start, end)),
                 start_function,
                 teb_base: life.teb,
                 creation_stack: life.stack,

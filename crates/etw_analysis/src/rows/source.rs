@@ -12,6 +12,7 @@ use super::objects::Objects;
 use super::table::RowWriter;
 use crate::model::Model;
 use crate::model::facts::Fact;
+use crate::model::switches::Ran;
 use crate::names::Space;
 use crate::processes::{ProcessIndex, Processes, ThreadIndex};
 
@@ -32,6 +33,8 @@ pub(in crate::rows) struct EventContext<'e, 'r> {
     pub(in crate::rows) stack: Option<u32>,
     /// The thread that its stack is of, if that is said.
     pub(in crate::rows) stack_thread: Option<ThreadIndex>,
+    /// Time that a thread ran until the event, which is no switch.
+    pub(in crate::rows) ran: Option<Ran>,
 }
 
 impl<'e> EventContext<'_, 'e> {

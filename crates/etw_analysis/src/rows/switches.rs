@@ -6,16 +6,17 @@ use super::columns::{Id, Processor, Span, Stack, Text, TextCode, Thread, Time};
 use super::source::{EventContext, RowContext, RowSource};
 use super::spans::nanos;
 use super::table::{RowWriter, table};
+use crate::Window;
 use crate::maps::HashMap;
 use crate::model::Model;
 use crate::model::facts::{Fact, Switched};
-use crate::model::switches::{ReadiedBy, reason_name};
-use crate::processes::ThreadIndex;
+use crate::model::switches::{Ran, ReadiedBy, reason_name};
+use crate::processes::{Processes, ThreadIndex};
 use crate::tables::summary::Summary;
 use crate::tables::table::{Cell, hidden, shown};
 
 table! {
-    /// One row for each context switch.
+    /// One row for each context switch, and for each program that a running thread replaces by another one (`exec` of Linux).
     SwitchRow: "cpu_precise", "CPU Usage (Precise)";
     /// When the processor switched to the new thread.
     time: Time,
@@ -37,12 +38,12 @@ table! {
     readied_by: Option<Text>,
     /// Thread that ended the wait of the new thread.
     readying_thread: Option<Thread>,
-    /// Priority of the new thread.
-    new_priority: Id,
-    /// Why the old thread waits, if it does.
-    old_wait_reason: TextCode,
-    /// State of the old thread (`KTHREAD_STATE`).
-    old_state: Id,
+    /// Priority of the new thread; missing if it goes on with a new program.
+    new_priority: Option<Id>,
+    /// Why the old thread waits, if it does; missing if it goes on with a new program.
+    old_wait_reason: Option<TextCode>,
+    /// State of the old thread (`KTHREAD_STATE`); missing if it goes on with a new program.
+    old_state: Option<Id>,
     /// Stack, whose frames are rows of `frames`, if the trace has it.
     stack: Option<Stack>,
     /// Where the new thread waited or was ready: the stack of this switch, or of the one away from the thread.
@@ -111,12 +112,17 @@ pub(super) struct Switches {
 
 impl RowSource for Switches {
     fn wants(&self, event: &EventContext<'_, '_>) -> bool {
-        event.any_id() == Some(ids::Thread::C_SWITCH)
+        matches!(event.any_id(), Some(ids::Thread::C_SWITCH | ids::Process::START))
     }
 
     fn event(&mut self, event: &EventContext<'_, '_>, context: &mut RowContext<'_>) {
-        let Some(Fact::Switch(switched)) = event.fact else { return };
         let time = event.record().time();
+        let Some(Fact::Switch(switched)) = event.fact else {
+            if let Some(ran) = event.ran.filter(|_| context.model.window.has(time)) {
+                context.writer.add(new_program(ran, event, &mut context.model.processes));
+            }
+            return;
+        };
         let took = switched.waited.0.saturating_add(switched.ready.0);
         if !context.model.window.has(time) && took == 0 {
             return;
@@ -140,12 +146,34 @@ impl RowSource for Switches {
             new_wait_reason,
             readied_by,
             readying_thread,
-            new_priority: switched.to_priority.max(0).unsigned_abs().into(),
-            old_wait_reason,
-            old_state: switched.from_state.into(),
+            new_priority: Some(switched.to_priority.max(0).unsigned_abs().into()),
+            old_wait_reason: Some(old_wait_reason),
+            old_state: Some(switched.from_state.into()),
             stack: event.stack,
             new_thread_stack: self.stack_of_wait(switched, event),
         });
+    }
+}
+
+/// Returns the row of a thread that goes on with a new program, which is another thread from then on.
+fn new_program<'r>(ran: Ran, event: &EventContext<'_, '_>, processes: &mut Processes) -> SwitchRow<'r> {
+    let id = processes.thread(ran.thread).id;
+    SwitchRow {
+        time: event.record().time(),
+        new_thread: processes.thread_at(id),
+        old_thread: ran.thread,
+        processor: event.processor,
+        ran: nanos(Window::ALL.part(ran.since, ran.until)),
+        waits: None,
+        ready: None,
+        new_wait_reason: None,
+        readied_by: None,
+        readying_thread: None,
+        new_priority: None,
+        old_wait_reason: None,
+        old_state: None,
+        stack: event.stack,
+        new_thread_stack: None,
     }
 }
 

@@ -1,7 +1,9 @@
 //! Processes, processor time and waits.
 
 use etw_analysis::{Cell, ProcessFilter, TableKind, Window};
-use etw_kernel_events::classes::{CSwitch, ProcessEvent, ReadyThread, ThreadEvent};
+use etw_kernel_events::classes::{
+    CSwitch, ProcessEvent, ReadyThread, SysCallEnter, SysCallExit, ThreadEvent,
+};
 use etw_kernel_events::classes::{state, wait};
 
 use crate::machine::{Machine, at, check, micros, row, rows, table, text};
@@ -187,4 +189,55 @@ fn processes_start_and_end_and_their_ids_are_reused() {
     }
     let init = row(&report, TableKind::Processes, "process", &text("init"));
     check(&init, &[("start_ns", Cell::None), ("end_ns", Cell::None), ("exit_status", Cell::None)]);
+}
+
+#[test]
+fn each_program_of_a_process_counts_for_itself() {
+    let mut machine = Machine::default();
+    machine.there_is(0, "Idle");
+    machine.there_is(10, "shell");
+    machine.put(0, 0, &switch(0, 10, state::READY, 0));
+    sample(&mut machine, 500, 10, 0x1000);
+    // The call that replaces the program returns in the next one.
+    machine.put_by(900, 0, 10, &SysCallEnter { address: 0xFFFF_8000_0000_1000 });
+    machine.exec(1000, 10, "a_program_with_a_long_name");
+    machine.put_by(1100, 0, 10, &SysCallExit { status: 0 });
+    machine.put(2000, 0, &switch(10, 0, state::WAITING, wait::DELAY_EXECUTION));
+    machine.put(3000, 0, &switch(0, 10, state::READY, 0));
+    // Less than 10 ms after the one before.
+    machine.exec(3200, 10, "third");
+    sample(&mut machine, 3500, 10, 0x1000);
+    sample(&mut machine, 3600, 10, 0x1000);
+    machine.process(4000, ProcessEvent::End, 10, 1, "third");
+    machine.thread(4000, ThreadEvent::End, 10, 10, "");
+    machine.put(4010, 0, &switch(10, 0, state::TERMINATED, 0));
+    let report = machine.report(10_000);
+    let process = |name: &str| row(&report, TableKind::Processes, "process", &text(name));
+    let time = |micros: i64| Cell::Time(micros * 10);
+    check(&process("shell"), &[("start_ns", Cell::None), ("end_ns", time(1000)), ("cpu_ns", micros(1000))]);
+    let second = process("a_program_with_a_long_name");
+    check(&second, &[("start_ns", time(1000)), ("end_ns", time(3200)), ("cpu_ns", micros(1200))]);
+    check(&second, &[("process_id", Cell::Id(10)), ("exit_status", Cell::None), ("threads", Cell::Count(1))]);
+    check(&second, &[("command_line", text("a_program_with_a_long_name -x"))]);
+    check(
+        &process("third"),
+        &[("end_ns", time(4000)), ("exit_status", Cell::Number(10)), ("cpu_ns", micros(810))],
+    );
+    let samples = |name: &str| row(&report, TableKind::Cpu, "process", &text(name))["samples"].clone();
+    assert_eq!(samples("shell"), Cell::Count(1));
+    assert_eq!(samples("third"), Cell::Count(2));
+    let threads: Vec<_> = rows(&report, TableKind::Threads)
+        .iter()
+        .filter(|row| row["thread_id"] == Cell::Id(10))
+        .map(|row| (row["process"].clone(), row["thread"].clone()))
+        .collect();
+    let expected = [
+        (text("a_program_with_a_long_name"), text("a_program_with_")),
+        (text("shell"), Cell::None),
+        (text("third"), text("third")),
+    ];
+    assert_eq!(threads, expected);
+    let call = row(&report, TableKind::SYSCALLS, "process_id", &Cell::Id(10));
+    check(&call, &[("process", text("a_program_with_a_long_name")), ("time_ns", micros(200))]);
+    assert_eq!(table(&report, TableKind::Cpu).notes, Vec::<String>::new());
 }

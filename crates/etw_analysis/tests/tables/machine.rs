@@ -8,7 +8,7 @@ use etw_consumer::{Trace, TraceBuilder};
 use etw_etl::{EtlWriter, WriterOptions};
 use etw_event::{Clock, ClockType, FileTime, Origin, Record, Ticks};
 use etw_kernel_events::classes::{
-    KernelEvent, Process, ProcessEvent, RecordBuffer, STILL_ACTIVE, Stamp, Thread, ThreadEvent,
+    KernelEvent, Process, ProcessEvent, RecordBuffer, STILL_ACTIVE, Stamp, Thread, ThreadEvent, ThreadSetName,
 };
 
 pub(crate) const START: FileTime = FileTime(133_000_000_000_000_000);
@@ -29,8 +29,19 @@ impl Machine {
 
     /// Adds an event logged by a thread, if its header has a thread.
     pub(crate) fn put_by(&mut self, micros: i64, processor: u16, thread: u32, event: &impl KernelEvent) {
+        self.put_of(micros, processor, [0, thread], event);
+    }
+
+    /// Adds an event logged by a thread of a process, if its header has these.
+    pub(crate) fn put_of(
+        &mut self,
+        micros: i64,
+        processor: u16,
+        [process, thread]: [u32; 2],
+        event: &impl KernelEvent,
+    ) {
         let mut buffer = RecordBuffer::new();
-        assert!(buffer.put(&Stamp::new(Ticks(micros * PER_MICRO), 0, thread), event));
+        assert!(buffer.put(&Stamp::new(Ticks(micros * PER_MICRO), process, thread), event));
         let bytes: Vec<u8> = buffer.words().iter().flat_map(|word| word.to_le_bytes()).collect();
         // Removes the padding of the last word.
         let origin = Origin::default();
@@ -44,6 +55,25 @@ impl Machine {
     }
 
     pub(crate) fn process(&mut self, micros: i64, event: ProcessEvent, id: u32, parent_id: u32, name: &str) {
+        self.process_by(micros, 0, event, [id, parent_id], name);
+    }
+
+    /// A process of Linux replaces its program.
+    pub(crate) fn exec(&mut self, micros: i64, id: u32, name: &str) {
+        let named =
+            ThreadSetName { process_id: id, thread_id: id, name: &name.as_bytes()[..name.len().min(15)] };
+        self.put_of(micros - 5, 0, [id, id], &named);
+        self.process_by(micros, id, ProcessEvent::Start, [id, 1], name);
+    }
+
+    fn process_by(
+        &mut self,
+        micros: i64,
+        by: u32,
+        event: ProcessEvent,
+        [id, parent_id]: [u32; 2],
+        name: &str,
+    ) {
         let exit_status = if event == ProcessEvent::End { id as i32 } else { STILL_ACTIVE };
         let command_line = format!("{name}\0-x\0");
         let process = Process {
@@ -57,7 +87,7 @@ impl Machine {
             image_file_name: name.as_bytes(),
             command_line: command_line.as_bytes(),
         };
-        self.put(micros, 0, &process);
+        self.put_of(micros, 0, [by, by], &process);
     }
 
     pub(crate) fn thread(&mut self, micros: i64, event: ThreadEvent, id: u32, process_id: u32, name: &str) {

@@ -34,6 +34,7 @@ enum Place {
 /// them.
 const PROGRAMS: &[(Hook, &str, Place)] = &[
     (Hook::Process, "process_fork", TracePoint("sched_process_fork")),
+    (Hook::Process, "process_rename", TracePoint("task_rename")),
     (Hook::Process, "process_exec", TracePoint("sched_process_exec")),
     (Hook::Process, "process_exit", TracePoint("sched_process_exit")),
     (Hook::ContextSwitch, "context_switch", TracePoint("sched_switch")),

@@ -185,7 +185,16 @@ mod tests {
 
     fn fork(parent_id: u32, process_id: u32) -> Body<'static> {
         let (user_id, session_id, priority, name) = (0, 0, 0, &b""[..]);
-        Body::Fork(Fork { process_id, thread_id: process_id, parent_id, user_id, session_id, priority, name })
+        Body::Fork(Fork {
+            process_id,
+            thread_id: process_id,
+            parent_id,
+            user_id,
+            session_id,
+            priority,
+            name,
+            since_boot_nanos: 0,
+        })
     }
 
     fn exec() -> Body<'static> {
@@ -197,6 +206,7 @@ mod tests {
             path: b"",
             arguments: b"",
             arguments_all_bytes: 0,
+            since_boot_nanos: 0,
         })
     }
 

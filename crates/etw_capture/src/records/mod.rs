@@ -56,6 +56,8 @@ pub enum Body<'a> {
     Fork(Fork<'a>),
     /// The process runs another program from now on.
     Exec(Exec<'a>),
+    /// A thread gets another name: one that is set, or before [`Body::Exec`] that of the program.
+    ThreadName(ThreadName<'a>),
     /// The event's thread ends.
     Exit {
         /// The thread's wait status: `0x300` for `exit(3)`, the number of a signal that ended it.
@@ -157,6 +159,8 @@ pub struct Fork<'a> {
     pub priority: u32,
     /// Its short name, without its NUL.
     pub name: &'a [u8],
+    /// When the thread was created, in nanoseconds since the system started, with the time for which it slept.
+    pub since_boot_nanos: u64,
 }
 
 impl Fork<'_> {
@@ -183,6 +187,19 @@ pub struct Exec<'a> {
     pub arguments: &'a [u8],
     /// Length in bytes of all arguments. A record holds up to 24,576 of them; `/proc` has the others.
     pub arguments_all_bytes: u32,
+    /// When the process was created, as [`Fork::since_boot_nanos`].
+    pub since_boot_nanos: u64,
+}
+
+/// A thread's new name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadName<'a> {
+    /// The process of the thread.
+    pub process_id: u32,
+    /// The thread, which need not be the event's: others may name it.
+    pub thread_id: u32,
+    /// The name without its NUL, up to 15 bytes.
+    pub name: &'a [u8],
 }
 
 impl<'a> Exec<'a> {
@@ -244,6 +261,8 @@ const STACK: u32 = 63;
 
 /// Size of a record's header in bytes.
 const HEADER: usize = 24;
+/// Offset of the path in the fields of a record of a program.
+const EXEC_TEXTS: usize = 32;
 
 /// Returns the time of a record.
 pub(crate) fn time_of(record: &[u8]) -> Option<u64> {
@@ -275,6 +294,7 @@ fn body<'a>(kind: u32, number: u32, current: (u32, u32), fields: Fields<'a>) -> 
             session_id: fields.u32(16)?,
             priority: fields.u32(20)?,
             name: until_nul(fields.bytes(24, 16)?),
+            since_boot_nanos: fields.u64(40)?,
         }),
         2 => {
             let (path_bytes, arguments_bytes) = (fields.u32(12)? as usize, fields.u32(16)? as usize);
@@ -283,9 +303,10 @@ fn body<'a>(kind: u32, number: u32, current: (u32, u32), fields: Fields<'a>) -> 
                 user_id: fields.u32(4)?,
                 session_id: fields.u32(8)?,
                 old_thread_id: number,
-                path: until_nul(fields.bytes(24, path_bytes)?),
-                arguments: fields.bytes(24 + path_bytes, arguments_bytes)?,
+                path: until_nul(fields.bytes(EXEC_TEXTS, path_bytes)?),
+                arguments: fields.bytes(EXEC_TEXTS + path_bytes, arguments_bytes)?,
                 arguments_all_bytes: fields.u32(20)?,
+                since_boot_nanos: fields.u64(24)?,
             })
         }
         3 => {
@@ -333,6 +354,11 @@ fn body<'a>(kind: u32, number: u32, current: (u32, u32), fields: Fields<'a>) -> 
             }
         }
         13 => Body::PageFault(memory::page_fault(number, fields)?),
+        14 => Body::ThreadName(ThreadName {
+            process_id: fields.u32(0)?,
+            thread_id: fields.u32(4)?,
+            name: until_nul(fields.bytes(8, 16)?),
+        }),
         20 => Body::File(file::name(number != 0, fields)?),
         21 => Body::File(file::begin(number, fields)?),
         22 => Body::File(file::paths(number, fields)?),
@@ -416,14 +442,29 @@ mod tests {
         check(7, 39, &[], Body::SystemCallEnter { number: 39 });
         check(8, 0, &[u32::MAX - 3, u32::MAX], Body::SystemCallExit { number: 0, result: -4 });
         check(10, 1, &[5, 0], Body::Dpc { vector: 1, begun: 5 });
+        let named = ThreadName { process_id: 1, thread_id: 2, name: b"abcdefgh" };
+        let [abcd, efgh] = [*b"abcd", *b"efgh"].map(u32::from_ne_bytes);
+        check(14, 0, &[1, 2, abcd, efgh, 0, 0], Body::ThreadName(named));
+        let fork = Fork {
+            process_id: 1,
+            thread_id: 2,
+            parent_id: 3,
+            user_id: 4,
+            session_id: 5,
+            priority: 120,
+            name: b"abcd",
+            since_boot_nanos: 7 << 32 | 6,
+        };
+        check(1, 0, &[1, 2, 3, 4, 5, 120, abcd, 0, 0, 0, 6, 7], Body::Fork(fork));
     }
 
     #[test]
     fn lengths_from_a_record_are_checked() {
-        let exec = |path: u32, arguments: u32| record(2, 0, &[1, 2, 3, path, arguments, 0, u32::MAX]);
+        let exec = |path: u32, arguments: u32| record(2, 0, &[1, 2, 3, path, arguments, 0, 8, 9, u32::MAX]);
         let parsed = exec(2, 2);
         let Some(Event { body: Body::Exec(exec_event), .. }) = Event::parse(&parsed, 0) else { panic!() };
         assert_eq!((exec_event.path, exec_event.arguments), (&[0xff, 0xff][..], &[0xff, 0xff][..]));
+        assert_eq!(exec_event.since_boot_nanos, 9 << 32 | 8);
         assert_eq!(Event::parse(&exec(2, 3), 0), None);
         assert_eq!(Event::parse(&exec(u32::MAX, u32::MAX), 0), None);
         assert_eq!(Event::parse(&record(99, 0, &[0; 32]), 0), None);
@@ -441,6 +482,7 @@ mod tests {
                 path,
                 arguments,
                 arguments_all_bytes: 0,
+                since_boot_nanos: 0,
             };
             assert_eq!(exec.argv().collect::<Vec<_>>(), expected);
         };

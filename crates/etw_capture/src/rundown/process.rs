@@ -5,7 +5,8 @@ use std::io::Read;
 use std::path::Path;
 
 use etw_kernel_events::classes::{MAX_TEXT_UNITS, Process, ProcessEvent, STILL_ACTIVE, Thread, ThreadEvent};
-use etw_sys::{is_of_wine, program_file_name, program_of_wine};
+use etw_sys::credentials::start_key;
+use etw_sys::{is_of_wine, path_of_start, program_file_name, program_of_wine};
 
 use super::bytes_of;
 use crate::linux;
@@ -26,7 +27,8 @@ pub struct ProcessEntry {
     pub start_ticks: u64,
     /// Path of its program's file, under Wine of the Windows program as it was given; empty if unknown, as for kernel threads.
     pub path: Vec<u8>,
-    /// Name of its program's file without the directory; the name of the main thread if that is unknown.
+    /// Name of its program's file without the directory, as it was started: of a script, not of its interpreter, and of a
+    /// link, not of its target. The name of the main thread if that is unknown.
     pub name: Vec<u8>,
     /// Arguments, each terminated by a zero byte, cut to what fits into a record. Empty for kernel threads.
     pub command_line: Vec<u8>,
@@ -61,8 +63,10 @@ impl ProcessEntry {
         // Appended by the kernel if the file was replaced since.
         let path = path.strip_suffix(b" (deleted)").unwrap_or(&path);
         let of_wine = is_of_wine(stat.id, path).then(|| program_of_wine(&command_line, false)).flatten();
+        let started = if of_wine.is_none() { path_of_start(directory) } else { None };
         let path = of_wine.as_deref().unwrap_or(path).to_vec();
-        let name = Some(program_file_name(&path)).filter(|name| !name.is_empty());
+        let name = program_file_name(started.as_deref().unwrap_or(&path));
+        let name = Some(name).filter(|name| !name.is_empty());
         Some(ProcessEntry {
             process_id: stat.id,
             parent_id: stat.number(3)? as u32,
@@ -84,7 +88,7 @@ impl ProcessEntry {
     /// Returns a number that is unique among the processes of this boot: start time and id, as in the item
     /// `PROCESS_START_KEY` of events.
     pub fn key(&self) -> u64 {
-        self.start_ticks << 22 | u64::from(self.process_id) & 0x3F_FFFF
+        start_key(self.start_ticks, self.process_id)
     }
 
     /// Returns the process as an event.

@@ -30,6 +30,7 @@ mod kernel_images;
 #[cfg(target_os = "linux")]
 mod kernel_network;
 #[cfg(target_os = "linux")]
+mod kernel_programs;
 mod kernel_providers;
 #[cfg(target_os = "linux")]
 mod kernel_stacks;

@@ -3,10 +3,11 @@
 //! The names of ended processes are removed a while after their ends, and the number of all names is limited.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
 
 use etw_event::{FileTime, Record};
 use etw_schema::{Located, Resolver};
-use etw_sys::is_of_wine;
+use etw_sys::{is_of_wine, program_name};
 
 use super::ProcessName;
 use super::process_events::{ProcessEvent, process_event, read, same_process};
@@ -80,13 +81,12 @@ impl Observed {
 
     #[cold]
     fn look_up_now(&mut self, machine: u32, id: u32) {
-        let image = std::fs::read_link(format!("/proc/{id}/exe"));
-        let name = image.as_ref().ok().and_then(|image| image.file_name()?.to_str());
+        let directory = Path::new("/proc").join(id.to_string());
         // A failed lookup is not repeated; a start event can still name the process.
-        let text = match name.unwrap_or_default() {
+        let text = match program_name(&directory).unwrap_or_default() {
             // Wine names the process after its program.
             loader if is_of_wine(id, loader.as_bytes()) => {
-                std::fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default().trim_end().into()
+                std::fs::read_to_string(directory.join("comm")).unwrap_or_default().trim_end().into()
             }
             name => name.into(),
         };

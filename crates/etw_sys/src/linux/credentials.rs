@@ -63,7 +63,7 @@ impl Identity {
         Identity {
             uid: effective.unwrap_or(0),
             session: read("sessionid").trim().parse().unwrap_or(u32::MAX),
-            start_key: start.unwrap_or(0) << 22 | u64::from(process) & 0x3F_FFFF,
+            start_key: start_key(start.unwrap_or(0), process),
             container: container_of(&read("cgroup")),
         }
     }
@@ -72,6 +72,11 @@ impl Identity {
     pub const fn sid(&self) -> [u64; 2] {
         [0x1600_0000_0000_0201, 1 | (self.uid as u64) << 32]
     }
+}
+
+/// Returns the number that no other process of this boot has: of its start in clock ticks since boot, and its id.
+pub const fn start_key(start_ticks: u64, process_id: u32) -> u64 {
+    start_ticks << 22 | process_id as u64 & 0x3F_FFFF
 }
 
 fn container_of(cgroups: &str) -> u128 {

@@ -39,7 +39,7 @@ pub(crate) fn translate(
             let (process_id, thread_id) = (fork.process_id, fork.thread_id);
             put.put(&stamp, &Thread { event: ThreadEvent::Start, process_id, thread_id });
         }
-        Body::Exec(_) => put.put_untold_start(&stamp),
+        Body::Exec(_) => put.put_process(&stamp, stamp.process_id, ProcessEvent::Start),
         Body::Exit { process_code, kernel_nanos, user_nanos, .. } => {
             let stamp = stamp.with_cpu_nanos(kernel_nanos, user_nanos);
             let (process_id, thread_id) = (event.process_id, event.thread_id);

@@ -12,14 +12,14 @@ mod processes;
 use std::collections::HashMap;
 
 use etw_capture::linux;
-use etw_capture::records::{Body, ContextSwitch, Disk, Event, Fork};
+use etw_capture::records::{Body, ContextSwitch, Disk, Event, Fork, ThreadName};
 use etw_capture::{AddressesHidden, Routines};
 use etw_event::Ticks;
 use etw_kernel_events::EnableFlags;
 use etw_kernel_events::classes::{
     CSwitch, DiskIo, DiskIoFlush, DiskIoInit, DiskOperation, DiskTransfer, Dpc, DpcKind, Isr, ProcessEvent,
     ReadyThread, RecordBuffer, STILL_ACTIVE, SampledProfile, Stamp, SysCallEnter, SysCallExit,
-    TIMER_RESOLUTION_NANOS, Thread, ThreadEvent, state,
+    TIMER_RESOLUTION_NANOS, Thread, ThreadEvent, ThreadSetName, state,
 };
 
 use crate::clock::SessionClock;
@@ -111,11 +111,13 @@ impl Translator {
             Body::Fork(fork) if flags.contains(EnableFlags::THREAD) => {
                 records.put(&stamp, &thread(ThreadEvent::Start, &fork));
             }
+            // A further program of a process starts as its first one does.
             Body::Exec(_) if flags.contains(EnableFlags::PROCESS) => {
-                let is_new = self.processes.get(event.process_id).is_some_and(|known| !known.is_told);
-                if is_new {
-                    self.put_start_counted(event.process_id, &stamp, records);
-                }
+                self.put_start_counted(event.process_id, &stamp, records);
+            }
+            Body::ThreadName(named) if flags.contains(EnableFlags::THREAD) => {
+                let ThreadName { process_id, thread_id, name } = named;
+                records.put(&stamp, &ThreadSetName { process_id, thread_id, name });
             }
             Body::Exit { process_code, kernel_nanos, user_nanos, .. } => {
                 let stamp = stamp.with_cpu_nanos(kernel_nanos, user_nanos);

@@ -7,7 +7,8 @@ use etw_capture::records::{Body, Event, Exec, Fork};
 use etw_capture::rundown::ProcessEntry;
 use etw_event::FileTime;
 use etw_kernel_events::classes::{Process, ProcessEvent, RecordBuffer, Stamp};
-use etw_sys::{clock, is_of_wine, program_file_name, program_of_wine};
+use etw_sys::credentials::start_key;
+use etw_sys::{clock, is_descriptor, is_of_wine, program_file_name, program_of_wine};
 
 use crate::clock::filetime_of;
 
@@ -18,7 +19,7 @@ const TIME_TO_EXEC_NANOS: u64 = 500_000_000;
 ///
 /// Linux starts a process as a copy of its parent, which then runs another program; Windows starts it with its program.
 /// So the start of a process is reported when it runs its program, or otherwise some time after the fork or when it
-/// ends.
+/// ends. Each further program that it runs is reported as the start of a process with the same id.
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
     known: HashMap<u32, Known>,
@@ -155,7 +156,7 @@ impl Processes {
         // Unless it runs a program, it continues with its parent's.
         let parent = self.known.get(&fork.parent_id);
         let known = Known {
-            key: time,
+            key: key(fork.since_boot_nanos, fork.process_id),
             parent_id: fork.parent_id,
             session_id: fork.session_id,
             uid: fork.user_id,
@@ -172,7 +173,7 @@ impl Processes {
 
     fn run(&mut self, time: u64, process_id: u32, exec: &Exec<'_>) {
         let known = self.known.entry(process_id).or_insert_with(|| Known {
-            key: time,
+            key: key(exec.since_boot_nanos, process_id),
             parent_id: exec.parent_id,
             session_id: exec.session_id,
             uid: exec.user_id,
@@ -216,12 +217,21 @@ impl Known {
 
 /// Returns the file name of the program that a process has just started to run, under Wine of the Windows program.
 pub(crate) fn exec_name(process_id: u32, exec: &Exec<'_>) -> Box<[u8]> {
-    program_file_name(of_wine(process_id, exec).as_deref().unwrap_or(exec.path)).into()
+    match of_wine(process_id, exec) {
+        Some(program) => program_file_name(&program).into(),
+        None if is_descriptor(exec.path) => program_file_name(&full_path(process_id, exec.path)).into(),
+        None => program_file_name(exec.path).into(),
+    }
 }
 
 /// Returns the Windows program that a process has just started to run, as it was given.
 fn of_wine<'a>(process_id: u32, exec: &Exec<'a>) -> Option<Cow<'a, [u8]>> {
     is_of_wine(process_id, exec.path).then(|| program_of_wine(exec.arguments, true)).flatten()
+}
+
+/// Returns the key of a process, as its entry in `/proc` has it.
+fn key(since_boot_nanos: u64, process_id: u32) -> u64 {
+    start_key(since_boot_nanos / (100 * FILETIME_A_TICK), process_id)
 }
 
 /// A clock tick of `/proc` in units of 100 ns: 10 ms on all current systems.
@@ -234,15 +244,15 @@ fn start_of_system() -> FileTime {
     FileTime(clock::filetime() as i64 - (seconds * 1e7) as i64)
 }
 
-/// Returns the full path of a program that a process has just started to run. A relative path is returned unchanged if
-/// the process is gone.
+/// Returns the full path of a program that a process has just started to run. A relative path or a descriptor is returned
+/// unchanged if the process is gone.
 fn full_path(process_id: u32, given: &[u8]) -> Box<[u8]> {
-    if given.starts_with(b"/") {
+    if given.starts_with(b"/") && !is_descriptor(given) {
         return given.into();
     }
     let program = std::fs::read_link(format!("/proc/{process_id}/exe")).unwrap_or_default();
     match program.into_os_string().into_encoded_bytes() {
         unknown if unknown.is_empty() => given.into(),
-        path => path.into(),
+        path => path.strip_suffix(b" (deleted)").unwrap_or(&path).into(),
     }
 }

@@ -165,7 +165,7 @@ impl Tables {
     }
 }
 
-/// Returns an event without what is known of it.
+/// Returns an event without what is known of it; what threads ran before it counts in tables that are code.
 #[inline]
 fn context_of<'e, 'r>(event: &'e Event<'r>, model: &Model) -> EventContext<'e, 'r> {
     EventContext {
@@ -179,6 +179,7 @@ fn context_of<'e, 'r>(event: &'e Event<'r>, model: &Model) -> EventContext<'e, '
         processor: model.processes.machines.processor(event.record) as u32,
         stack: None,
         stack_thread: None,
+        ran: None,
     }
 }
 

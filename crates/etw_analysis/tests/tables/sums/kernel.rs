@@ -29,6 +29,8 @@ pub(super) struct Processors {
     off: HashMap<i128, Off>,
     /// The function and the start of the call of each thread.
     calls: HashMap<i128, i64>,
+    /// The processes that run, as far as events name them.
+    named: HashSet<i128>,
 }
 
 impl Part for Processors {
@@ -64,6 +66,14 @@ impl Part for Processors {
                 }
             }
             (classes::THREAD, 36) => self.switch(said, expected),
+            (classes::PROCESS, kind @ (1 | 2 | 3)) => {
+                let Some(process) = said.number(&["ProcessId"]) else { return };
+                if kind == 2 {
+                    self.named.remove(&process);
+                } else if !self.named.insert(process) && kind == 1 && said.process() == process {
+                    self.replace_program(said, expected);
+                }
+            }
             (classes::THREAD, 50) => {
                 let Some(thread) = said.number(&["TThreadId"]) else { return };
                 if let Some(off) = self.off.get_mut(&thread)
@@ -97,6 +107,19 @@ impl Processors {
                 self.off.remove(&thread);
             }
             _ => drop(self.found.insert(processor, (thread, time))),
+        }
+    }
+
+    /// A process starts to run another program, which is another thread's from then on.
+    fn replace_program(&mut self, said: &Said<'_, '_>, expected: &mut Expected) {
+        let (time, thread) = (said.time(), said.thread());
+        if let Some((running, since)) = self.running.get_mut(&said.0.record.processor())
+            && *running == thread
+        {
+            expected.row("cpu_precise");
+            expected.add("cpu_precise", "ran", nanos(time - *since));
+            *since = time;
+            self.found.remove(&said.0.record.processor());
         }
     }
 

@@ -62,6 +62,12 @@ impl Part for Lives {
                 let (is_named, generation) = self.generations.entry(id).or_default();
                 if kind == 1 && std::mem::take(is_named) {
                     *generation += 1;
+                    // A process of Linux that starts itself has replaced its program.
+                    if said.process() == id && !self.ended.contains(&id) {
+                        self.process_ends.push((id, time));
+                        self.thread_starts.push((said.thread(), time));
+                        self.thread_ends.push((said.thread(), time));
+                    }
                 }
                 *is_named |= !name.is_empty();
                 match kind {

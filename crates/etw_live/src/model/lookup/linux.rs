@@ -91,11 +91,9 @@ impl Lookup {
                 nanos + i128::from(ticks) * i128::from(1_000_000_000 / TICKS_PER_SECOND),
             )
         });
-        let image = std::fs::read_link(directory.join("exe")).ok();
-        let image = image.and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
         let uid = std::fs::metadata(&directory).map_or(0, |metadata| metadata.uid());
         let parent_id = number(1).and_then(|id| u32::try_from(id).ok()).unwrap_or(0);
-        let image = image.unwrap_or_else(|| name.to_owned());
+        let image = etw_sys::program_name(&directory).unwrap_or_else(|| name.to_owned());
         Some(Found { image, user: self.user_of_id(uid), parent_id, started })
     }
 
