@@ -78,6 +78,9 @@ pub enum ProviderSpecError {
     /// More than five parts.
     #[error("'{0}' has more than five parts; expected (NAME|{{GUID}}):LEVEL:IDS:ANY:ALL")]
     TooManyParts(String),
+    /// A condition on payloads (`NAME where SIZE > 10`), which only some commands take.
+    #[error("'{0}' has a condition ('where'), which is not possible here")]
+    Condition(String),
     /// A provider in braces that is not a valid GUID.
     #[error("provider {0}")]
     Guid(#[from] etw_event::GuidParseError),
@@ -283,6 +286,9 @@ impl FromStr for ProviderSpec {
     type Err = ProviderSpecError;
 
     fn from_str(text: &str) -> Result<ProviderSpec, ProviderSpecError> {
+        if text.contains(" where ") {
+            return Err(ProviderSpecError::Condition(text.to_owned()));
+        }
         let mut parts = text.split(':').map(str::trim);
         let key = parts.next().filter(|key| !key.is_empty());
         let key = key.ok_or_else(|| ProviderSpecError::Empty(text.to_owned()))?;

@@ -26,8 +26,9 @@ impl FileOperation {
             FileIo::READ => FileOperation::Read,
             FileIo::WRITE => FileOperation::Write,
             FileIo::SET_INFO => FileOperation::SetInfo,
-            FileIo::DELETE => FileOperation::Delete,
-            FileIo::RENAME => FileOperation::Rename,
+            FileIo::DELETE | FileIo::FILE_IO_DELETE_PATH => FileOperation::Delete,
+            FileIo::RENAME | FileIo::FILE_IO_RENAME_PATH => FileOperation::Rename,
+            FileIo::FILE_IO_SETLINK_PATH => FileOperation::SetLink,
             FileIo::DIR_ENUM | FileIo::DIR_NOTIFY => FileOperation::Directory,
             FileIo::FLUSH => FileOperation::Flush,
             FileIo::QUERY_INFO => FileOperation::QueryInfo,
@@ -113,9 +114,15 @@ impl FileOperations {
             _ => None,
         };
         let begun = Begun { operation, file, thread: processes.thread_at(thread_id), time, bytes, create };
+        let key = (processes.machine(), irp);
+        // Windows logs what deletes and renames twice: with the path and without it.
+        let has_two = matches!(operation, FileOperation::Delete | FileOperation::Rename);
+        if has_two && self.begun.get(&key).is_some_and(|same| same.operation == operation) {
+            return None;
+        }
         let unended = match self.begun.len() >= MAX_BEGUN {
             true => Some(begun),
-            false => self.begun.insert((processes.machine(), irp), begun),
+            false => self.begun.insert(key, begun),
         };
         unended.map(|unended| self.give_up(unended))
     }

@@ -30,7 +30,7 @@ table! {
     time: Time,
     /// Thread that did it.
     thread: Thread,
-    /// What was done, such as `Create`, `Read`, `Write`, `Close` or `Delete`; cleanups are left out.
+    /// What was done, such as `Create`, `Read`, `Write`, `Close`, `Delete` or `SetLink`; cleanups are left out.
     operation: Text,
     /// File, if the trace names it.
     file: File,
@@ -77,6 +77,7 @@ pub(in crate::rows) static REPORT: Summary = Summary {
         hidden("closes").value("rows where operation == Close"),
         hidden("deletes").value("rows where operation == Delete"),
         hidden("renames").value("rows where operation == Rename"),
+        hidden("links").value("rows where operation == SetLink"),
         hidden("set_infos").value("rows where operation == SetInfo"),
         hidden("query_infos").value("rows where operation == QueryInfo"),
         hidden("directory_enumerations").value("rows where operation == Directory"),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use etw_app::UsageError;
 use etw_app::enabling::Wants;
 use etw_app::text::sample_interval;
 
@@ -27,8 +28,8 @@ pub(crate) struct InstanceArgs {
 pub(crate) struct DaemonArgs {
     #[command(flatten)]
     pub(crate) instance: InstanceArgs,
-    /// Let other users connect with the rights in this list (TOML); a missing list gives no rights
-    /// [default of the system's instance: /etc/openetw/access.toml].
+    /// Let other users connect with the rights in this list (TOML) [default of the system's instance:
+    /// /etc/openetw/access.toml, if it exists].
     #[arg(long, value_name = "FILE")]
     pub(crate) access: Option<PathBuf>,
     /// Start the sessions that the *.toml files in this directory describe
@@ -236,6 +237,26 @@ pub(crate) struct WantArgs {
 }
 
 impl WantArgs {
+    /// Checks that there are providers if one of the options is given, which apply to nothing else.
+    pub(crate) fn check(&self, has_providers: bool) -> Result<(), UsageError> {
+        let given = [
+            (self.stacks, "--stacks"),
+            (self.sid, "--sid"),
+            (self.process_start_key, "--process-start-key"),
+            (self.ignore_keyword_0, "--ignore-keyword-0"),
+            (self.group, "--group"),
+            (!self.pid.is_empty(), "--pid"),
+            (!self.exe.is_empty(), "--exe"),
+            (!self.event_name.is_empty(), "--event-name"),
+        ];
+        match given.into_iter().find(|(is_given, _)| *is_given && !has_providers) {
+            None => Ok(()),
+            Some((_, option)) => Err(UsageError(format!(
+                "{option} applies to the events of providers (-p), and none is given"
+            ))),
+        }
+    }
+
     /// Returns the options for all enabled providers.
     pub(crate) fn wants(&self) -> Wants {
         Wants {

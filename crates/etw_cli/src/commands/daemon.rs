@@ -1,8 +1,9 @@
 //! `etw daemon`: hosts sessions until Ctrl-C, SIGTERM or SIGHUP.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use etw_sys::signals::{Signal, watch};
 use openetw::session::{Access, HostLimits, HostOptions};
 
@@ -18,6 +19,10 @@ pub(crate) fn run(args: &DaemonArgs) -> Result<()> {
     let instance = instance(&args.instance);
     let of_system = |path: &str| instance.is_system().then(|| PathBuf::from(path));
     let mut options = HostOptions::new(instance.clone());
+    // Those of the system need not be there.
+    for given in [&args.access, &args.autologgers].into_iter().flatten() {
+        fs::metadata(given).with_context(|| given.display().to_string())?;
+    }
     if let Some(list) = args.access.clone().or_else(|| of_system(ACCESS)) {
         options.access = Access::from_file(&list)?;
     }

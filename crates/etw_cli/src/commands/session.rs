@@ -179,6 +179,7 @@ fn start(args: &StartArgs, out: &mut Vec<u8>) -> Result<()> {
     };
     // Invalid combinations are rejected before a session starts.
     check_delivery(args)?;
+    args.want.check(!args.provider.is_empty())?;
     let mut controller = connect(&args.common.instance)?;
     let mut enables = Vec::new();
     if !args.provider.is_empty() {

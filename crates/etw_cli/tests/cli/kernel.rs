@@ -294,3 +294,17 @@ fn sessions_of_the_system_are_started_and_changed() {
     let first_switch = events.iter().position(|event| kind(event) == "Thread/CSwitch").unwrap();
     assert!(events[first_switch..].iter().all(|event| kind(event) != "Process/Start"));
 }
+
+#[test]
+fn a_trigger_sees_kernel_events() {
+    let etw = Etw::new();
+    let trigger = "System.EventType == \"Process/Start\" and CommandLine == \"sleep 0.01\"";
+    let args = ["-k", "PROC_THREAD", "--ring", "4MB", "--trigger", trigger];
+    let Some(output) = record_with(&etw, &args, &["sh", "-c", "while sleep 0.01; do :; done"]) else {
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("an event matched the trigger"), "{text}");
+    let started = events(&etw).iter().filter(|event| field(event, "CommandLine") == "sleep 0.01").count();
+    assert!(started > 0, "{text}");
+}

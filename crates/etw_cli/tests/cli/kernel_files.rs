@@ -443,3 +443,43 @@ fn many_small_reads_and_writes_are_counted_to_the_byte() {
         names
     );
 }
+
+#[test]
+fn deletes_renames_and_links_count_by_their_files() {
+    let (etw, dir) = (Etw::new(), on_disk());
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let lines = ["deleted", "renamed", "linked"].map(|name| format!("touch {}", path(name)));
+    let acts = [
+        format!("unlink {}", path("deleted")),
+        format!("mv -T {} {}", path("renamed"), path("new-name")),
+        format!("ln -T {} {}", path("linked"), path("other-name")),
+        format!("mkdir {0}; rmdir {0}", path("directory")),
+        // What is not there, or not empty.
+        format!("unlink {}; rmdir {}; :", path("nothing"), dir.path().display()),
+    ];
+    let script = [&lines[..], &acts[..]].concat().join("\n");
+    if record(&etw, "PROC_THREAD+FILE_IO+FILE_IO_INIT", &["sh", "-c", &script]).is_none() {
+        return;
+    }
+    let report = json_lines(&etw.ok(&["report", "k.etl", "--table", "files", "--format", "json"])).remove(0);
+    let rows = report["tables"]["files"]["rows"].as_array().unwrap();
+    let sum = |name: &str, column: &str| -> u64 {
+        let of_file = rows.iter().filter(|row| row["file"] == path(name));
+        of_file.map(|row| row[column].as_u64().unwrap()).sum()
+    };
+    assert_eq!((sum("deleted", "deletes"), sum("deleted", "failed")), (1, 0));
+    assert_eq!((sum("renamed", "renames"), sum("linked", "links"), sum("directory", "deletes")), (1, 1, 1));
+    assert_eq!((sum("nothing", "deletes"), sum("nothing", "failed")), (1, 1));
+    let inside = etw.ok(&[
+        "report",
+        "k.etl",
+        "--table",
+        "file_io",
+        "--where",
+        "failed == true and operation == Delete",
+    ]);
+    assert!(
+        inside.contains(&path("nothing")) && inside.contains(&dir.path().display().to_string()),
+        "{inside}"
+    );
+}

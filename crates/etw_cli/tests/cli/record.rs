@@ -273,6 +273,11 @@ fn what_cannot_be_recorded_is_one_line_and_leaves_nothing() {
     check(&["-p", "X", "-o", "t.etl", "--buffer-size", "1000"], &["true"], 2, "--buffer-size");
     check(&["-p", "X", "-o", "t.etl", "--ring", "many"], &["true"], 2, "is not a size");
     check(&["-o", "t.etl"], &["true"], 2, "--provider");
+    // What applies to providers only is not passed over.
+    for option in [&["--pid", "1"][..], &["--exe", "sh"], &["--event-name", "X"], &["--stacks"], &["--sid"]] {
+        let args = [&["-k", "PROC_THREAD", "-o", "t.etl"], option].concat();
+        check(&args, &["true"], 2, "applies to the events of providers (-p), and none is given");
+    }
 }
 
 #[test]

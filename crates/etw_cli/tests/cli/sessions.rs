@@ -178,6 +178,19 @@ fn a_wrong_configuration_keeps_the_daemon_from_starting() {
     check("mode = [\"round\"]", "mode 'round'");
     check("colour = 1", "boot.toml: line 1: unknown field `colour`");
     check("name = \"é\"\n\n[[provider]]\nspec = 1", "boot.toml: line 4: ");
+    check("[[provider]]\nspec = \"X where Size > 10\"", "'X where Size > 10' has a condition ('where')");
+}
+
+#[test]
+fn what_a_daemon_is_told_to_read_must_be_there() {
+    let etw = Etw::new();
+    for (option, path) in [("--access", "no-list.toml"), ("--autologgers", "no-directory")] {
+        let mut command = etw.command(&["daemon", option, path]);
+        let output = command.env("OPENETW_RUNTIME_DIR", etw.path("run")).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains(&format!("{path}: No such file or directory")), "{text}");
+    }
 }
 
 /// The process of a daemon that clients reach, if the daemon has divided itself.

@@ -203,10 +203,13 @@ impl Part for Disks {
     }
 }
 
-/// Operations on files, by their request: bytes and start.
+/// An operation on a file: bytes, start and type of the event.
+type Open = (i128, i64, u16);
+
+/// Operations on files, by their request.
 #[derive(Default)]
 pub(super) struct Files {
-    open: HashMap<i128, (i128, i64)>,
+    open: HashMap<i128, Open>,
     has_ends: bool,
 }
 
@@ -217,16 +220,21 @@ impl Part for Files {
                 self.has_ends = true;
                 let numbers = ["IrpPtr", "ExtraInfo", "NtStatus"].map(|name| said.number(&[name]));
                 let [Some(irp), Some(information), Some(status)] = numbers else { return };
-                let Some((bytes, start)) = self.open.remove(&irp) else { return };
+                let Some((bytes, start, _)) = self.open.remove(&irp) else { return };
                 expected.add("file_io", "duration", nanos(said.time() - start));
                 expected.add("file_io", "status", status);
                 let is_failed = status >= 0xC000_0000;
                 expected.add("file_io", "size", if is_failed { 0 } else { information.min(bytes) });
             }
-            (classes::FILE_IO, kind @ (64 | 66..=75 | 77)) => {
+            (classes::FILE_IO, kind @ (64 | 66..=75 | 77 | 79..=81)) => {
                 let (Some(irp), Some(_)) = (said.number(&["IrpPtr"]), said.number(&["TTID"])) else { return };
                 let bytes = if matches!(kind, 67 | 68) { said.number(&["IoSize"]) } else { Some(0) };
                 let Some(bytes) = bytes else { return };
+                // What deletes and renames has an event with the path and one without.
+                let kind = if matches!(kind, 79 | 80) { kind - 9 } else { kind };
+                if matches!(kind, 70 | 71) && self.open.get(&irp).is_some_and(|(.., other)| *other == kind) {
+                    return;
+                }
                 expected.row("file_io");
                 let create =
                     ["CreateOptions", "ShareAccess", "FileAttributes"].map(|name| said.number(&[name]));
@@ -235,7 +243,7 @@ impl Part for Files {
                     expected.add("file_io", "share_access", share);
                     expected.add("file_io", "attributes", attributes);
                 }
-                if let Some(unended) = self.open.insert(irp, (bytes, said.time())) {
+                if let Some(unended) = self.open.insert(irp, (bytes, said.time(), kind)) {
                     self.give_up(unended, expected);
                 }
             }
@@ -252,7 +260,7 @@ impl Part for Files {
 
 impl Files {
     /// Without ends in the trace, the requested sizes count.
-    fn give_up(&self, (bytes, _): (i128, i64), expected: &mut Expected) {
+    fn give_up(&self, (bytes, ..): Open, expected: &mut Expected) {
         expected.add("file_io", "size", if self.has_ends { 0 } else { bytes });
     }
 }

@@ -297,8 +297,9 @@ impl Random {
                 self.put(0x04, kind, 3, &[offset, irp, object, key, thread, size, vec![0; 4]]);
             }
             5 => {
-                let (kind, extra) = (self.one_of(&[69, 70, 71, 74, 75]), self.word(100));
-                self.put(0x04, kind, 3, &[irp, object, key, extra, thread, vec![0; 4]]);
+                let (kind, extra) = (self.one_of(&[69, 70, 71, 74, 75, 79, 80, 81]), self.word(100));
+                let path = if kind < 79 { Vec::new() } else { self.name(r"\Device\HarddiskVolume2\file", 5) };
+                self.put(0x04, kind, 3, &[irp, object, key, extra, thread, vec![0; 4], path]);
             }
             6 => {
                 let (kind, name) = (self.one_of(&[72, 77]), self.name("*", 2));

@@ -30,6 +30,7 @@ use summary::Summary;
 
 /// Runs the command; returns the exit status of the recorded program.
 pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
+    args.want.check(!args.provider.is_empty())?;
     let schemas = Schemas::load(&args.schemas.options())?;
     let path = std::path::absolute(&args.output)?;
     check_writable(&path)?;
@@ -63,7 +64,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
     let status = recording.controller.query(&recording.name)?;
     recording.warn_of_missing(status.system_missing);
     if let Some(expression) = &args.trigger {
-        recording.watch_for(expression, &enables, &waiting)?;
+        recording.watch_for(expression, kernel, &enables, &waiting)?;
     }
     #[cfg(target_os = "linux")]
     if !args.dotnet.is_empty() {
@@ -281,12 +282,19 @@ impl Recording<'_> {
     /// Starts a second, real-time session and reads it until an event matches the expression.
     ///
     /// The events of a session in memory cannot be read while it runs.
-    fn watch_for(&mut self, expression: &str, enables: &[EnableBuilder], waiting: &Waiting) -> Result<()> {
+    fn watch_for(
+        &mut self,
+        expression: &str,
+        kernel: EnableFlags,
+        enables: &[EnableBuilder],
+        waiting: &Waiting,
+    ) -> Result<()> {
         let filter = EventFilter::default().expression(expression);
         let filter = filter.map_err(|error| UsageError(error.to_string()))?;
         input::refuse_stacks(&filter)?;
         let session = self.trigger_session();
-        begin(SessionBuilder::new(&session).real_time().leased(), &session, enables, self.controller)?;
+        let builder = SessionBuilder::new(&session).real_time().enable_flags(kernel.0).leased();
+        begin(builder, &session, enables, self.controller)?;
         let builder = Trace::builder().session(&session).filter(&filter).schemas(&self.schemas.sources());
         let mut trace = builder.open().context("cannot watch for the trigger")?;
         let (sender, stop) = (waiting.sender(), trace.stop_handle());
