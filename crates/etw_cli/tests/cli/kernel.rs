@@ -300,9 +300,9 @@ fn a_trigger_sees_kernel_events() {
     let etw = Etw::new();
     let trigger = "System.EventType == \"Process/Start\" and CommandLine == \"sleep 0.01\"";
     let args = ["-k", "PROC_THREAD", "--ring", "4MB", "--trigger", trigger];
-    let Some(output) = record_with(&etw, &args, &["sh", "-c", "while sleep 0.01; do :; done"]) else {
-        return;
-    };
+    // The program goes on after the recording has ended.
+    let script = "i=0; while [ $i -lt 100 ]; do sleep 0.01; i=$((i+1)); done";
+    let Some(output) = record_with(&etw, &args, &["sh", "-c", script]) else { return };
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("an event matched the trigger"), "{text}");
     let started = events(&etw).iter().filter(|event| field(event, "CommandLine") == "sleep 0.01").count();

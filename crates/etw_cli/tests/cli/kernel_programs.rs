@@ -15,9 +15,14 @@ const CHAIN: &str = r#"
     #include <sys/prctl.h>
     #include <time.h>
     #include <unistd.h>
-    static void burn(void) {
+    static long nanos(void) {
         struct timespec now;
-        do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now); while (now.tv_sec == 0 && now.tv_nsec < 200000000);
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+        return now.tv_sec * 1000000000 + now.tv_nsec;
+    }
+    static void burn(void) {
+        long begun = nanos();
+        while (nanos() - begun < 200000000);
     }
     static void *work(void *end) {
         prctl(PR_SET_NAME, "named-by-itself");
@@ -107,7 +112,7 @@ fn a_program_has_one_name_whether_it_ran_before_or_not() {
     let etw = Etw::new();
     let (link, script) = (etw.path("linked-sleep"), etw.path("script.sh"));
     std::os::unix::fs::symlink("/bin/sleep", &link).unwrap();
-    std::fs::write(&script, "#!/bin/sh\necho by-file > /proc/$$/comm\n/bin/sleep $1\n").unwrap();
+    std::fs::write(&script, "#!/bin/sh\nprintf by-file > /proc/$$/comm\n/bin/sleep $1\n").unwrap();
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let start = |program: &str| Command::new(program).arg("60").stdout(Stdio::null()).spawn().unwrap();
     let mut before = [start(&link), start(&script)];

@@ -66,7 +66,7 @@ impl Part for Processors {
                 }
             }
             (classes::THREAD, 36) => self.switch(said, expected),
-            (classes::PROCESS, kind @ (1 | 2 | 3)) => {
+            (classes::PROCESS, kind @ 1..=3) => {
                 let Some(process) = said.number(&["ProcessId"]) else { return };
                 if kind == 2 {
                     self.named.remove(&process);
