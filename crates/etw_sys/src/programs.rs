@@ -70,51 +70,41 @@ pub fn is_descriptor(path: &[u8]) -> bool {
     [&b"/dev/fd/"[..], b"/proc/self/fd/"].iter().any(|directory| path.starts_with(directory))
 }
 
-/// Returns the path by which the program of a process was started: of a script, not of its interpreter, and of a link, not of
-/// its target. `directory` is that of the process in `/proc`. Returns `None` if the process does not show its memory, and for
-/// programs that were started by a descriptor.
+/// Returns the name by which a running program of Linux was started: of a script, not of its interpreter, and of a link, not of
+/// its target. Of the program's file and the first of its arguments, each of which ends with a NUL, that is the one whose first
+/// bytes are the name of the process's first thread, which the kernel takes from there; of a program that has renamed this
+/// thread it is the file.
 ///
-/// Source: getauxval(3), `AT_EXECFN`.
-#[cfg(target_os = "linux")]
-pub fn path_of_start(directory: &Path) -> Option<Vec<u8>> {
-    use std::os::unix::fs::FileExt;
-
-    const AT_EXECFN: u64 = 31;
-    const PATH_MAX: usize = 4096;
-    let auxiliary = std::fs::read(directory.join("auxv")).ok()?;
-    let of_64 = auxiliary.chunks_exact(16).filter_map(|pair| {
-        let [key, value] =
-            [pair.first_chunk::<8>()?, pair.last_chunk::<8>()?].map(|word| u64::from_ne_bytes(*word));
-        Some((key, value))
-    });
-    let of_32 = auxiliary.chunks_exact(8).filter_map(|pair| {
-        let [key, value] =
-            [pair.first_chunk::<4>()?, pair.last_chunk::<4>()?].map(|word| u32::from_ne_bytes(*word));
-        Some((key.into(), value.into()))
-    });
-    let (_, address) = of_64.chain(of_32).find(|(key, _)| *key == AT_EXECFN)?;
-    let memory = std::fs::File::open(directory.join("mem")).ok()?;
-    let mut path = vec![0; PATH_MAX];
-    // The path lies at the end of the stack, so that fewer bytes may follow.
-    let read = memory.read_at(&mut path, address).ok()?;
-    path.truncate(path.get(..read)?.iter().position(|byte| *byte == 0)?);
-    (!path.is_empty() && !is_descriptor(&path)).then_some(path)
+/// Only these are asked, since reading the memory of a process may block for as long as the process wants.
+///
+/// ```
+/// use etw_sys::name_of_start;
+///
+/// assert_eq!(name_of_start(b"/usr/bin/dash", b"dash", b"sh\0-c\0"), b"dash");
+/// assert_eq!(name_of_start(b"/usr/bin/dash", b"a_script_with_a", b"/bin/sh\0./a_script_with_a_name\0"), b"a_script_with_a_name");
+/// assert_eq!(name_of_start(b"/usr/bin/dash", b"renamed", b"sh\0./script\0"), b"dash");
+/// ```
+pub fn name_of_start<'a>(file: &'a [u8], thread_name: &[u8], arguments: &'a [u8]) -> &'a [u8] {
+    /// An interpreter, its argument and the script, or one that runs another one.
+    const MAX_WORDS: usize = 4;
+    /// `TASK_COMM_LEN`, without the NUL.
+    const MAX_THREAD_NAME: usize = 15;
+    let of_file = program_file_name(file);
+    let words = arguments.split(|byte| *byte == 0).take(MAX_WORDS).map(program_file_name);
+    let mut names = std::iter::once(of_file).chain(words);
+    let found =
+        names.find(|name| !name.is_empty() && name.get(..MAX_THREAD_NAME).unwrap_or(name) == thread_name);
+    found.unwrap_or(of_file)
 }
 
-#[cfg(not(target_os = "linux"))]
-#[expect(missing_docs, reason = "documented for Linux")]
-pub fn path_of_start(_directory: &Path) -> Option<Vec<u8>> {
-    None
-}
-
-/// Returns the name of the program that a process of Linux runs: of the path by which it was started, or else of its file.
-/// `directory` is that of the process in `/proc`. Returns `None` for kernel threads, for what does not show its program, and for
-/// names that are not UTF-8.
+/// Returns the [name](name_of_start) of the program that a process of Linux runs; `directory` is that of the process in
+/// `/proc`. Returns `None` for kernel threads, for what does not show its program, and for names that are not UTF-8.
 pub fn program_name(directory: &Path) -> Option<String> {
-    let file = || Some(std::fs::read_link(directory.join("exe")).ok()?.into_os_string().into_encoded_bytes());
-    let path = path_of_start(directory).or_else(file)?;
-    let path = path.strip_suffix(b" (deleted)").unwrap_or(&path);
-    let name = str::from_utf8(program_file_name(path)).ok()?;
+    let file = std::fs::read_link(directory.join("exe")).ok()?.into_os_string().into_encoded_bytes();
+    let file = file.strip_suffix(b" (deleted)").unwrap_or(&file);
+    let read = |name| std::fs::read(directory.join(name)).unwrap_or_default();
+    let (thread, arguments) = (read("comm"), read("cmdline"));
+    let name = str::from_utf8(name_of_start(file, thread.trim_ascii_end(), &arguments)).ok()?;
     (!name.is_empty()).then(|| name.to_owned())
 }
 
@@ -125,7 +115,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn a_running_program_has_the_path_of_its_start() {
+    fn a_running_program_has_the_name_of_its_start() {
         let directory = tempfile::tempdir().unwrap();
         let (link, script) = (directory.path().join("linked"), directory.path().join("script.sh"));
         std::os::unix::fs::symlink("/bin/sleep", &link).unwrap();
@@ -134,12 +124,12 @@ mod tests {
         for program in [&link, &script] {
             let mut process =
                 Command::new(program).arg("60").stdin(std::process::Stdio::piped()).spawn().unwrap();
-            let path = path_of_start(Path::new(&format!("/proc/{}", process.id())));
+            let name = program_name(Path::new(&format!("/proc/{}", process.id())));
             process.kill().unwrap();
             process.wait().unwrap();
-            assert_eq!(path.as_deref(), Some(program.as_os_str().as_encoded_bytes()));
+            assert_eq!(name.as_deref(), program.file_name().unwrap().to_str());
         }
-        assert_eq!(path_of_start(Path::new("/proc/2")), None);
+        assert_eq!(program_name(Path::new("/proc/2")), None);
     }
 
     /// A user without rights cannot hide a program by calling it like a loader.

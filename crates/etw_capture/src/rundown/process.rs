@@ -6,7 +6,7 @@ use std::path::Path;
 
 use etw_kernel_events::classes::{MAX_TEXT_UNITS, Process, ProcessEvent, STILL_ACTIVE, Thread, ThreadEvent};
 use etw_sys::credentials::start_key;
-use etw_sys::{is_of_wine, path_of_start, program_file_name, program_of_wine};
+use etw_sys::{is_of_wine, name_of_start, program_file_name, program_of_wine};
 
 use super::bytes_of;
 use crate::linux;
@@ -63,10 +63,12 @@ impl ProcessEntry {
         // Appended by the kernel if the file was replaced since.
         let path = path.strip_suffix(b" (deleted)").unwrap_or(&path);
         let of_wine = is_of_wine(stat.id, path).then(|| program_of_wine(&command_line, false)).flatten();
-        let started = if of_wine.is_none() { path_of_start(directory) } else { None };
+        let name = match &of_wine {
+            Some(program) => program_file_name(program),
+            None => name_of_start(path, &stat.name, &command_line),
+        };
+        let name = Some(name).filter(|name| !name.is_empty()).map(<[u8]>::to_vec);
         let path = of_wine.as_deref().unwrap_or(path).to_vec();
-        let name = program_file_name(started.as_deref().unwrap_or(&path));
-        let name = Some(name).filter(|name| !name.is_empty());
         Some(ProcessEntry {
             process_id: stat.id,
             parent_id: stat.number(3)? as u32,
@@ -74,7 +76,7 @@ impl ProcessEntry {
             uid: uid?,
             start_ticks: stat.number(21)?,
             is_kernel_thread: stat.number(8)? & PF_KTHREAD != 0,
-            name: name.map_or_else(|| stat.name.clone(), <[u8]>::to_vec),
+            name: name.unwrap_or_else(|| stat.name.clone()),
             path,
             command_line,
         })

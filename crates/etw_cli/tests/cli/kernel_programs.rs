@@ -112,11 +112,15 @@ fn a_program_has_one_name_whether_it_ran_before_or_not() {
     let etw = Etw::new();
     let (link, script) = (etw.path("linked-sleep"), etw.path("script.sh"));
     std::os::unix::fs::symlink("/bin/sleep", &link).unwrap();
-    std::fs::write(&script, "#!/bin/sh\nprintf by-file > /proc/$$/comm\n/bin/sleep $1\n").unwrap();
+    std::fs::write(&script, "#!/bin/sh\n/bin/sleep $1\n").unwrap();
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let start = |program: &str| Command::new(program).arg("60").stdout(Stdio::null()).spawn().unwrap();
     let mut before = [start(&link), start(&script)];
-    let recorded = record(&etw, "PROC_THREAD", &["sh", "-c", &format!("{link} 0; {script} 0")]);
+    let recorded = record(
+        &etw,
+        "PROC_THREAD",
+        &["sh", "-c", &format!("{link} 0; {script} 0; printf by-file > /proc/$$/comm")],
+    );
     for process in &mut before {
         process.kill().unwrap();
         process.wait().unwrap();
