@@ -189,7 +189,7 @@ impl Processes {
         process.parent = process.parent.or(parent).filter(|parent| *parent != index);
         process.name = process.name.take().or(name.map(String::into_boxed_str));
         process.command_line = process.command_line.take().or(command_line.map(String::into_boxed_str));
-        process.replaced = replaced;
+        process.replaced = process.replaced.or(replaced);
         replaced.map(|replaced| self.change_program(replaced, index, event.record))
     }
 

@@ -21,6 +21,7 @@ enum Seen {
     Fork { parent: u32, process: u32, thread: u32 },
     Exec { process: u32, parent: u32, path: String, argv: Vec<String> },
     Exit { process: u32, thread: u32, code: u32, process_code: Option<u32> },
+    ThreadName { process: u32, thread: u32, name: String },
     Switch { processor: u32, old: u32, new: u32, state: u32, preempted: bool },
     Ready { by: u32, thread: u32, by_interrupt: bool },
     Sample { thread: u32, instruction: u64 },
@@ -52,6 +53,9 @@ fn seen(event: Event<'_>) -> Seen {
             argv: exec.argv().map(text).collect(),
         },
         Body::Exit { code, process_code, .. } => Seen::Exit { process, thread, code, process_code },
+        Body::ThreadName(named) => {
+            Seen::ThreadName { process: named.process_id, thread: named.thread_id, name: text(named.name) }
+        }
         Body::ContextSwitch(switch) => Seen::Switch {
             processor: event.processor,
             old: thread,
@@ -176,15 +180,17 @@ fn each_process_is_seen_once_with_its_arguments_and_its_end() {
     let own = std::process::id();
     for (number, id) in ids.iter().enumerate() {
         let of_process = events.iter().map(|event| &event.1).filter(|seen| match seen {
-            Seen::Fork { process, .. } | Seen::Exec { process, .. } | Seen::Exit { process, .. } => {
-                process == id
-            }
+            Seen::Fork { process, .. }
+            | Seen::Exec { process, .. }
+            | Seen::Exit { process, .. }
+            | Seen::ThreadName { process, .. } => process == id,
             _ => false,
         });
         let code = ((number % 3) << 8) as u32;
         let argv = ["/bin/sh", "-c", &format!("exit {}", number % 3), "name of it", &filler(number), ""];
         let expected = [
             Seen::Fork { parent: own, process: *id, thread: *id },
+            Seen::ThreadName { process: *id, thread: *id, name: "sh".to_owned() },
             Seen::Exec {
                 process: *id,
                 parent: own,

@@ -7,6 +7,7 @@ use etw_kernel_events::classes::{
 use etw_kernel_events::classes::{state, wait};
 
 use crate::machine::{Machine, at, check, micros, row, rows, table, text};
+use crate::parts::{shown, tables};
 use crate::samples::sample;
 
 /// A switch from a thread that waits, or could go on.
@@ -211,6 +212,11 @@ fn each_program_of_a_process_counts_for_itself() {
     machine.process(4000, ProcessEvent::End, 10, 1, "third");
     machine.thread(4000, ThreadEvent::End, 10, 10, "");
     machine.put(4010, 0, &switch(10, 0, state::TERMINATED, 0));
+    let index = tables(machine.clone());
+    let replaced = shown(&index, "processes", &["name", "replaced.name"]);
+    let expected =
+        ["Idle -", "shell -", "a_program_with_a_long_name shell", "third a_program_with_a_long_name"];
+    assert_eq!(replaced, expected);
     let report = machine.report(10_000);
     let process = |name: &str| row(&report, TableKind::Processes, "process", &text(name));
     let time = |micros: i64| Cell::Time(micros * 10);

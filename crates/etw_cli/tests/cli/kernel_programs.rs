@@ -116,11 +116,11 @@ fn a_program_has_one_name_whether_it_ran_before_or_not() {
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let start = |program: &str| Command::new(program).arg("60").stdout(Stdio::null()).spawn().unwrap();
     let mut before = [start(&link), start(&script)];
-    let recorded = record(
-        &etw,
-        "PROC_THREAD",
-        &["sh", "-c", &format!("{link} 0; {script} 0; printf by-file > /proc/$$/comm")],
+    // It renames the shell, and leaves a program behind.
+    let acts = format!(
+        "{link} 0; {script} 0; printf by-file > /proc/$$/comm; sleep 4.5 > /dev/null 2>&1 & sleep 0.1"
     );
+    let recorded = record(&etw, "PROC_THREAD", &["sh", "-c", &acts]);
     for process in &mut before {
         process.kill().unwrap();
         process.wait().unwrap();
@@ -138,6 +138,11 @@ fn a_program_has_one_name_whether_it_ran_before_or_not() {
         assert_eq!(named("Process/DCStart", &format!("{path} 60")), [name]);
         assert_eq!(named("Process/Start", &format!("{path} 0")), [name]);
     }
+    // What outlives the recording has the same key by the kernel's event and by its entry in `/proc`.
+    let is_it =
+        |event: &&Value| kind(event).starts_with("Process/") && field(event, "CommandLine") == "sleep 4.5";
+    let keys: Vec<&str> = events.iter().filter(is_it).map(|event| field(event, "UniqueProcessKey")).collect();
+    assert!(keys.len() == 2 && keys[0] == keys[1], "{keys:?}");
     let is_name = |event: &&Value| kind(event) == "Thread/SetName" && field(event, "ThreadName") == "by-file";
     assert_eq!(events.iter().filter(is_name).count(), 1);
 }
