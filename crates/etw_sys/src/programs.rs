@@ -124,10 +124,20 @@ mod tests {
         for program in [&link, &script] {
             let mut process =
                 Command::new(program).arg("60").stdin(std::process::Stdio::piped()).spawn().unwrap();
-            let name = program_name(Path::new(&format!("/proc/{}", process.id())));
+            let directory = format!("/proc/{}", process.id());
+            // The thread gets its name a moment after the process counts as started.
+            let wanted = program.file_name().unwrap().to_str();
+            let mut name = None;
+            for _ in 0..1000 {
+                name = program_name(Path::new(&directory));
+                if name.as_deref() == wanted {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
             process.kill().unwrap();
             process.wait().unwrap();
-            assert_eq!(name.as_deref(), program.file_name().unwrap().to_str());
+            assert_eq!(name.as_deref(), wanted);
         }
         assert_eq!(program_name(Path::new("/proc/2")), None);
     }
