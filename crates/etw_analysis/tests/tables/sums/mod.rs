@@ -169,7 +169,7 @@ pub(crate) fn random_bytes(seed: u64, events: usize) -> Vec<u8> {
 }
 
 /// The tables that real traces have rows of.
-const OF_REAL_TRACES: [&str; 31] = [
+const OF_REAL_TRACES: [&str; 32] = [
     "activities",
     "allocations",
     "buffers",
@@ -190,6 +190,7 @@ const OF_REAL_TRACES: [&str; 31] = [
     "gpu_dma_packets",
     "gpu_queue_packets",
     "hard_faults",
+    "http",
     "images",
     "jit",
     "marks",
@@ -204,8 +205,7 @@ const OF_REAL_TRACES: [&str; 31] = [
 ];
 
 /// The tables that neither real traces nor random events have rows of, and the tests that have such events.
-const OF_OTHER_TESTS: [(&str, &str); 7] = [
-    ("http", "http::requests_by_host_and_path"),
+const OF_OTHER_TESTS: [(&str, &str); 6] = [
     ("cpu_frequency", "known::events_of_providers_of_windows"),
     ("ui_delays", "known::events_of_providers_of_windows"),
     ("window_in_focus", "known::events_of_providers_of_windows"),
