@@ -135,10 +135,14 @@ impl Analysis {
     /// Counts an event of a program.
     fn count_of_program(&mut self, event: &Event<'_>) {
         let clr = self.model.program_event(event);
-        if let Some(ClrObservation { event: Some(event), method }) = clr {
-            let Model { window, addresses, .. } = &self.model;
-            self.dotnet.event(&event, method, &addresses.versions, window);
+        match clr {
+            Some(ClrObservation { event: Some(event), method }) => {
+                let Model { window, addresses, .. } = &self.model;
+                self.dotnet.event(&event, method, &addresses.versions, window);
+            }
+            Some(ClrObservation { event: None, .. }) => {}
+            // No counted table is made of the events of .NET's runtimes.
+            None => self.summaries.add_of_program(event, &mut self.model),
         }
-        self.summaries.add_of_program(event, &mut self.model);
     }
 }

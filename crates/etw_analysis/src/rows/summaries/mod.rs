@@ -69,7 +69,7 @@ impl Summaries {
         }
     }
 
-    /// Adds an event that is not of the kernel.
+    /// Adds an event that is not of the kernel, and not of a runtime of .NET.
     #[inline]
     pub(crate) fn add_of_program(&mut self, event: &Event<'_>, model: &mut Model) {
         if let Ok(tables) = &mut self.tables {
