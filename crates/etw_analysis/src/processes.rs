@@ -4,14 +4,13 @@ use etw_consumer::Event;
 use etw_event::{FileTime, Record};
 use etw_kernel_events::ids::{self, EventId};
 use etw_kernel_events::read;
+use etw_sys::is_thread_name;
 
 use crate::Machines;
 use crate::maps::HashMap;
 
 /// Two events say that the same process starts if they are less apart than this.
 const SAME_START_100NS: u64 = FileTime::PER_SECOND.unsigned_abs() / 100;
-/// Maximum number of bytes in the name of a thread of Linux (`TASK_COMM_LEN`, without the NUL).
-const MAX_THREAD_NAME: usize = 15;
 
 /// Number of a process, in order of first appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,6 +49,8 @@ pub(crate) struct Process {
     pub(crate) start: Option<FileTime>,
     pub(crate) end: Option<FileTime>,
     pub(crate) exit_status: Option<i32>,
+    /// The number that tells it from others with its id.
+    key: Option<u64>,
     /// What it ran before it replaced its program by this one.
     pub(crate) replaced: Option<ProcessIndex>,
 }
@@ -163,8 +164,12 @@ impl Processes {
         let parent_id = any::<u32>(event, ["ParentId", "ParentProcessID"]);
         let name = name.filter(|name| !name.is_empty());
         let command_line = get::<String>(event, "CommandLine").filter(|text| !text.is_empty());
+        let key = any::<u64>(event, ["UniqueProcessKey", "ProcessSequenceNumber"]);
         let texts = (name.as_deref(), command_line.as_deref());
-        let replaced = if said == LifeEvent::Start { self.replaced(id, event.record, texts) } else { None };
+        let replaced = match said {
+            LifeEvent::Start => self.replaced((id, key), event.record, texts),
+            _ => None,
+        };
         let index = match said {
             LifeEvent::Start if replaced.is_some() => self.new_process(id),
             LifeEvent::Start => self.start(id, time),
@@ -189,15 +194,16 @@ impl Processes {
         process.parent = process.parent.or(parent).filter(|parent| *parent != index);
         process.name = process.name.take().or(name.map(String::into_boxed_str));
         process.command_line = process.command_line.take().or(command_line.map(String::into_boxed_str));
+        process.key = process.key.or(key);
         process.replaced = process.replaced.or(replaced);
         replaced.map(|replaced| self.change_program(replaced, index, event.record))
     }
 
-    /// Returns the program that a process replaces by one with this name and command line: it says so itself, while others
-    /// are started by their parents.
+    /// Returns the program that a process replaces by one with this name and command line: the process has started before
+    /// and has not ended, and now starts itself, which only Linux does.
     fn replaced(
         &self,
-        id: u32,
+        (id, key): (u32, Option<u64>),
         record: &Record<'_>,
         (name, command_line): (Option<&str>, Option<&str>),
     ) -> Option<ProcessIndex> {
@@ -208,8 +214,10 @@ impl Processes {
         let is_other = !process.starts_at(record.time())
             || differs(process.name.as_deref(), name)
             || differs(process.command_line.as_deref(), command_line);
-        let is_told = process.name.is_some() && process.end.is_none();
-        (is_told && is_other && record.process_id() == Some(id)).then_some(known)
+        // Another process with the id, if the end of this one was lost, has another key.
+        let is_same = process.key.is_none() || key.is_none() || process.key == key;
+        let is_running = process.name.is_some() && process.end.is_none();
+        (is_running && is_same && is_other && record.process_id() == Some(id)).then_some(known)
     }
 
     /// Ends a program of a process, and lets the thread that replaced it go on.
@@ -228,10 +236,8 @@ impl Processes {
         let ended = &mut self.threads[before.0 as usize];
         (ended.has_ended, ended.program_end) = (true, Some(time));
         ended.process = ended.process.or(Some(replaced));
-        // Threads of Linux have got the first bytes of the program's name already.
-        let is_of_program =
-            |name: &str| program.starts_with(name) && name.len() == program.len().min(MAX_THREAD_NAME);
-        let name = ended.name.take_if(|name| is_of_program(name));
+        // Threads of Linux have got the name of the program already.
+        let name = ended.name.take_if(|name| is_thread_name(name.as_bytes(), program.as_bytes()));
         if name.is_some() {
             ended.name = ended.former_name.take();
         }

@@ -41,7 +41,8 @@ pub use map::{FileMap, release_file_maps};
 pub use page_errors::exit_on_page_error;
 pub use prefetch::{prefetch, prefetch_for_writing};
 pub use programs::{
-    is_descriptor, is_of_wine, name_of_start, program_file_name, program_name, program_of_wine,
+    is_descriptor, is_of_wine, is_thread_name, name_of_start, program_file, program_file_name, program_name,
+    program_of_wine,
 };
 #[cfg(windows)]
 pub use windows::*;

@@ -70,6 +70,24 @@ pub fn is_descriptor(path: &[u8]) -> bool {
     [&b"/dev/fd/"[..], b"/proc/self/fd/"].iter().any(|directory| path.starts_with(directory))
 }
 
+/// Whether this is the name that the first thread of a program has on Linux, unless it sets another one: the first 15 bytes of
+/// the program's (`TASK_COMM_LEN`, without the NUL).
+pub fn is_thread_name(name: &[u8], program: &[u8]) -> bool {
+    const MAX_BYTES: usize = 15;
+    !program.is_empty() && program.get(..MAX_BYTES).unwrap_or(program) == name
+}
+
+/// Returns the path of the file that a process of Linux runs, also if it was deleted or replaced since; `directory` is that of
+/// the process in `/proc`. Returns `None` for kernel threads, and for what does not show its program.
+pub fn program_file(directory: &Path) -> Option<Vec<u8>> {
+    let mut path = std::fs::read_link(directory.join("exe")).ok()?.into_os_string().into_encoded_bytes();
+    // Appended by the kernel.
+    if path.ends_with(b" (deleted)") {
+        path.truncate(path.len() - b" (deleted)".len());
+    }
+    (!path.is_empty()).then_some(path)
+}
+
 /// Returns the name by which a running program of Linux was started: of a script, not of its interpreter, and of a link, not of
 /// its target. Of the program's file and the first of its arguments, each of which ends with a NUL, that is the one whose first
 /// bytes are the name of the process's first thread, which the kernel takes from there; of a program that has renamed this
@@ -87,24 +105,19 @@ pub fn is_descriptor(path: &[u8]) -> bool {
 pub fn name_of_start<'a>(file: &'a [u8], thread_name: &[u8], arguments: &'a [u8]) -> &'a [u8] {
     /// An interpreter, its argument and the script, or one that runs another one.
     const MAX_WORDS: usize = 4;
-    /// `TASK_COMM_LEN`, without the NUL.
-    const MAX_THREAD_NAME: usize = 15;
     let of_file = program_file_name(file);
     let words = arguments.split(|byte| *byte == 0).take(MAX_WORDS).map(program_file_name);
     let mut names = std::iter::once(of_file).chain(words);
-    let found =
-        names.find(|name| !name.is_empty() && name.get(..MAX_THREAD_NAME).unwrap_or(name) == thread_name);
-    found.unwrap_or(of_file)
+    names.find(|name| is_thread_name(thread_name, name)).unwrap_or(of_file)
 }
 
 /// Returns the [name](name_of_start) of the program that a process of Linux runs; `directory` is that of the process in
 /// `/proc`. Returns `None` for kernel threads, for what does not show its program, and for names that are not UTF-8.
 pub fn program_name(directory: &Path) -> Option<String> {
-    let file = std::fs::read_link(directory.join("exe")).ok()?.into_os_string().into_encoded_bytes();
-    let file = file.strip_suffix(b" (deleted)").unwrap_or(&file);
+    let file = program_file(directory)?;
     let read = |name| std::fs::read(directory.join(name)).unwrap_or_default();
     let (thread, arguments) = (read("comm"), read("cmdline"));
-    let name = str::from_utf8(name_of_start(file, thread.trim_ascii_end(), &arguments)).ok()?;
+    let name = str::from_utf8(name_of_start(&file, thread.trim_ascii_end(), &arguments)).ok()?;
     (!name.is_empty()).then(|| name.to_owned())
 }
 

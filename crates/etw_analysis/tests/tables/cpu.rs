@@ -2,7 +2,7 @@
 
 use etw_analysis::{Cell, ProcessFilter, TableKind, Window};
 use etw_kernel_events::classes::{
-    CSwitch, ProcessEvent, ReadyThread, SysCallEnter, SysCallExit, ThreadEvent,
+    CSwitch, Process, ProcessEvent, ReadyThread, STILL_ACTIVE, SysCallEnter, SysCallExit, ThreadEvent,
 };
 use etw_kernel_events::classes::{state, wait};
 
@@ -246,4 +246,27 @@ fn each_program_of_a_process_counts_for_itself() {
     let call = row(&report, TableKind::SYSCALLS, "process_id", &Cell::Id(10));
     check(&call, &[("process", text("a_program_with_a_long_name")), ("time_ns", micros(200))]);
     assert_eq!(table(&report, TableKind::Cpu).notes, Vec::<String>::new());
+}
+
+#[test]
+fn a_process_with_the_id_of_one_whose_end_was_lost_replaces_no_program() {
+    let mut machine = Machine::default();
+    machine.there_is(10, "first");
+    machine.thread(50_000, ThreadEvent::Start, 10, 10, "");
+    let second = Process {
+        event: ProcessEvent::Start,
+        key: 99,
+        process_id: 10,
+        parent_id: 1,
+        session_id: 0,
+        exit_status: STILL_ACTIVE,
+        uid: 0,
+        image_file_name: b"second",
+        command_line: b"second\0",
+    };
+    machine.put_of(50_100, 0, [10, 10], &second);
+    let report = machine.report_of(100_000, Window::ALL, |_| {});
+    let process = |name: &str| row(&report, TableKind::Processes, "process", &text(name));
+    check(&process("first"), &[("end_ns", Cell::None)]);
+    check(&process("second"), &[("start_ns", Cell::Time(501_000)), ("parent_id", Cell::Id(1))]);
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use etw_kernel_events::classes::{MAX_TEXT_UNITS, Process, ProcessEvent, STILL_ACTIVE, Thread, ThreadEvent};
 use etw_sys::credentials::start_key;
-use etw_sys::{is_of_wine, name_of_start, program_file_name, program_of_wine};
+use etw_sys::{is_of_wine, name_of_start, program_file, program_file_name, program_of_wine};
 
 use super::bytes_of;
 use crate::linux;
@@ -58,17 +58,14 @@ impl ProcessEntry {
         if let Ok(file) = File::open(directory.join("cmdline")) {
             let _ = file.take(3 * MAX_TEXT_UNITS as u64).read_to_end(&mut command_line);
         }
-        let program = std::fs::read_link(directory.join("exe")).ok();
-        let path = program.unwrap_or_default().into_os_string().into_encoded_bytes();
-        // Appended by the kernel if the file was replaced since.
-        let path = path.strip_suffix(b" (deleted)").unwrap_or(&path);
-        let of_wine = is_of_wine(stat.id, path).then(|| program_of_wine(&command_line, false)).flatten();
+        let path = program_file(directory).unwrap_or_default();
+        let of_wine = is_of_wine(stat.id, &path).then(|| program_of_wine(&command_line, false)).flatten();
         let name = match &of_wine {
             Some(program) => program_file_name(program),
-            None => name_of_start(path, &stat.name, &command_line),
+            None => name_of_start(&path, &stat.name, &command_line),
         };
         let name = Some(name).filter(|name| !name.is_empty()).map(<[u8]>::to_vec);
-        let path = of_wine.as_deref().unwrap_or(path).to_vec();
+        let path = of_wine.map_or(path, std::borrow::Cow::into_owned);
         Some(ProcessEntry {
             process_id: stat.id,
             parent_id: stat.number(3)? as u32,

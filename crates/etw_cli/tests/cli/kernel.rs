@@ -301,7 +301,7 @@ fn a_trigger_sees_kernel_events() {
     let trigger = "System.EventType == \"Process/Start\" and CommandLine == \"sleep 0.01\"";
     let args = ["-k", "PROC_THREAD", "--ring", "4MB", "--trigger", trigger];
     // The program goes on after the recording has ended.
-    let script = "i=0; while [ $i -lt 100 ]; do sleep 0.01; i=$((i+1)); done";
+    let script = "for i in $(seq 100); do sleep 0.01; done";
     let Some(output) = record_with(&etw, &args, &["sh", "-c", script]) else { return };
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("an event matched the trigger"), "{text}");

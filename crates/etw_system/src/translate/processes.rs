@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
+use std::path::Path;
 
 use etw_capture::records::{Body, Event, Exec, Fork};
 use etw_capture::rundown::ProcessEntry;
 use etw_event::FileTime;
 use etw_kernel_events::classes::{Process, ProcessEvent, RecordBuffer, Stamp};
 use etw_sys::credentials::start_key;
-use etw_sys::{clock, is_descriptor, is_of_wine, program_file_name, program_of_wine};
+use etw_sys::{clock, is_descriptor, is_of_wine, program_file, program_file_name, program_of_wine};
 
 use crate::clock::filetime_of;
 
@@ -250,9 +251,6 @@ fn full_path(process_id: u32, given: &[u8]) -> Box<[u8]> {
     if given.starts_with(b"/") && !is_descriptor(given) {
         return given.into();
     }
-    let program = std::fs::read_link(format!("/proc/{process_id}/exe")).unwrap_or_default();
-    match program.into_os_string().into_encoded_bytes() {
-        unknown if unknown.is_empty() => given.into(),
-        path => path.strip_suffix(b" (deleted)").unwrap_or(&path).into(),
-    }
+    let path = program_file(Path::new(&format!("/proc/{process_id}")));
+    path.map_or_else(|| given.into(), Vec::into_boxed_slice)
 }

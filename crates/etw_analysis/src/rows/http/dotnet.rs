@@ -39,11 +39,6 @@ const PROVIDERS: [Provider; 4] = [
     },
 ];
 
-/// Whether requests of a source are those of .NET.
-pub(super) fn is_source(source: &str) -> bool {
-    PROVIDERS.iter().any(|provider| provider.source == source)
-}
-
 /// The requests that have not ended.
 #[derive(Debug)]
 pub(super) struct Requests {
@@ -60,7 +55,7 @@ impl Default for Requests {
 
 impl Requests {
     /// Whether a provider tells of requests.
-    pub(super) fn is_of(&self, provider: Guid) -> bool {
+    pub(super) fn has_provider(&self, provider: Guid) -> bool {
         self.providers.contains(&provider)
     }
 

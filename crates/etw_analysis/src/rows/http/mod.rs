@@ -92,14 +92,18 @@ pub(super) struct HttpRequests {
 impl RowSource for HttpRequests {
     fn wants(&self, event: &EventContext<'_, '_>) -> bool {
         let provider = event.record().provider_id();
-        self.of_dotnet.is_of(provider) || windows::is_of(provider)
+        self.of_dotnet.has_provider(provider) || windows::is_provider(provider)
     }
 
     fn event(&mut self, event: &EventContext<'_, '_>, context: &mut RowContext<'_>) {
-        let processes = &mut context.model.processes;
-        let request = match windows::is_of(event.record().provider_id()) {
-            true => self.of_windows.event(event, processes),
-            false => self.of_dotnet.event(event, processes),
+        let Model { processes, window, requests_without_activity, .. } = &mut *context.model;
+        let request = if windows::is_provider(event.record().provider_id()) {
+            self.of_windows.event(event, processes)
+        } else {
+            let request = self.of_dotnet.event(event, processes);
+            let is_alone = |request: &Request| request.activity.is_none() && window.has(request.start);
+            *requests_without_activity += u64::from(request.as_ref().is_some_and(is_alone));
+            request
         };
         if let Some(request) = request {
             write(&request, context);
@@ -122,8 +126,6 @@ fn write(request: &Request, context: &mut RowContext<'_>) {
     if !context.model.window.has(request.start) {
         return;
     }
-    let is_of_dotnet = dotnet::is_source(request.source);
-    context.model.requests_without_activity += u64::from(is_of_dotnet && request.activity.is_none());
     let (host, path, query) = parts(&request.url);
     context.writer.add(HttpRow {
         start_time: request.start,

@@ -21,7 +21,7 @@ const HTTP_SERVICE: Guid = Guid::from_u128(0xdd5ef90a_6398_47a4_ad34_4dcecdef795
 const MAX_PENDING: usize = 1 << 20;
 
 /// Whether a provider tells of requests.
-pub(super) fn is_of(provider: Guid) -> bool {
+pub(super) fn is_provider(provider: Guid) -> bool {
     [WININET, WEBIO, HTTP_SERVICE].contains(&provider)
 }
 
