@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 cargo test --lib --tests --package etw_event --package etw_etl --package etw_nettrace --package etw_schema \
     --package etw_schema_windows --package etw_profile --package etw_columns --package etw_export --package etw_consumer \
     --package etw_symbols --package etw_arrow --package etw_timeline
-cargo test --lib --package etw_analysis
+cargo test --lib --package etw_machine --package etw_stacks --package etw_tables --package etw_analysis
 cargo test --tests --examples --package openetw --features columns,windows-schemas
 
 cargo build --package etw_cli

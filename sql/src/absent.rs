@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use etw_analysis::{EventKinds, EventTable};
 use etw_etl::encode::RecordBuilder;
 use etw_event::{Guid, Origin, PointerSize, Record, Ticks};
 use etw_schema::{EventSchema, Located, Resolver, builtin};
 use etw_schema_windows::WindowsSchemas;
+use etw_tables::{EventKinds, EventTable};
 
 /// Returns the table of a kind of events by its name, if a built-in schema describes it.
 pub(crate) fn kind(resolver: &Resolver, name: &str) -> Option<EventTable> {

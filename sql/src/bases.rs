@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use etw_analysis::row_tables;
 use etw_columns::Index;
+use etw_tables::row_tables;
 use serde::{Deserialize, Serialize};
 
 use crate::once::{Once, once};

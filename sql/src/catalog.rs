@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::common::utils::datafusion_strsim::normalized_levenshtein;
 use datafusion::common::{Result, exec_err};
-use etw_analysis::EventTable;
+use etw_tables::EventTable;
 
 use crate::bases::Traces;
 use crate::damage::{self, DamageTable};

@@ -9,10 +9,10 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
-use etw_analysis::EventTable;
 use etw_arrow::EventColumns;
 use etw_schema::HeaderField;
 use etw_schema::kinds::KindKey;
+use etw_tables::EventTable;
 
 use crate::absent;
 use crate::catalog::STACK_RECORDS;

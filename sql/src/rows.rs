@@ -19,10 +19,10 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
-use etw_analysis::row_tables;
 use etw_arrow::ArrowTable;
 use etw_columns::{Column, ColumnType, Table, TableSchema, Value};
 use etw_event::FileTime;
+use etw_tables::row_tables;
 use serde::{Deserialize, Serialize};
 
 use crate::bases::{Bases, Traces};

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use anyhow::{Result, bail};
-use etw_analysis::{EventKinds, EventTable, TraceIndex};
 use etw_app::index::{IndexOptions, Tables};
 use etw_app::input::error_of_open;
 use etw_app::machine;
@@ -17,6 +16,7 @@ use etw_consumer::{BufferSummary, Input, Overview, ProcessTable, Schemas, Statis
 use etw_etl::EtlFile;
 use etw_event::{Clock, FileTime, Guid, OwnedRecord};
 use etw_schema::{Located, Resolver};
+use etw_tables::{EventKinds, EventTable, TraceIndex};
 use serde::{Deserialize, Serialize};
 
 use crate::once::{Once, once};

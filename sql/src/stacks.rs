@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use etw_analysis::TraceIndex;
 use etw_columns::{Stacks, Values};
+use etw_tables::TraceIndex;
 
 use crate::bases::Traces;
 use crate::once::{Once, once};

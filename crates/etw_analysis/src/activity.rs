@@ -4,10 +4,7 @@ use std::hash::Hash;
 
 use etw_consumer::Event;
 use etw_event::{FileTime, Guid};
-
-use crate::maps::HashMap;
-use crate::processes::{Processes, ThreadIndex};
-use crate::{Duration, Window};
+use etw_machine::{Duration, HashMap, ProcessIndex, Processes, ThreadIndex, Window};
 
 /// Maximum number of spans.
 const SPANS: usize = 200;
@@ -142,7 +139,7 @@ pub(crate) fn activity(
     threads: SpanSums<ThreadIndex>,
     providers: Providers,
     processes: &Processes,
-    label: impl Fn(Option<crate::processes::ProcessIndex>) -> String,
+    label: impl Fn(Option<ProcessIndex>) -> String,
 ) -> Activity {
     let (mut span, start) = (providers.events.span, FileTime(providers.events.start));
     let mut of_process: HashMap<_, Vec<u64>> = HashMap::default();

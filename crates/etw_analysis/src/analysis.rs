@@ -3,18 +3,14 @@
 use etw_consumer::{Event, Stack};
 use etw_event::FileTime;
 use etw_kernel_events::ids::{self, Class};
+use etw_machine::{ClrObservation, Fact, Machines, Model, Observation, Window};
+use etw_stacks::{ByStack, StackWeight};
+use etw_tables::{SUMMARIES, Summaries};
 
 use crate::activity::{Providers, SpanSums};
-use crate::by_stack::ByStack;
-use crate::model::facts::Fact;
-use crate::model::{ClrObservation, Model, Observation};
-use crate::rows::summaries::Summaries;
 use crate::samples::Samples;
 use crate::tables::dotnet::DotNet;
 use crate::tables::switches::SwitchSums;
-use crate::tables::table::TableKind;
-use crate::weight::StackWeight;
-use crate::{Machines, Window};
 
 /// The counters behind the tables, filled from the events of a trace in time order.
 ///
@@ -46,7 +42,7 @@ impl Analysis {
             last: FileTime(i64::MIN),
             samples: Samples::new(),
             switches: SwitchSums::default(),
-            summaries: Summaries::new(&TableKind::summaries().collect::<Vec<_>>()),
+            summaries: Summaries::new(SUMMARIES),
             dotnet: DotNet::default(),
             providers: Providers::default(),
             by_stack: Vec::new(),

@@ -6,10 +6,12 @@ use std::rc::Rc;
 use etw_consumer::{EventFilter, Trace, TraceBuilder, TraceError};
 use etw_etl::BufferHeader;
 use etw_etl::encode::{MAX_RECORD_BYTES, RecordBuilder};
+use etw_machine::{FoundModule, FoundNames, Machines, ModuleId, StackNames, Window};
+use etw_stacks::StackWeight;
 use etw_symbols::Symbolizer;
 
-use crate::embedded::{Kept, KeptModule, ModuleId};
-use crate::{Analysis, Machines, ReportOptions, StackNames, StackWeight, Window};
+use crate::analysis::Analysis;
+use crate::report::ReportOptions;
 
 /// The names of the code that samples and stacks of a trace lead through, as events to embed in it.
 ///
@@ -47,7 +49,8 @@ impl SymbolEmbedding {
     /// Fails if the traces cannot be opened or read, if one is a live session, or if there is no room for temporary files.
     pub fn from_traces(traces: TraceBuilder, symbolizer: &Symbolizer) -> Result<SymbolEmbedding, TraceError> {
         let kept = Rc::default();
-        let names = StackNames::read(traces.clone(), &EventFilter::default(), symbolizer, Some(&kept))?;
+        let names =
+            StackNames::from_traces_keeping(traces.clone(), &EventFilter::default(), symbolizer, &kept)?;
         // Reports ask for a few more addresses, such as those of interrupt routines.
         let mut trace = traces.look_ahead(false).open()?;
         report(&mut trace, symbolizer, &kept)?;
@@ -55,7 +58,7 @@ impl SymbolEmbedding {
         let buffer_size = sizes.max().unwrap_or(0);
         let max_bytes = buffer_size.saturating_sub(BufferHeader::LEN_BYTES).min(MAX_RECORD_BYTES);
         let kept = kept.take();
-        let mut modules: Vec<(&ModuleId, &KeptModule)> = kept.modules.iter().collect();
+        let mut modules: Vec<(&ModuleId, &FoundModule)> = kept.modules.iter().collect();
         modules.sort_by(|(one, _), (other, _)| one.order().cmp(&other.order()));
         modules.retain(|(_, module)| module.named() > 0);
         let addresses = modules.iter().map(|(_, module)| module.named()).sum();
@@ -97,7 +100,11 @@ impl SymbolEmbedding {
 }
 
 /// Makes the report that names most addresses.
-fn report(trace: &mut Trace, symbolizer: &Symbolizer, kept: &Rc<RefCell<Kept>>) -> Result<(), TraceError> {
+fn report(
+    trace: &mut Trace,
+    symbolizer: &Symbolizer,
+    kept: &Rc<RefCell<FoundNames>>,
+) -> Result<(), TraceError> {
     let stacks = trace.stacks()?;
     let analysis = Analysis::new(Window::ALL).of_machines(Machines::from_trace(trace));
     let mut analysis = analysis.by_stack(StackWeight::Events);

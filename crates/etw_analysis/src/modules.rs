@@ -2,14 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use etw_machine::{Assembly, ImageIndex, Space, il_place_number};
+use etw_stacks::StackTree;
 use etw_symbols::{Module, WindowsImage};
 
 use crate::Analysis;
-use crate::embedded;
-use crate::images::ImageIndex;
-use crate::managed::Assembly;
-use crate::names::Space;
-use crate::stacks::StackTree;
 use crate::tables::functions;
 
 /// An image that samples lie in, or an assembly of .NET whose lines their methods need.
@@ -154,7 +151,7 @@ impl Analysis {
                 // Functions of other runtimes have their lines in the trace, and only .NET has methods in images.
                 Some(method) if method.is_dotnet() => {
                     let found = self.model.methods.il_place(method, address, &self.model.images);
-                    return found.map(|(assembly, at)| (Used::Assembly(assembly), embedded::key(at)));
+                    return found.map(|(assembly, at)| (Used::Assembly(assembly), il_place_number(at)));
                 }
                 _ => self.model.images.find(process, address, &self.model.processes),
             },

@@ -2,23 +2,19 @@
 
 use etw_etl::LogFileHeader;
 use etw_event::FileTime;
+use etw_machine::{Duration, Model, Names, ProcessFilter, Sources, Window};
+use etw_stacks::{ByStack, NamedStacks, StackWeight, TreeShape};
 use etw_symbols::Symbolizer;
+use etw_tables::{CountedTables, ReportContext, Summaries};
 
 use crate::activity::{Activity, activity};
-use crate::by_stack::ByStack;
-use crate::call_tree::{NamedStacks, TreeShape};
-use crate::model::Model;
-use crate::names::{Names, Sources};
-use crate::rows::summaries::{CountedTables, Summaries};
-use crate::tables::context::Context;
+use crate::analysis::Analysis;
 use crate::tables::cpu::Measured;
 use crate::tables::functions::Weighed;
 use crate::tables::named::named;
 use crate::tables::shaped;
 use crate::tables::table::{Table, TableKind};
 use crate::tables::{cpu, dotnet, functions, processes, wait_chains};
-use crate::weight::StackWeight;
-use crate::{Analysis, Duration, ProcessFilter, Window};
 
 /// Options for the content of a report.
 #[derive(Debug, Clone)]
@@ -78,7 +74,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Changes [`Report::stacks`], and the tables by function of the same kind. The stacks need
+    /// Changes [`Report::stacks`], the tables by function of the same kind, and [`Report::folded_stacks`]. The stacks need
     /// [`ReportOptions::named_stacks`].
     ///
     /// In such tables, inlined functions have rows of their own, functions without a name have one row for each module, and
@@ -89,6 +85,11 @@ impl Report {
             if let Some(table) = self.tables.iter_mut().find(|table| table.kind == *kind) {
                 shaped::change(table, stacks);
             }
+        }
+        if let Some((kind, stacks)) = self.stacks.first()
+            && !self.folded_stacks.is_empty()
+        {
+            self.folded_stacks = shaped::folded(stacks, *kind);
         }
     }
 }
@@ -106,7 +107,7 @@ impl Analysis {
         let names = self.names(options);
         let counted = std::mem::take(&mut self.summaries).counted(&names);
         let cpu = self.cpu();
-        let context = Context {
+        let context = ReportContext {
             processes: &self.model.processes,
             names: &names,
             filter: &options.processes,
@@ -148,7 +149,7 @@ impl Analysis {
         self.summaries.finish(&mut self.model);
     }
 
-    fn table(&self, kind: TableKind, counted: &CountedTables, context: &Context<'_>) -> Table {
+    fn table(&self, kind: TableKind, counted: &CountedTables, context: &ReportContext<'_>) -> Table {
         let addresses = &self.model.addresses;
         match kind {
             TableKind::Processes => processes::table(context),
@@ -166,7 +167,10 @@ impl Analysis {
                     None => wait_chains::table(&ByStack::new(StackWeight::WaitChains), addresses, context),
                 }
             }
-            TableKind::Summary(summary) => counted.table(summary, &self.model, context),
+            TableKind::Summary(summary) => {
+                let (rows, notes) = counted.table(summary, &self.model, context);
+                Table { kind, columns: summary.columns, rows, notes }
+            }
             TableKind::GcProcesses => self.dotnet.gc_processes(&self.model.collections, context),
             TableKind::Gc => dotnet::gc::table(&self.model.collections, context),
             TableKind::Jit => self.dotnet.jit(&self.model.methods, context),

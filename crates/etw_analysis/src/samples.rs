@@ -5,15 +5,10 @@ use std::collections::VecDeque;
 use etw_event::{FileTime, Record, Ticks};
 use etw_kernel_events::ids::{self, EventId};
 use etw_kernel_events::read;
+use etw_machine::{Addresses, CodeVersion, Duration, HashMap, Processes, Sampled, ThreadIndex};
+use etw_stacks::{NodeIndex, SampleCount, StackTree};
 
-use crate::Duration;
 use crate::activity::SpanSums;
-use crate::managed::CodeVersion;
-use crate::maps::HashMap;
-use crate::model::addresses::Addresses;
-use crate::model::facts::Sampled;
-use crate::processes::{Processes, ThreadIndex};
-use crate::stacks::{NodeIndex, SampleCount, StackTree};
 
 /// Maximum number of samples waiting for the rest of their stacks. Beyond it, the oldest are counted as they are.
 const MAX_WAITING: usize = 4096;

@@ -11,22 +11,17 @@ use etw_event::{FileTime, PointerSize, Record};
 use etw_kernel_events::classes::state;
 use etw_kernel_events::ids::{self, Class, EventId};
 use etw_kernel_events::read;
+use etw_machine::{
+    Addresses, ClrEvent, ClrProvider, Duration, FileIndex, FileNames, Images, Intervals, JitEvent,
+    KernelFunctions, Machines, Methods, Names, ProcessIndex, Processes, ProgramChange, Sources, Space,
+    ThreadIndex, Window, has_pointers_of_system,
+};
+use etw_stacks::StackTree;
 use etw_symbols::{Frame, Symbolizer};
+use etw_tables::call_name;
 
-use crate::addresses::has_pointers_of_system;
-use crate::file_names::{FileIndex, FileNames};
-use crate::images::Images;
-use crate::kernel_functions::KernelFunctions;
-use crate::managed::{ClrEvent, ClrProvider, JitEvent, Methods};
-use crate::model::addresses::Addresses;
-use crate::model::samples::Intervals;
-use crate::names::{Names, Sources, Space};
-use crate::processes::{ProcessIndex, Processes, ProgramChange, ThreadIndex};
-use crate::rows::syscalls::call_name;
 use crate::samples::{Samples, TakenStack};
-use crate::stacks::StackTree;
 use crate::tables::functions::{self, Weighed};
-use crate::{Duration, Machines, Window};
 
 /// Maximum number of addresses of system calls to be named; systems have a few hundred calls.
 const MAX_CALLS: usize = 1 << 14;

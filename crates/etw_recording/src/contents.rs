@@ -9,15 +9,15 @@ use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-#[cfg(target_os = "linux")]
-use etw_analysis::JitFunction;
-use etw_analysis::{KernelAddresses, UserAddresses};
 use etw_consumer::{ProcessTable, Schemas, Trace, TraceError};
 use etw_controller::ProcessStatus;
 use etw_etl::encode::RecordBuilder;
 use etw_etl::{BufferFlags, BufferHeader, BufferState, BufferType, EtlFile, OpenError};
 use etw_event::{ClockType, HookId, PointerSize, Ticks, classes};
 use etw_kernel_events::ids;
+#[cfg(target_os = "linux")]
+use etw_machine::JitFunction;
+use etw_machine::{KernelAddresses, UserAddresses};
 use etw_relog::EmbeddedSchemas;
 use etw_symbols::KernelSymbols;
 

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
-use etw_analysis::{JitFunction, JitSourceLine, UserAddresses};
 use etw_event::{ClockType, Ticks};
+use etw_machine::{JitFunction, JitSourceLine, UserAddresses};
 use etw_symbols::jit::{JitCode, JitDump, PerfMap};
 use etw_sys::clock::ClockSource;
 

@@ -131,9 +131,6 @@ pub fn run(request: &Request) -> Result<()> {
         reading::read(&plan, |trace| options(request, trace))?;
     if has_shape(request) && request.tree.is_none() {
         report.shape(&shape);
-        if let (Format::Folded, Some((kind, stacks))) = (request.format, report.stacks.first()) {
-            report.folded_stacks = stacks.folded(*kind);
-        }
     }
     let mut out = Vec::new();
     if is_page {

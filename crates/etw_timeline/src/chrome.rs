@@ -8,10 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use etw_analysis::{Switch, ThreadIndex};
+use etw_analysis::Switch;
 use etw_consumer::Event;
 use etw_event::FileTime;
 use etw_export::{JsonWriter, Options};
+use etw_machine::ThreadIndex;
 use serde_json::{Value, json};
 
 use crate::Summary;

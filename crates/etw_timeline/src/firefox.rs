@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use etw_analysis::{ProcessIndex, ThreadIndex};
 use etw_event::FileTime;
 use etw_export::{JsonWriter, Options};
+use etw_machine::{ProcessIndex, ThreadIndex};
 use fxprof_processed_profile::{
     CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, MarkerFieldFlags, MarkerFieldFormat,
     MarkerTiming, ProcessHandle, Profile, ReferenceTimestamp, SamplingInterval, StackHandle,

@@ -2,9 +2,10 @@
 
 use std::io;
 
-use etw_analysis::{Sample, Survey, Switch, ThreadIndex};
+use etw_analysis::{Sample, Survey, Switch};
 use etw_consumer::Event;
 use etw_event::FileTime;
+use etw_machine::ThreadIndex;
 
 use crate::{Selection, Summary};
 

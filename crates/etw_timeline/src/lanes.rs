@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use etw_analysis::ThreadIndex;
 use etw_consumer::Event;
 use etw_event::{FileTime, Guid};
+use etw_machine::ThreadIndex;
 
 use crate::item::{Owner, Track};
 

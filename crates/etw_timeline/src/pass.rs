@@ -5,9 +5,10 @@ use std::io;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use etw_analysis::{DiskRequest, Machines, Moment, Survey, Switch, ThreadIndex, Timeline};
+use etw_analysis::{DiskRequest, Moment, Survey, Switch, Timeline};
 use etw_consumer::{Event, Trace};
 use etw_event::FileTime;
+use etw_machine::{Machines, ThreadIndex};
 use etw_symbols::Symbolizer;
 
 use crate::item::{Context, Item, ItemKind, Label, Owner, Sink, Track};

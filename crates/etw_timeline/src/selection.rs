@@ -1,8 +1,9 @@
 //! The selection of events to write.
 
-use etw_analysis::{Survey, ThreadIndex};
+use etw_analysis::Survey;
 use etw_consumer::{Event, Predicate};
 use etw_event::FileTime;
+use etw_machine::ThreadIndex;
 
 /// The events to write. Names and stacks always come from all events.
 ///

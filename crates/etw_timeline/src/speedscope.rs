@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use etw_analysis::{Sample, ThreadIndex};
+use etw_analysis::Sample;
+use etw_machine::ThreadIndex;
 use serde_json::json;
 
 use crate::Summary;

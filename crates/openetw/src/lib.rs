@@ -391,13 +391,18 @@ pub mod export {
 #[cfg(feature = "analysis")]
 pub mod analysis {
     pub use etw_analysis::{
-        Activity, Analysis, Attribution, CallNode, CallTree, Cell, Change, Column, Comparison, DiskRequest,
-        Duration, FileIndex, FrameIndex, FramePattern, JitFunction, JitSourceLine, KernelAddresses, Machines,
-        ModuleUse, Moment, NamedStacks, ProcessFilter, ProcessIndex, Report, ReportOptions, Sample,
-        StackFrame, StackIndex, StackNames, StackNode, StackTags, StackTagsError, StackWeight, Summary,
-        Survey, Switch, SymbolEmbedding, Table, TableKind, ThreadIndex, ThreadInfo, Timeline, TreeShape,
-        TreeView, UserAddresses, WeightSum, WeightUnit, Window, disk_label,
+        Activity, Analysis, DiskRequest, ModuleUse, Moment, Report, ReportOptions, Sample, StackNode, Survey,
+        Switch, SymbolEmbedding, Table, TableKind, ThreadInfo, Timeline,
     };
+    pub use etw_machine::{
+        Attribution, Duration, FileIndex, JitFunction, JitSourceLine, KernelAddresses, Machines,
+        ProcessFilter, ProcessIndex, StackNames, ThreadIndex, UserAddresses, Window, disk_label,
+    };
+    pub use etw_stacks::{
+        CallNode, CallTree, Change, Comparison, FrameIndex, FramePattern, NamedStacks, StackFrame,
+        StackIndex, StackTags, StackTagsError, StackWeight, TreeShape, TreeView, WeightSum, WeightUnit,
+    };
+    pub use etw_tables::{Cell, Column, Summary};
 }
 
 /// Tables with a row for each event, request, switch or sample, as chunks of columns, and pivots over them.
@@ -442,12 +447,6 @@ pub mod tables {
         };
     }
 
-    pub use etw_analysis::{
-        EventKinds, EventTable, IndexHome, IndexNote, IndexPlace, IndexProblem, Regions, RegionsError,
-        RowCells, RowFilterError, RowLabel, RowSummary, RowTables, RowValue, SummarySelection, TraceIndex,
-        TraceIndexError, column_path, in_window, row_filter, row_label, row_summary, row_tables, row_value,
-        summary_table,
-    };
     pub use etw_columns::{
         Aggregate, AggregateError, ChunkStatistics, Column, ColumnReader, ColumnType, ColumnsError,
         Comparison, CountedRows, Element, FetchParts, Filter, Group, Guids, Index, IndexWriter, Order,
@@ -455,6 +454,12 @@ pub mod tables {
         TextPosition, Texts, Unit, Value, Values,
     };
     pub use etw_schema::kinds::KindKey;
+    pub use etw_tables::{
+        EventKinds, EventTable, IndexHome, IndexNote, IndexPlace, IndexProblem, Regions, RegionsError,
+        RowCells, RowFilterError, RowLabel, RowSummary, RowTables, RowValue, SummarySelection, TraceIndex,
+        TraceIndexError, column_path, in_window, row_filter, row_label, row_summary, row_tables, row_value,
+        summary_rows,
+    };
 }
 
 /// Names of functions and source lines for addresses in programs, libraries and the kernel.

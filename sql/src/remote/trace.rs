@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use etw_analysis::{IndexHome, IndexPlace};
 use etw_app::index::{IndexOfCopy, IndexOptions};
 use etw_columns::FetchParts;
 use etw_consumer::{Input, InputError, InputLimits, Statistics, Trace};
 use etw_etl::EtlFile;
 use etw_sys::FileMap;
+use etw_tables::{IndexHome, IndexPlace};
 
 use super::Remote;
 use super::address::Address;

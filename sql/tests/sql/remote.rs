@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use etw_analysis::IndexHome;
 use etw_app::index::{IndexOptions, place};
 use etw_app::symbols::SymbolOptions;
 use etw_consumer::Trace;
+use etw_tables::IndexHome;
 
 use crate::server::{Habit, Server, sent_once};
 use crate::{EVENTS, Fixture, KIND, machine, text, text_of, time, wait, write_trace};

@@ -1,35 +1,35 @@
 //! Tables of processor time: by process and by thread, from samples and from switches.
 
-use super::context::Context;
-use super::table::{Cell, Column, Table, TableKind, shown};
-use crate::Duration;
-use crate::maps::HashMap;
-use crate::processes::{ProcessIndex, ThreadIndex};
+use etw_machine::{Duration, HashMap, ProcessIndex, ThreadIndex};
+use etw_stacks::SampleCount;
+use etw_tables::{Cell, Column, ReportContext};
+
 use crate::samples::Samples;
-use crate::stacks::SampleCount;
 use crate::tables::switches::{Run, SwitchSums};
+use crate::tables::table::{Table, TableKind};
 
 /// The columns of measurements, after those of the subject.
 macro_rules! measures {
     ($($of:expr),*) => {
         &[
             $($of,)*
-            shown("samples", "Samples"),
-            shown("weight_ns", "Weight"),
-            shown("weight_percent", "% Weight"),
-            shown("cpu_ns", "CPU"),
-            shown("cpu_percent", "% CPU"),
-            shown("switches", "Switches"),
+            Column::shown("samples", "Samples"),
+            Column::shown("weight_ns", "Weight"),
+            Column::shown("weight_percent", "% Weight"),
+            Column::shown("cpu_ns", "CPU"),
+            Column::shown("cpu_percent", "% CPU"),
+            Column::shown("switches", "Switches"),
         ]
     };
 }
 
-const OF_PROCESS: &[Column] = measures![shown("process", "Process"), shown("process_id", "PID")];
+const OF_PROCESS: &[Column] =
+    measures![Column::shown("process", "Process"), Column::shown("process_id", "PID")];
 const OF_THREAD: &[Column] = measures![
-    shown("process", "Process"),
-    shown("process_id", "PID"),
-    shown("thread", "Thread"),
-    shown("thread_id", "TID")
+    Column::shown("process", "Process"),
+    Column::shown("process_id", "PID"),
+    Column::shown("thread", "Thread"),
+    Column::shown("thread_id", "TID")
 ];
 
 /// What is known of processor time.
@@ -53,7 +53,7 @@ impl Use {
         (self.run.time, self.samples.weight)
     }
 
-    fn cells(&self, measured: &Measured<'_>, context: &Context<'_>) -> [Cell; 6] {
+    fn cells(&self, measured: &Measured<'_>, context: &ReportContext<'_>) -> [Cell; 6] {
         let (all, has_switches) = (measured.samples.all, measured.has_switches);
         let sampled = |cell| if all.count > 0 { cell } else { Cell::None };
         let switched = |cell| if has_switches { cell } else { Cell::None };
@@ -69,7 +69,7 @@ impl Use {
 }
 
 /// Returns the table by process.
-pub(crate) fn by_process(measured: &Measured<'_>, context: &Context<'_>) -> Table {
+pub(crate) fn by_process(measured: &Measured<'_>, context: &ReportContext<'_>) -> Table {
     let mut uses: HashMap<Option<ProcessIndex>, Use> = HashMap::default();
     for (thread, used) in by_index(measured) {
         let sum = uses.entry(context.processes.thread(thread).process).or_default();
@@ -88,7 +88,7 @@ pub(crate) fn by_process(measured: &Measured<'_>, context: &Context<'_>) -> Tabl
 }
 
 /// Returns the table by thread.
-pub(crate) fn by_thread(measured: &Measured<'_>, context: &Context<'_>) -> Table {
+pub(crate) fn by_thread(measured: &Measured<'_>, context: &ReportContext<'_>) -> Table {
     let uses = by_index(measured).into_iter();
     let mut uses: Vec<_> = uses.filter(|(thread, _)| context.wants_thread(*thread)).collect();
     let is_idle = |thread: &ThreadIndex| context.is_idle(context.processes.thread(*thread).process);

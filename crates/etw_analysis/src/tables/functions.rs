@@ -3,19 +3,14 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::context::Context;
-use super::table::{Cell, Column, Table, TableKind, hidden, shown};
-use crate::Duration;
-use crate::by_stack::ByStack;
-use crate::call_tree::WeightUnit;
-use crate::maps::HashMap;
-use crate::model::addresses::Addresses;
-use crate::model::switches::ReadiedBy;
-use crate::names::{Code, FunctionIndex, Space};
-use crate::processes::{Processes, ThreadIndex};
+use etw_machine::{
+    Addresses, Code, Duration, FunctionIndex, HashMap, Processes, ReadiedBy, Space, ThreadIndex,
+};
+use etw_stacks::{AddressNode, ByStack, SampleCount, StackTree, StackWeight, WaitLink, WeightUnit};
+use etw_tables::{Cell, Column, ReportContext};
+
 use crate::samples::Samples;
-use crate::stacks::{Link, Node, SampleCount, StackTree};
-use crate::weight::StackWeight;
+use crate::tables::table::{Table, TableKind};
 
 /// Stacks with their weights.
 #[derive(Clone, Copy)]
@@ -101,15 +96,15 @@ const fn columns(
     inclusive_count: &'static str,
 ) -> [Column; 9] {
     [
-        shown("function", "Function"),
-        shown("module", "Module"),
-        shown("process", "Process"),
-        hidden(exclusive_count),
-        shown(exclusive_weight, "Exclusive"),
-        shown("exclusive_percent", "Exc %"),
-        hidden(inclusive_count),
-        hidden(inclusive_weight),
-        shown("inclusive_percent", "Inc %"),
+        Column::shown("function", "Function"),
+        Column::shown("module", "Module"),
+        Column::shown("process", "Process"),
+        Column::hidden(exclusive_count),
+        Column::shown(exclusive_weight, "Exclusive"),
+        Column::shown("exclusive_percent", "Exc %"),
+        Column::hidden(inclusive_count),
+        Column::hidden(inclusive_weight),
+        Column::shown("inclusive_percent", "Inc %"),
     ]
 }
 
@@ -118,7 +113,12 @@ const MAX_PROBLEMS: usize = 4;
 const MIN_PROBLEM_PERCENT: f64 = 0.5;
 
 /// Returns the space of an address in a thread's stack.
-pub(crate) fn space(node: &Node, thread: ThreadIndex, addresses: &Addresses, processes: &Processes) -> Space {
+pub(crate) fn space(
+    node: &AddressNode,
+    thread: ThreadIndex,
+    addresses: &Addresses,
+    processes: &Processes,
+) -> Space {
     match processes.thread(thread).process {
         _ if addresses.is_kernel(node.address) => Space::Kernel(processes.thread(thread).machine),
         Some(process) => Space::Process(process, node.version),
@@ -127,15 +127,15 @@ pub(crate) fn space(node: &Node, thread: ThreadIndex, addresses: &Addresses, pro
 }
 
 /// Returns what a step between stacks is shown as.
-pub(crate) fn link_text(link: Link, context: &Context<'_>) -> String {
+pub(crate) fn link_text(link: WaitLink, context: &ReportContext<'_>) -> String {
     match link {
-        Link::Waited => "[which had waited]".to_owned(),
-        Link::Readied(ReadiedBy::Thread(by)) => {
+        WaitLink::Waited => "[which had waited]".to_owned(),
+        WaitLink::Readied(ReadiedBy::Thread(by)) => {
             let process = context.processes.thread(by).process;
             format!("[readied by {}]", context.process_label(process))
         }
-        Link::Readied(ReadiedBy::Interrupt) => "[readied by an interrupt]".to_owned(),
-        Link::Readied(ReadiedBy::Unknown | ReadiedBy::Nobody) => "[readied by ?]".to_owned(),
+        WaitLink::Readied(ReadiedBy::Interrupt) => "[readied by an interrupt]".to_owned(),
+        WaitLink::Readied(ReadiedBy::Unknown | ReadiedBy::Nobody) => "[readied by ?]".to_owned(),
     }
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn addresses<'a>(
 }
 
 /// Returns the table. The weight of an inlined function goes to the function that it is inlined into.
-pub(crate) fn table(stacks: Weighed<'_>, context: &Context<'_>) -> Table {
+pub(crate) fn table(stacks: Weighed<'_>, context: &ReportContext<'_>) -> Table {
     let (processes, names) = (context.processes, context.names);
     let Weighed { kind, tree, addresses, .. } = stacks;
     let nodes = tree.nodes();
@@ -245,7 +245,7 @@ fn notes(
     kind: TableKind,
     nameless: HashMap<Option<Rc<str>>, u64>,
     all: u64,
-    context: &Context<'_>,
+    context: &ReportContext<'_>,
 ) -> Vec<String> {
     let mut nameless: Vec<_> = nameless.into_iter().collect();
     nameless.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
@@ -275,7 +275,7 @@ fn notes(
 ///
 /// A line has the process and the functions, outermost first and separated by `;`, a space and the number of samples, or
 /// the weight of other events: microseconds, bytes or their number. Inlined functions are included.
-pub(crate) fn folded(stacks: Weighed<'_>, context: &Context<'_>) -> BTreeMap<String, u64> {
+pub(crate) fn folded(stacks: Weighed<'_>, context: &ReportContext<'_>) -> BTreeMap<String, u64> {
     let mut lines: BTreeMap<String, (u64, Duration)> = BTreeMap::new();
     let mut frames: Vec<String> = Vec::new();
     let Weighed { tree, addresses, .. } = stacks;
@@ -322,7 +322,7 @@ pub(crate) fn folded(stacks: Weighed<'_>, context: &Context<'_>) -> BTreeMap<Str
 /// innermost; and all functions, outermost first and separated by `;`. The codes are innermost first.
 pub(crate) fn stack_texts<'c>(
     codes: impl IntoIterator<Item = &'c Code>,
-    context: &Context<'_>,
+    context: &ReportContext<'_>,
 ) -> [Option<String>; 2] {
     let (mut innermost, mut own, mut frames) = (None, None, Vec::new());
     for code in codes {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::Duration;
+use etw_machine::Duration;
 
 /// Number of steps per power of two; the error of quantiles is less than 1/32, about 3 %.
 const STEPS: u32 = 32;

@@ -1,24 +1,23 @@
 //! Stacks with the names of their functions.
 
-use super::context::Context;
+use etw_machine::{Code, ProcessIndex, ThreadIndex};
+use etw_stacks::{CallerNode, FrameIndex, NamedStacks, StackFrame, StackIndex, WeightSum};
+use etw_tables::ReportContext;
+
 use super::functions::{Weighed, link_text, space};
-use crate::call_tree::{FrameIndex, NamedStacks, StackFrame, StackIndex, WeightSum};
-use crate::names::Code;
-use crate::processes::{ProcessIndex, ThreadIndex};
-use crate::stacks::Parent;
 
 /// Returns the stacks of selected threads with the names of processes and functions. Inlined functions have frames of
 /// their own.
 ///
 /// Time of the idle process is left out, unless it is selected.
-pub(crate) fn named(stacks: Weighed<'_>, context: &Context<'_>) -> NamedStacks {
+pub(crate) fn named(stacks: Weighed<'_>, context: &ReportContext<'_>) -> NamedStacks {
     let mut named = NamedStacks::new(stacks.unit());
     let mut places: Vec<Option<StackIndex>> = Vec::with_capacity(stacks.tree.nodes().len());
     let threads = stacks.tree.threads();
     for (index, (node, thread)) in stacks.tree.nodes().iter().zip(threads).enumerate() {
         let around = match node.parent {
-            Parent::Node(around) => places[around.index()],
-            Parent::Thread(root) => process(&mut named, root, stacks, context),
+            CallerNode::Node(around) => places[around.index()],
+            CallerNode::Thread(root) => process(&mut named, root, stacks, context),
         };
         let sum = WeightSum { weight: node.weight.0, count: node.count };
         let Some(around) = around else {
@@ -47,7 +46,7 @@ fn process(
     named: &mut NamedStacks,
     thread: ThreadIndex,
     stacks: Weighed<'_>,
-    context: &Context<'_>,
+    context: &ReportContext<'_>,
 ) -> Option<StackIndex> {
     let process: Option<ProcessIndex> = context.processes.thread(thread).process;
     let is_idle = context.is_idle(process) && stacks.is_time_of_threads() && context.filter.is_empty();
@@ -60,7 +59,7 @@ fn process(
 }
 
 /// Returns the frames at an address, the outermost first.
-fn frames(named: &mut NamedStacks, code: &Code, context: &Context<'_>) -> Vec<FrameIndex> {
+fn frames(named: &mut NamedStacks, code: &Code, context: &ReportContext<'_>) -> Vec<FrameIndex> {
     let module = context.names.get(code.function).module.as_deref();
     if code.frames.is_empty() {
         return vec![named.frame_index(StackFrame::function(module, None, code.is_system))];

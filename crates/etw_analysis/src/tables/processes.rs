@@ -1,24 +1,24 @@
 //! The table of processes.
 
 use etw_event::FileTime;
+use etw_tables::{Cell, Column, ReportContext};
 
-use super::context::Context;
-use super::table::{Cell, Column, Table, TableKind, hidden, shown};
+use crate::tables::table::{Table, TableKind};
 
 const COLUMNS: &[Column] = &[
-    shown("process_id", "PID"),
-    shown("parent_id", "Parent"),
-    shown("process", "Process"),
-    shown("start_ns", "Start"),
-    shown("end_ns", "End"),
-    shown("exit_status", "Exit"),
-    shown("cpu_ns", "CPU"),
-    shown("command_line", "Command line"),
-    hidden("threads"),
+    Column::shown("process_id", "PID"),
+    Column::shown("parent_id", "Parent"),
+    Column::shown("process", "Process"),
+    Column::shown("start_ns", "Start"),
+    Column::shown("end_ns", "End"),
+    Column::shown("exit_status", "Exit"),
+    Column::shown("cpu_ns", "CPU"),
+    Column::shown("command_line", "Command line"),
+    Column::hidden("threads"),
 ];
 
 /// Returns the table of processes.
-pub(crate) fn table(context: &Context<'_>) -> Table {
+pub(crate) fn table(context: &ReportContext<'_>) -> Table {
     let processes = context.processes;
     let mut threads = vec![0_u64; processes.all().count()];
     for process in processes.threads().filter_map(|thread| processes.thread(thread).process) {

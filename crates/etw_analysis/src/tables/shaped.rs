@@ -3,26 +3,26 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::functions::{columns_of, folded_number, weight_cell};
-use super::table::{Cell, Table, TableKind};
-use crate::call_tree::{FrameIndex, NamedStacks, StackFrame, WeightSum};
+use etw_stacks::{FrameIndex, NamedStacks, StackFrame, WeightSum};
+use etw_tables::Cell;
 
-impl NamedStacks {
-    /// Returns the stacks in the format of flame graphs, with the number for each: samples of
-    /// [`TableKind::Functions`], or else microseconds, bytes or events.
-    pub fn folded(&self, kind: TableKind) -> Vec<(String, u64)> {
-        let mut lines: BTreeMap<String, WeightSum> = BTreeMap::new();
-        self.for_each(|frames, sum| {
-            let texts = frames.iter().map(|frame| match (frame.is_function(), frame.name()) {
-                // As in folded stacks of all functions.
-                (true, Some(name)) => name.replace(';', ":"),
-                _ => frame.to_string().replace(';', ":"),
-            });
-            *lines.entry(texts.collect::<Vec<_>>().join(";")).or_default() += sum;
+use super::functions::{columns_of, folded_number, weight_cell};
+use crate::tables::table::{Table, TableKind};
+
+/// Returns the stacks in the format of flame graphs, with the number for each: samples of
+/// [`TableKind::Functions`], or else microseconds, bytes or events.
+pub(crate) fn folded(stacks: &NamedStacks, kind: TableKind) -> Vec<(String, u64)> {
+    let mut lines: BTreeMap<String, WeightSum> = BTreeMap::new();
+    stacks.for_each(|frames, sum| {
+        let texts = frames.iter().map(|frame| match (frame.is_function(), frame.name()) {
+            // As in folded stacks of all functions.
+            (true, Some(name)) => name.replace(';', ":"),
+            _ => frame.to_string().replace(';', ":"),
         });
-        let number = |sum: WeightSum| folded_number(kind, self.unit(), sum.count, sum.weight);
-        lines.into_iter().map(|(line, sum)| (line, number(sum))).collect()
-    }
+        *lines.entry(texts.collect::<Vec<_>>().join(";")).or_default() += sum;
+    });
+    let number = |sum: WeightSum| folded_number(kind, stacks.unit(), sum.count, sum.weight);
+    lines.into_iter().map(|(line, sum)| (line, number(sum))).collect()
 }
 
 /// Replaces the rows of a table by those of stacks.

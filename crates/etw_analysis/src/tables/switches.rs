@@ -1,13 +1,9 @@
 //! How long threads ran.
 
 use etw_event::FileTime;
+use etw_machine::{Duration, HashMap, Ran, Switched, ThreadIndex, Window};
 
 use crate::activity::SpanSums;
-use crate::maps::HashMap;
-use crate::model::facts::Switched;
-use crate::model::switches::Ran;
-use crate::processes::ThreadIndex;
-use crate::{Duration, Window};
 
 /// The running time of a thread.
 #[derive(Debug, Clone, Copy, Default)]

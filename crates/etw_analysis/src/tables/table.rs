@@ -1,8 +1,7 @@
 //! Tables: the results of an analysis.
 
-use super::summary::{ColumnSource, Summary};
-use crate::Duration;
-use crate::weight::{self, StackWeight};
+use etw_stacks::StackWeight;
+use etw_tables::{Cell, Column, SUMMARIES, Summary};
 
 /// The kind of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,7 +38,35 @@ pub enum TableKind {
     ByFunction(StackWeight),
 }
 
+/// The tables that come before the declared ones, and those that come after them.
+const BEFORE: [TableKind; 4] =
+    [TableKind::Processes, TableKind::Cpu, TableKind::Threads, TableKind::Functions];
+const AFTER: [TableKind; 7] = [
+    TableKind::GcProcesses,
+    TableKind::Gc,
+    TableKind::Jit,
+    TableKind::Allocations,
+    TableKind::Exceptions,
+    TableKind::Contention,
+    TableKind::ThreadPool,
+];
+
 impl TableKind {
+    /// All kinds that one pass over the events makes, in report order.
+    pub const ALL: &'static [TableKind] = &{
+        let mut all = [TableKind::Processes; BEFORE.len() + SUMMARIES.len() + AFTER.len()];
+        let mut next = 0;
+        while next < all.len() {
+            all[next] = match next.checked_sub(BEFORE.len()) {
+                None => BEFORE[next],
+                Some(declared) if declared < SUMMARIES.len() => TableKind::Summary(SUMMARIES[declared]),
+                Some(later) => AFTER[later - SUMMARIES.len()],
+            };
+            next += 1;
+        }
+        all
+    };
+
     /// Returns the name for programs.
     pub fn name(self) -> &'static str {
         self.info().name
@@ -65,7 +92,7 @@ impl TableKind {
         self.info().weights
     }
 
-    /// Returns the table that has the events one by one ([`row_tables`](crate::row_tables)), if there is one.
+    /// Returns the table that has the events one by one ([`row_tables`](etw_tables::row_tables)), if there is one.
     pub fn rows(self) -> Option<&'static str> {
         self.info().rows
     }
@@ -164,7 +191,7 @@ impl TableKind {
                 name: "allocations",
                 title: ".NET: allocations (sampled)",
                 about: "allocations of .NET by type and stack",
-                flags: weight::ALLOCATIONS,
+                flags: StackWeight::Allocations.flags(),
                 weights: &["bytes"],
                 rows: Some("allocations"),
             },
@@ -172,7 +199,7 @@ impl TableKind {
                 name: "exceptions",
                 title: ".NET: exceptions",
                 about: "exceptions of .NET by type and stack",
-                flags: weight::EXCEPTIONS,
+                flags: StackWeight::Exceptions.flags(),
                 weights: &["count"],
                 rows: Some("exceptions"),
             },
@@ -225,79 +252,4 @@ pub struct Table {
     pub rows: Vec<Vec<Cell>>,
     /// Notes needed to interpret the table, in whole sentences.
     pub notes: Vec<String>,
-}
-
-/// A column.
-#[derive(Debug, Clone, Copy)]
-pub struct Column {
-    /// Name for programs; durations end in `_ns`.
-    pub key: &'static str,
-    /// Heading for display; empty if the column is for programs only.
-    pub heading: &'static str,
-    /// Where its values come from.
-    pub(crate) source: ColumnSource,
-}
-
-impl PartialEq for Column {
-    fn eq(&self, other: &Column) -> bool {
-        (self.key, self.heading) == (other.key, other.heading)
-    }
-}
-
-impl Eq for Column {}
-
-/// Returns a displayed column.
-pub(crate) const fn shown(key: &'static str, heading: &'static str) -> Column {
-    Column { key, heading, source: ColumnSource::Code }
-}
-
-/// Returns a column for programs only.
-pub(crate) const fn hidden(key: &'static str) -> Column {
-    shown(key, "")
-}
-
-/// A value in a table.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Cell {
-    /// The value is not in the trace.
-    None,
-    /// Text.
-    Text(String),
-    /// The number of a process, thread or disk.
-    Id(u64),
-    /// A signed number.
-    Number(i64),
-    /// A count.
-    Count(u64),
-    /// A number of bytes.
-    Bytes(u64),
-    /// A duration.
-    Duration(Duration),
-    /// A time from the start of the trace, in units of 100 ns.
-    Time(i64),
-    /// A percentage, 0 to 100.
-    Percent(f64),
-}
-
-impl Cell {
-    pub(crate) fn text(text: Option<&str>) -> Cell {
-        text.map_or(Cell::None, |text| Cell::Text(text.to_owned()))
-    }
-
-    pub(crate) fn id(id: Option<u32>) -> Cell {
-        id.map_or(Cell::None, |id| Cell::Id(id.into()))
-    }
-
-    pub(crate) fn duration(duration: Option<Duration>) -> Cell {
-        duration.map_or(Cell::None, Cell::Duration)
-    }
-
-    /// Returns a percentage, or no value if the whole is zero.
-    pub(crate) fn percent(part: u64, whole: u64) -> Cell {
-        match whole {
-            0 => Cell::None,
-            whole => Cell::Percent(part as f64 * 100.0 / whole as f64),
-        }
-    }
 }

@@ -2,35 +2,30 @@
 
 use std::cmp::Reverse;
 
-use super::context::Context;
+use etw_machine::{Addresses, Code, HashMap, ReadiedBy, ThreadIndex, reason_name};
+use etw_stacks::{ByStack, ChainSum, NodeIndex, WaitLink};
+use etw_tables::{Cell, Column, ReportContext};
+
 use super::functions::{space, stack_texts};
-use super::table::{Cell, Column, Table, TableKind, hidden, shown};
-use crate::by_stack::ByStack;
-use crate::maps::HashMap;
-use crate::model::addresses::Addresses;
-use crate::model::switches::{ReadiedBy, reason_name};
-use crate::names::Code;
-use crate::processes::ThreadIndex;
-use crate::stacks::{Link, NodeIndex};
-use crate::wait_chains::ChainSum;
+use crate::tables::table::{Table, TableKind};
 
 const COLUMNS: &[Column] = &[
-    shown("process", "Process"),
-    shown("process_id", "PID"),
-    hidden("thread"),
-    shown("thread_id", "TID"),
-    shown("wait_reason", "Wait reason"),
-    shown("function", "Waits in"),
-    hidden("stack"),
-    shown("count", "Count"),
-    shown("wait_ns", "Wait"),
-    shown("max_wait_ns", "Max"),
-    shown("chained_ns", "Chained"),
-    hidden("readied_by"),
-    hidden("readied_by_thread_id"),
-    hidden("ready_function"),
-    hidden("ready_stack"),
-    shown("chain", "Readied by"),
+    Column::shown("process", "Process"),
+    Column::shown("process_id", "PID"),
+    Column::hidden("thread"),
+    Column::shown("thread_id", "TID"),
+    Column::shown("wait_reason", "Wait reason"),
+    Column::shown("function", "Waits in"),
+    Column::hidden("stack"),
+    Column::shown("count", "Count"),
+    Column::shown("wait_ns", "Wait"),
+    Column::shown("max_wait_ns", "Max"),
+    Column::shown("chained_ns", "Chained"),
+    Column::hidden("readied_by"),
+    Column::hidden("readied_by_thread_id"),
+    Column::hidden("ready_function"),
+    Column::hidden("ready_stack"),
+    Column::shown("chain", "Readied by"),
 ];
 
 /// What rows are counted by.
@@ -48,13 +43,13 @@ struct Key {
 
 /// A stack of a chain, and the step to it from the one before.
 struct Part<'c> {
-    link: Option<Link>,
+    link: Option<WaitLink>,
     /// Innermost first.
     codes: Vec<&'c Code>,
 }
 
 /// Returns the table by thread, reason, stack and chain.
-pub(crate) fn table(by_stack: &ByStack, addresses: &Addresses, context: &Context<'_>) -> Table {
+pub(crate) fn table(by_stack: &ByStack, addresses: &Addresses, context: &ReportContext<'_>) -> Table {
     let (threads, roots) = (by_stack.tree.threads(), by_stack.tree.roots());
     let mut rows: HashMap<Key, ChainSum> = HashMap::default();
     for ((node, reason), sum) in &by_stack.chains.sums {
@@ -110,7 +105,7 @@ fn parts<'c>(
     threads: &[ThreadIndex],
     by_stack: &ByStack,
     addresses: &Addresses,
-    context: &'c Context<'_>,
+    context: &'c ReportContext<'_>,
 ) -> Vec<Part<'c>> {
     let tree = &by_stack.tree;
     let (mut parts, mut codes) = (Vec::new(), Vec::new());
@@ -131,7 +126,7 @@ fn parts<'c>(
     parts
 }
 
-fn key(thread: ThreadIndex, reason: u8, parts: &[Part<'_>], context: &Context<'_>) -> Key {
+fn key(thread: ThreadIndex, reason: u8, parts: &[Part<'_>], context: &ReportContext<'_>) -> Key {
     let mut key = Key {
         thread,
         reason,
@@ -144,14 +139,14 @@ fn key(thread: ThreadIndex, reason: u8, parts: &[Part<'_>], context: &Context<'_
     for part in parts {
         // Where an interrupt came in says nothing about the wait.
         let at = match part.link {
-            Some(Link::Readied(ReadiedBy::Interrupt)) => [None, None],
+            Some(WaitLink::Readied(ReadiedBy::Interrupt)) => [None, None],
             _ => stack_texts(part.codes.iter().copied(), context),
         };
         let place = at[0].as_ref().map(|function| format!(" in {function}")).unwrap_or_default();
         match part.link {
             None => key.at = at,
-            Some(Link::Waited) => key.chain.push_str(&format!(", which waited{place}")),
-            Some(Link::Readied(by)) => {
+            Some(WaitLink::Waited) => key.chain.push_str(&format!(", which waited{place}")),
+            Some(WaitLink::Readied(by)) => {
                 let (name, thread) = match by {
                     ReadiedBy::Thread(by) => {
                         (context.process_label(context.processes.thread(by).process), Some(by))

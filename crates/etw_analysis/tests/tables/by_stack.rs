@@ -1,6 +1,6 @@
 //! Weights of events by their stacks.
 
-use etw_analysis::{Analysis, Cell, Report, ReportOptions, StackWeight, TableKind, Window};
+use etw_analysis::{Analysis, Report, ReportOptions, TableKind};
 use etw_etl::encode::RecordBuilder;
 use etw_event::{EventDescriptor, Guid, HookId, PointerSize, Ticks};
 use etw_kernel_events::classes::{
@@ -8,6 +8,9 @@ use etw_kernel_events::classes::{
     Image, ImageEvent, PageFault, ReadWriteEvent, SysCallEnter, VirtualAlloc, VirtualAllocEvent,
 };
 use etw_kernel_events::classes::{state, wait};
+use etw_machine::Window;
+use etw_stacks::StackWeight;
+use etw_tables::{Cell, Summary};
 
 use crate::cpu::{ready, switch};
 use crate::machine::{Machine, check, micros, row, table, text};
@@ -80,7 +83,7 @@ fn waits_count_where_they_end() {
     ];
     check(&program, &expected);
     // The same as the table of waits.
-    let waits = row(&report, TableKind::WAITS, "wait_reason", &text("DelayExecution"));
+    let waits = row(&report, TableKind::Summary(Summary::WAITS), "wait_reason", &text("DelayExecution"));
     check(&waits, &[("wait_ns", micros(5200))]);
 }
 

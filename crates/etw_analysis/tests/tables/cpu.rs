@@ -1,10 +1,12 @@
 //! Processes, processor time and waits.
 
-use etw_analysis::{Cell, ProcessFilter, TableKind, Window};
+use etw_analysis::TableKind;
 use etw_kernel_events::classes::{
     CSwitch, Process, ProcessEvent, ReadyThread, STILL_ACTIVE, SysCallEnter, SysCallExit, ThreadEvent,
 };
 use etw_kernel_events::classes::{state, wait};
+use etw_machine::{ProcessFilter, Window};
+use etw_tables::{Cell, Summary};
 
 use crate::machine::{Machine, at, check, micros, row, rows, table, text};
 use crate::parts::{shown, tables};
@@ -63,7 +65,7 @@ fn threads_run_wait_and_are_made_ready() {
         })
         .sum();
     assert_eq!(all, 2 * 5000 * 10);
-    let waits = rows(&report, TableKind::WAITS);
+    let waits = rows(&report, TableKind::Summary(Summary::WAITS));
     assert_eq!(waits.len(), 2, "{waits:?}");
     let expected = [
         ("process", text("worker")),
@@ -93,7 +95,7 @@ fn only_the_window_counts() {
     let report = two_processes().report_of(5000, window, |_| {});
     assert_eq!(report.duration.0, 12_000);
     check(&row(&report, TableKind::Cpu, "process_id", &Cell::Id(20)), &[("cpu_ns", micros(1200))]);
-    let wait = row(&report, TableKind::WAITS, "process_id", &Cell::Id(10));
+    let wait = row(&report, TableKind::Summary(Summary::WAITS), "process_id", &Cell::Id(10));
     check(&wait, &[("wait_ns", micros(1000)), ("ready_ns", micros(200))]);
     assert!(rows(&report, TableKind::Cpu).iter().all(|row| row["process_id"] != Cell::Id(10)));
 }
@@ -105,7 +107,9 @@ fn rows_of_chosen_processes() {
         ProcessFilter { ids: vec![10], ..ProcessFilter::default() },
     ] {
         let report = two_processes().report_of(5000, Window::ALL, |options| options.processes = filter);
-        for kind in [TableKind::Processes, TableKind::Cpu, TableKind::Threads, TableKind::WAITS] {
+        for kind in
+            [TableKind::Processes, TableKind::Cpu, TableKind::Threads, TableKind::Summary(Summary::WAITS)]
+        {
             let rows = rows(&report, kind);
             assert_eq!((rows.len(), &rows[0]["process_id"]), (1, &Cell::Id(10)), "{kind:?}");
         }
@@ -152,9 +156,9 @@ fn without_ready_events_waits_reach_to_the_switch() {
     machine.put(1000, 0, &switch(10, 0, state::WAITING, wait::USER_REQUEST));
     machine.put(3500, 0, &switch(0, 10, state::READY, 0));
     let report = machine.report(5000);
-    let wait = row(&report, TableKind::WAITS, "process_id", &Cell::Id(10));
+    let wait = row(&report, TableKind::Summary(Summary::WAITS), "process_id", &Cell::Id(10));
     check(&wait, &[("readied_by", text("?")), ("wait_ns", micros(2500)), ("ready_ns", micros(0))]);
-    assert!(table(&report, TableKind::WAITS).notes[0].contains("DISPATCHER"));
+    assert!(table(&report, TableKind::Summary(Summary::WAITS)).notes[0].contains("DISPATCHER"));
 }
 
 #[test]
@@ -243,7 +247,7 @@ fn each_program_of_a_process_counts_for_itself() {
         (text("third"), text("third")),
     ];
     assert_eq!(threads, expected);
-    let call = row(&report, TableKind::SYSCALLS, "process_id", &Cell::Id(10));
+    let call = row(&report, TableKind::Summary(Summary::SYSCALLS), "process_id", &Cell::Id(10));
     check(&call, &[("process", text("a_program_with_a_long_name")), ("time_ns", micros(200))]);
     assert_eq!(table(&report, TableKind::Cpu).notes, Vec::<String>::new());
 }

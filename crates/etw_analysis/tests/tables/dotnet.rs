@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use etw_analysis::{Analysis, Cell, StackNode, TableKind, Timeline, Window};
+use etw_analysis::{Analysis, StackNode, TableKind, Timeline};
 use etw_consumer::TraceBuilder;
 use etw_etl::encode::RecordBuilder;
 use etw_event::{EventDescriptor, Guid, Opcode, PointerSize, Ticks};
 use etw_kernel_events::classes::{BuildId, Image, ImageDebugId, ImageEvent};
+use etw_machine::Window;
 use etw_symbols::{PdbId, SymbolPath, Symbolizer};
+use etw_tables::Cell;
 use etw_testkit::portable_pdb::{self, IlPoint};
 
 use crate::embedding::embedded;

@@ -3,15 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use etw_analysis::{
-    Analysis, Machines, ModuleUse, Report, ReportOptions, StackNames, StackWeight, SymbolEmbedding,
-    TableKind, Timeline, Window,
-};
+use etw_analysis::{Analysis, ModuleUse, Report, ReportOptions, SymbolEmbedding, TableKind, Timeline};
 use etw_capture::images::build_id_of_file;
 use etw_consumer::{EventFilter, Trace, TraceBuilder};
 use etw_event::{Origin, Record, Ticks};
 use etw_kernel_events::classes::{Image, ImageDebugId, ImageEvent, SampledProfile, StackWalk};
+use etw_machine::{Machines, StackNames, Window};
 use etw_relog::{Compression, Relogger};
+use etw_stacks::StackWeight;
 use etw_symbols::{SymbolPath, Symbolizer};
 
 use crate::machine::{Machine, row, table, text};

@@ -1,8 +1,9 @@
 //! HTTP requests of .NET programs.
 
-use etw_analysis::{Cell, Report, TableKind};
+use etw_analysis::{Report, TableKind};
 use etw_etl::encode::{EventMetadata, RecordBuilder, provider_traits};
 use etw_event::{EventDescriptor, ExtendedType, Guid, PointerSize, Ticks};
+use etw_tables::{Cell, Summary};
 
 use crate::machine::{Machine, Row, check, micros, rows, table, text};
 use crate::parts::{shown, tables};
@@ -65,7 +66,7 @@ fn start(machine: &mut Machine, micros: i64, activity: u128, host: &str, port: i
 
 fn row_of(report: &Report, source: &str, path: &str) -> Row {
     let is_it = |row: &Row| row["source"] == text(source) && row["path"] == text(path);
-    let mut found = rows(report, TableKind::HTTP).into_iter().filter(is_it);
+    let mut found = rows(report, TableKind::Summary(Summary::HTTP)).into_iter().filter(is_it);
     let row = found.next().unwrap_or_else(|| panic!("{source} {path}"));
     assert!(found.next().is_none());
     row
@@ -139,7 +140,7 @@ fn requests_are_rows() {
 #[test]
 fn requests_by_host_and_path() {
     let report = requests().report(10_000);
-    assert_eq!(rows(&report, TableKind::HTTP).len(), 6);
+    assert_eq!(rows(&report, TableKind::Summary(Summary::HTTP)).len(), 6);
     let items = row_of(&report, "client", "/items");
     check(
         &items,
@@ -159,6 +160,6 @@ fn requests_by_host_and_path() {
     check(&kestrel, &[("method", text("GET")), ("time_ns", micros(400)), ("failed", Cell::Count(0))]);
     let untraced = row_of(&report, "client", "/untraced");
     check(&untraced, &[("count", Cell::Count(1)), ("unfinished", Cell::Count(1)), ("max_ns", Cell::None)]);
-    let notes = &table(&report, TableKind::HTTP).notes;
+    let notes = &table(&report, TableKind::Summary(Summary::HTTP)).notes;
     assert!(notes.len() == 1 && notes[0].starts_with("1 requests have no activity id"), "{notes:?}");
 }

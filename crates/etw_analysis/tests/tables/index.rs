@@ -6,11 +6,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use etw_analysis::{EventKinds, IndexHome, IndexNote, IndexPlace, IndexProblem, TraceIndex, TraceIndexError};
 use etw_columns::{FetchParts, IndexWriter, Value};
 use etw_consumer::Trace;
 use etw_event::FileTime;
 use etw_symbols::Symbolizer;
+use etw_tables::{EventKinds, IndexHome, IndexNote, IndexPlace, IndexProblem, TraceIndex, TraceIndexError};
 use etw_testkit::traces::{self, Kind, Recipe};
 use etw_testkit::{data, mutate};
 

@@ -1,6 +1,6 @@
 //! Disks, files, network, faults, interrupts and system calls.
 
-use etw_analysis::{Cell, ProcessFilter, TableKind, Window};
+use etw_analysis::TableKind;
 use etw_etl::encode::RecordBuilder;
 use etw_event::{HookId, PointerSize, Ticks};
 use etw_kernel_events::classes::{
@@ -9,6 +9,8 @@ use etw_kernel_events::classes::{
     Protocol, ReadWriteEvent, SimpleEvent, SysCallEnter, SysCallExit, TcpConnect, TcpConnectEvent, TcpEvent,
     TcpIp, TcpSend, UdpEvent, UdpIp,
 };
+use etw_machine::{ProcessFilter, Window};
+use etw_tables::{Cell, Summary};
 
 use etw_testkit::mutate::Numbers;
 
@@ -45,7 +47,7 @@ fn disk_io_by_file_and_process() {
     // Names of keys may come at the end.
     name(&mut machine, 9000, NameEvent::FileRundown, 0xF11E, "/data/file");
     let report = machine.report(10_000);
-    let read = row(&report, TableKind::DISK, "operation", &text("Read"));
+    let read = row(&report, TableKind::Summary(Summary::DISK), "operation", &text("Read"));
     let expected = [
         ("disk", Cell::Id(3)),
         ("disk_name", text("nvme0n1 (Samsung)")),
@@ -62,8 +64,14 @@ fn disk_io_by_file_and_process() {
         let Cell::Duration(found) = read[column] else { panic!("{read:?}") };
         assert!((found.0 as f64 / expected - 1.0).abs() < 0.03, "{column}: {}", found.0);
     }
-    check(&row(&report, TableKind::DISK, "operation", &text("Write")), &[("max_ns", micros(7))]);
-    check(&row(&report, TableKind::DISK, "operation", &text("Flush")), &[("file", Cell::None)]);
+    check(
+        &row(&report, TableKind::Summary(Summary::DISK), "operation", &text("Write")),
+        &[("max_ns", micros(7))],
+    );
+    check(
+        &row(&report, TableKind::Summary(Summary::DISK), "operation", &text("Flush")),
+        &[("file", Cell::None)],
+    );
 }
 
 /// Thread 10 opens a file as an object, reads twice (once less than requested), fails once, writes, and closes.
@@ -117,7 +125,7 @@ pub(crate) fn file_io(has_ends: bool) -> Machine {
 #[test]
 fn file_io_by_file_and_process() {
     let report = file_io(true).report(1000);
-    let file = row(&report, TableKind::FILES, "file", &text("/data/opened"));
+    let file = row(&report, TableKind::Summary(Summary::FILES), "file", &text("/data/opened"));
     let expected = [
         ("process", text("reader")),
         ("creates", Cell::Count(1)),
@@ -132,10 +140,10 @@ fn file_io_by_file_and_process() {
         ("p95_ns", micros(40)),
     ];
     check(&file, &expected);
-    assert_eq!(rows(&report, TableKind::FILES).len(), 1);
+    assert_eq!(rows(&report, TableKind::Summary(Summary::FILES)).len(), 1);
     // Without end events, the requested sizes are counted.
     let report = file_io(false).report(1000);
-    let file = row(&report, TableKind::FILES, "file", &text("/data/opened"));
+    let file = row(&report, TableKind::Summary(Summary::FILES), "file", &text("/data/opened"));
     let expected = [
         ("read_bytes", Cell::Bytes(3 * 4096)),
         ("written_bytes", Cell::Bytes(4096)),
@@ -143,7 +151,7 @@ fn file_io_by_file_and_process() {
         ("time_ns", Cell::None),
     ];
     check(&file, &expected);
-    assert!(table(&report, TableKind::FILES).notes[0].contains("OperationEnd"));
+    assert!(table(&report, TableKind::Summary(Summary::FILES)).notes[0].contains("OperationEnd"));
 }
 
 #[test]
@@ -169,7 +177,7 @@ fn keys_of_files_are_reused() {
     name(&mut machine, 70, NameEvent::FileRundown, 0xA, "/three");
     let report = machine.report(1000);
     for (file, bytes) in [("/one", 1), ("/two", 10), ("/three", 100)] {
-        let file = row(&report, TableKind::FILES, "file", &text(file));
+        let file = row(&report, TableKind::Summary(Summary::FILES), "file", &text(file));
         check(&file, &[("written_bytes", Cell::Bytes(bytes))]);
     }
 }
@@ -239,8 +247,8 @@ fn network_by_endpoint() {
     machine.put(700, 0, &udp(UdpEvent::Receive, 200, ends("10.0.0.2:50000", "10.0.0.1:53")));
     machine.put(800, 0, &NetworkFail { protocol: Protocol::Tcp, family: 2, failure_code: 3 });
     let report = machine.report(1000);
-    assert_eq!(rows(&report, TableKind::NETWORK).len(), 4);
-    let client = row(&report, TableKind::NETWORK, "remote", &text("127.0.0.1:50000"));
+    assert_eq!(rows(&report, TableKind::Summary(Summary::NETWORK)).len(), 4);
+    let client = row(&report, TableKind::Summary(Summary::NETWORK), "remote", &text("127.0.0.1:50000"));
     let expected = [
         ("process", text("client")),
         ("protocol", text("TCP")),
@@ -251,7 +259,7 @@ fn network_by_endpoint() {
         ("received_bytes", Cell::Bytes(0)),
     ];
     check(&client, &expected);
-    let server = row(&report, TableKind::NETWORK, "local", &text("127.0.0.1:50000"));
+    let server = row(&report, TableKind::Summary(Summary::NETWORK), "local", &text("127.0.0.1:50000"));
     let expected = [
         ("process", text("server")),
         ("remote", text("127.0.0.1:*")),
@@ -260,9 +268,9 @@ fn network_by_endpoint() {
         ("received_bytes", Cell::Bytes(300)),
     ];
     check(&server, &expected);
-    let ipv6 = row(&report, TableKind::NETWORK, "remote", &text("[2001:db8::1]:443"));
+    let ipv6 = row(&report, TableKind::Summary(Summary::NETWORK), "remote", &text("[2001:db8::1]:443"));
     check(&ipv6, &[("retransmits", Cell::Count(1))]);
-    let udp = row(&report, TableKind::NETWORK, "protocol", &text("UDP"));
+    let udp = row(&report, TableKind::Summary(Summary::NETWORK), "protocol", &text("UDP"));
     let expected = [
         ("remote", text("10.0.0.1:53")),
         ("sent_bytes", Cell::Bytes(40)),
@@ -270,7 +278,10 @@ fn network_by_endpoint() {
         ("received_bytes", Cell::Bytes(200)),
     ];
     check(&udp, &expected);
-    assert_eq!(table(&report, TableKind::NETWORK).notes, ["1 connections or transfers failed."]);
+    assert_eq!(
+        table(&report, TableKind::Summary(Summary::NETWORK)).notes,
+        ["1 connections or transfers failed."]
+    );
 }
 
 #[test]
@@ -290,7 +301,7 @@ fn hard_faults_by_file_and_process() {
         machine.put(index * 1000, 0, &fault);
     }
     let report = machine.report(5000);
-    let fault = row(&report, TableKind::FAULTS, "file", &text("/bin/starter"));
+    let fault = row(&report, TableKind::Summary(Summary::FAULTS), "file", &text("/bin/starter"));
     let expected = [
         ("process", text("starter")),
         ("count", Cell::Count(2)),
@@ -313,7 +324,7 @@ fn interrupts_by_routine() {
         machine
     };
     let report = interrupts().report(5000);
-    let isr = row(&report, TableKind::DPC_ISR, "kind", &text("ISR"));
+    let isr = row(&report, TableKind::Summary(Summary::DPC_ISR), "kind", &text("ISR"));
     let expected = [
         ("vector", Cell::Id(36)),
         ("routine", text("0xffff800000001000")),
@@ -323,11 +334,14 @@ fn interrupts_by_routine() {
         ("max_ns", micros(20)),
     ];
     check(&isr, &expected);
-    check(&row(&report, TableKind::DPC_ISR, "kind", &text("TimerDPC")), &[("time_ns", micros(5))]);
+    check(
+        &row(&report, TableKind::Summary(Summary::DPC_ISR), "kind", &text("TimerDPC")),
+        &[("time_ns", micros(5))],
+    );
     // They do not belong to any process.
     let filter = ProcessFilter { ids: vec![10], ..ProcessFilter::default() };
     let report = interrupts().report_of(5000, Window::ALL, |options| options.processes = filter);
-    assert!(rows(&report, TableKind::DPC_ISR).is_empty());
+    assert!(rows(&report, TableKind::Summary(Summary::DPC_ISR)).is_empty());
 }
 
 #[test]
@@ -351,7 +365,7 @@ fn system_calls_by_process() {
     machine.put(600, 0, &switch(20, 10));
     machine.put(610, 0, &SysCallExit { status: 0 });
     let report = machine.report(1000);
-    let calls = rows(&report, TableKind::SYSCALLS);
+    let calls = rows(&report, TableKind::Summary(Summary::SYSCALLS));
     let find = |id: u64, call: u64| {
         let call = text(&format!("{call:#x}"));
         calls.iter().find(|row| row["process_id"] == Cell::Id(id) && row["call"] == call).unwrap()
@@ -372,14 +386,17 @@ fn system_calls_by_process() {
     let window = Window { from: at(0), to: at(150) };
     let report = machine.report_of(1000, window, |_| {});
     let expected = [("count", Cell::Count(1)), ("failed", Cell::Count(1)), ("median_ns", micros(10))];
-    check(&rows(&report, TableKind::SYSCALLS)[0], &expected);
+    check(&rows(&report, TableKind::Summary(Summary::SYSCALLS))[0], &expected);
     // Without switches, calls cannot be assigned to threads.
     let mut machine = Machine::default();
     machine.put(100, 0, &SysCallEnter { address: READ });
     machine.put(110, 0, &SysCallExit { status: 0 });
     let report = machine.report(1000);
-    check(&rows(&report, TableKind::SYSCALLS)[0], &[("count", Cell::Count(1)), ("time_ns", Cell::None)]);
-    assert!(table(&report, TableKind::SYSCALLS).notes[0].contains("CSWITCH"));
+    check(
+        &rows(&report, TableKind::Summary(Summary::SYSCALLS))[0],
+        &[("count", Cell::Count(1)), ("time_ns", Cell::None)],
+    );
+    assert!(table(&report, TableKind::Summary(Summary::SYSCALLS)).notes[0].contains("CSWITCH"));
 }
 
 #[test]
@@ -458,15 +475,18 @@ fn flags_options_and_attributes_have_names() {
         ("priority", text("low, normal")),
         ("irp_flags", text("NOCACHE|PAGING_IO|SYNCHRONOUS_PAGING_IO|INPUT_OPERATION")),
     ];
-    check(&row(&report, TableKind::DISK, "operation", &text("Read")), &expected);
+    check(&row(&report, TableKind::Summary(Summary::DISK), "operation", &text("Read")), &expected);
     let none = [("priority", Cell::None), ("irp_flags", Cell::None)];
-    check(&row(&report, TableKind::DISK, "operation", &text("Flush")), &none);
+    check(&row(&report, TableKind::Summary(Summary::DISK), "operation", &text("Flush")), &none);
     let expected = [
         ("dispositions", text("OPEN, OVERWRITE_IF")),
         ("create_options", text("SYNCHRONOUS_IO_NONALERT|NON_DIRECTORY_FILE|OPEN_REPARSE_POINT")),
         ("share_access", text("READ, READ|WRITE|DELETE")),
         ("attributes", text("NORMAL")),
     ];
-    check(&row(&report, TableKind::FILES, "file", &text("/data/opened")), &expected);
-    check(&row(&report, TableKind::FILES, "file", &text("/data/only read")), &[("dispositions", Cell::None)]);
+    check(&row(&report, TableKind::Summary(Summary::FILES), "file", &text("/data/opened")), &expected);
+    check(
+        &row(&report, TableKind::Summary(Summary::FILES), "file", &text("/data/only read")),
+        &[("dispositions", Cell::None)],
+    );
 }

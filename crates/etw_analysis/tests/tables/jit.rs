@@ -2,8 +2,10 @@
 
 use std::rc::Rc;
 
-use etw_analysis::{Cell, JitFunction, JitSourceLine, TableKind, Window};
+use etw_analysis::TableKind;
 use etw_event::Ticks;
+use etw_machine::{JitFunction, JitSourceLine, Window};
+use etw_tables::Cell;
 
 use crate::machine::{Machine, check, row, table, text};
 use crate::samples::{sample, stack};

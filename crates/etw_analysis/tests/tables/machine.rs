@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::io::Cursor;
 
-use etw_analysis::{Analysis, Cell, Duration, Report, ReportOptions, Table, TableKind, Window};
+use etw_analysis::{Analysis, Report, ReportOptions, Table, TableKind};
 use etw_consumer::{Trace, TraceBuilder};
 use etw_etl::{EtlWriter, WriterOptions};
 use etw_event::{Clock, ClockType, FileTime, Origin, Record, Ticks};
 use etw_kernel_events::classes::{
     KernelEvent, Process, ProcessEvent, RecordBuffer, STILL_ACTIVE, Stamp, Thread, ThreadEvent, ThreadSetName,
 };
+use etw_machine::{Duration, Window};
+use etw_tables::Cell;
 
 pub(crate) const START: FileTime = FileTime(133_000_000_000_000_000);
 /// Ticks of the clock per microsecond.

@@ -1,11 +1,11 @@
 //! Tables whose rows are made of the properties of events, over generated events of known cause.
 
-use etw_analysis::{Regions, RowTables, row_filter};
 use etw_columns::{ColumnType, Index, IndexWriter, Value};
 use etw_consumer::{SourceStatistics, Statistics};
 use etw_etl::encode::RecordBuilder;
 use etw_event::{EventDescriptor, Guid, HookId, Opcode, PointerSize, Ticks};
 use etw_symbols::Symbolizer;
+use etw_tables::{Regions, RowTables, row_filter};
 use etw_testkit::data::workspace_root;
 
 use crate::machine::{Machine, START};
@@ -32,7 +32,7 @@ pub(crate) fn tables(machine: Machine) -> Index {
 pub(crate) fn shown(index: &Index, table: &str, columns: &[&str]) -> Vec<String> {
     let table = index.table(table).unwrap();
     let value = |row: u64, name: &str| {
-        let path = etw_analysis::column_path(table, name).unwrap_or_else(|| panic!("{name}"));
+        let path = etw_tables::column_path(table, name).unwrap_or_else(|| panic!("{name}"));
         let column = table.path_column(&path).unwrap();
         match (table.path_value(row, &path).unwrap(), column.column_type) {
             (Value::Null, _) => "-".to_owned(),

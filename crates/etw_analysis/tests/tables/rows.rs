@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 
-use etw_analysis::{Analysis, Cell, ReportOptions, RowTables, TableKind, Window, row_label, row_tables};
+use etw_analysis::{Analysis, ReportOptions, TableKind};
 use etw_columns::{
     Aggregate, ColumnType, Comparison, Filter, Index, IndexWriter, Pivot, Table, TableSchema, Value,
 };
 use etw_consumer::Trace;
 use etw_event::Guid;
+use etw_machine::Window;
 use etw_symbols::Symbolizer;
+use etw_tables::{Cell, RowTables, Summary, row_label, row_tables};
 
 /// Number of events by provider or class, and id or type.
 type Kinds = HashMap<(Guid, u16), u64>;
@@ -144,23 +146,23 @@ fn rows_add_up_to_the_reports() {
                 file.name
             );
         };
-        check("disk", "size", TableKind::DISK, "bytes");
-        check("disk", "duration", TableKind::DISK, "time_ns");
+        check("disk", "size", TableKind::Summary(Summary::DISK), "bytes");
+        check("disk", "duration", TableKind::Summary(Summary::DISK), "time_ns");
         // Each request is in the queue of its disk as long as it takes.
         let waited = sum(&index, "disk_queue", "request_time", all());
-        assert_eq!(waited, reported(&report, TableKind::DISK, "time_ns"), "{}", file.name);
-        check("hard_faults", "size", TableKind::FAULTS, "bytes");
-        check("hard_faults", "duration", TableKind::FAULTS, "time_ns");
-        check("dpc_isr", "duration", TableKind::DPC_ISR, "time_ns");
-        check("file_io", "duration", TableKind::FILES, "time_ns");
+        assert_eq!(waited, reported(&report, TableKind::Summary(Summary::DISK), "time_ns"), "{}", file.name);
+        check("hard_faults", "size", TableKind::Summary(Summary::FAULTS), "bytes");
+        check("hard_faults", "duration", TableKind::Summary(Summary::FAULTS), "time_ns");
+        check("dpc_isr", "duration", TableKind::Summary(Summary::DPC_ISR), "time_ns");
+        check("file_io", "duration", TableKind::Summary(Summary::FILES), "time_ns");
         for (operation, key) in [("Read", "read_bytes"), ("Write", "written_bytes")] {
             let of_operation = is_text(&index, "file_io", "operation", operation);
-            let expected = reported(&report, TableKind::FILES, key);
+            let expected = reported(&report, TableKind::Summary(Summary::FILES), key);
             assert_eq!(sum(&index, "file_io", "size", of_operation), expected, "{}: {key}", file.name);
         }
         for (operation, key) in [("Send", "sent_bytes"), ("Receive", "received_bytes")] {
             let of_operation = is_text(&index, "network", "operation", operation);
-            let expected = reported(&report, TableKind::NETWORK, key);
+            let expected = reported(&report, TableKind::Summary(Summary::NETWORK), key);
             assert_eq!(sum(&index, "network", "size", of_operation), expected, "{}: {key}", file.name);
         }
         let samples = reported(&report, TableKind::Cpu, "samples");
@@ -175,9 +177,9 @@ fn rows_add_up_to_the_reports() {
             .collect();
         let busy = Filter::Not(Box::new(Filter::In { column: thread_of, values: idle }));
         let waits = sum(&index, "cpu_precise", "waits", busy.clone());
-        assert_eq!(waits, reported(&report, TableKind::WAITS, "wait_ns"), "{}", file.name);
+        assert_eq!(waits, reported(&report, TableKind::Summary(Summary::WAITS), "wait_ns"), "{}", file.name);
         let ready = sum(&index, "cpu_precise", "ready", busy);
-        assert_eq!(ready, reported(&report, TableKind::WAITS, "ready_ns"), "{}", file.name);
+        assert_eq!(ready, reported(&report, TableKind::Summary(Summary::WAITS), "ready_ns"), "{}", file.name);
         check("allocations", "size", TableKind::Allocations, "bytes");
         check("gc", "pause", TableKind::Gc, "pause_ns");
         check("contention", "duration", TableKind::Contention, "time_ns");

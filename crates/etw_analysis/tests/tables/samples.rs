@@ -1,13 +1,15 @@
 //! Samples and their stacks.
 
-use etw_analysis::{Cell, KernelAddresses, TableKind, Window};
+use etw_analysis::TableKind;
 use etw_etl::encode::RecordBuilder;
 use etw_event::{HookId, Origin, PointerSize, Record, Ticks};
 use etw_kernel_events::classes::{
     Image, ImageEvent, RecordBuffer, SampledProfile, SampledProfileInterval, SampledProfileIntervalEvent,
     StackWalk, Stamp,
 };
+use etw_machine::{KernelAddresses, Window};
 use etw_symbols::KernelSymbols;
+use etw_tables::Cell;
 
 use crate::machine::{Machine, check, micros, row, rows, table, text};
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use etw_analysis::StackNames;
 use etw_consumer::{EventFilter, TraceError};
 use etw_event::StackFrame;
 use etw_kernel_events::classes::{Image, ImageEvent, ProcessEvent, ThreadEvent};
+use etw_machine::StackNames;
 use etw_symbols::Symbolizer;
 
 use crate::machine::Machine;

@@ -1,12 +1,11 @@
 //! The declared tables of a report, whose rows are counted as they come, are the pivots over the tables of an index.
 
-use etw_analysis::{
-    Analysis, Cell, Duration, Machines, ProcessFilter, ReportOptions, RowTables, SummarySelection, TableKind,
-    Window, summary_table,
-};
+use etw_analysis::{Analysis, ReportOptions, TableKind};
 use etw_columns::IndexWriter;
 use etw_consumer::Trace;
+use etw_machine::{Duration, Machines, ProcessFilter, Window};
 use etw_symbols::Symbolizer;
+use etw_tables::{Cell, RowTables, SummarySelection, summary_rows};
 
 use crate::sums::random;
 
@@ -37,9 +36,9 @@ fn check(name: &str, open: impl Fn() -> Trace, processes: &ProcessFilter) -> usi
     let mut rows = 0;
     for table in &report.tables {
         let TableKind::Summary(summary) = table.kind else { continue };
-        let found = summary_table(summary, &index, &selection).unwrap();
-        assert_eq!(sorted(&found.rows), sorted(&table.rows), "{name}: {} of {processes:?}", summary.name);
-        rows += found.rows.len();
+        let found = summary_rows(summary, &index, &selection).unwrap();
+        assert_eq!(sorted(&found), sorted(&table.rows), "{name}: {} of {processes:?}", summary.name);
+        rows += found.len();
     }
     rows
 }

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use etw_analysis::{Analysis, Cell, TableKind, Window};
+use etw_analysis::{Analysis, TableKind};
 use etw_capture::images::build_id_of_file;
 use etw_event::Ticks;
 use etw_kernel_events::classes::{BuildId, Image, ImageDebugId, ImageEvent, SampledProfile, StackWalk};
+use etw_machine::Window;
 use etw_symbols::{PdbId, SymbolPath};
+use etw_tables::Cell;
 
 use crate::machine::{Machine, check, row, table, text};
 

@@ -1,9 +1,10 @@
 //! The sequence of events, in both readings.
 
-use etw_analysis::{Duration, Moment, Survey, ThreadIndex, Timeline};
+use etw_analysis::{Moment, Survey, Timeline};
 use etw_consumer::Trace;
 use etw_kernel_events::classes::{ProcessEvent, ThreadEvent};
 use etw_kernel_events::classes::{state, wait};
+use etw_machine::{Duration, ThreadIndex};
 use etw_symbols::Symbolizer;
 
 use crate::cpu::{ready, switch};

@@ -1,11 +1,12 @@
 //! What ended waits, and what that had waited for itself.
 
-use etw_analysis::{
-    Analysis, Cell, FramePattern, Report, ReportOptions, StackWeight, TableKind, TreeShape, Window,
-};
+use etw_analysis::{Analysis, Report, ReportOptions, TableKind};
 use etw_columns::Value;
 use etw_kernel_events::classes::{Image, ImageEvent, ReadyThread};
 use etw_kernel_events::classes::{state, wait};
+use etw_machine::Window;
+use etw_stacks::{FramePattern, StackWeight, TreeShape};
+use etw_tables::Cell;
 
 use crate::cpu::{ready, switch};
 use crate::machine::{Machine, check, micros, rows, table, text};
@@ -131,7 +132,7 @@ fn chains_go_on_where_the_other_thread_waited_meanwhile() {
 
 #[test]
 fn functions_count_for_the_process_that_waits() {
-    let report = report(machine(false, true), Window::ALL);
+    let mut report = report(machine(false, true), Window::ALL);
     let kind = TableKind::ByFunction(StackWeight::WaitChains);
     let of = |process: &str| -> u64 {
         let of = rows(&report, kind).into_iter().filter(|row| row["process"] == text(process));
@@ -143,18 +144,17 @@ fn functions_count_for_the_process_that_waits() {
     };
     assert_eq!((of("client"), of("server"), of("third")), (3000, 1000, 0));
     // Steps are no functions: they cannot be folded, but selected.
-    let (_, stacks) = &report.stacks[0];
     let shape = TreeShape {
         include: vec![FramePattern::new("[readied by third*")],
         fold: vec![FramePattern::new("*")],
         ..TreeShape::default()
     };
-    let folded = shape.apply(stacks).folded(kind);
+    report.shape(&shape);
     let expected = [
         ("client;[readied by server (20)];[which had waited];[readied by third (30)]", 2000),
         ("server;[readied by third (30)]", 1000),
     ];
-    assert_eq!(folded, expected.map(|(stack, weight)| (stack.to_owned(), weight)));
+    assert_eq!(report.folded_stacks, expected.map(|(stack, weight)| (stack.to_owned(), weight)));
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Traces written by Windows.
 
-use etw_analysis::{Analysis, Cell, Report, ReportOptions, TableKind, Window};
+use etw_analysis::{Analysis, Report, ReportOptions, TableKind};
 use etw_consumer::Trace;
+use etw_machine::Window;
+use etw_tables::{Cell, Summary};
 use etw_testkit::data;
 
 use crate::machine::{row, rows, table, text};
@@ -41,14 +43,14 @@ fn a_trace_with_samples_disk_faults_and_network() {
     check(TableKind::Cpu, "samples", 79_528);
     check(TableKind::Threads, "samples", 79_528);
     check(TableKind::Functions, "exclusive_samples", 79_528);
-    check(TableKind::DISK, "count", 1208 + 21 + 2);
-    check(TableKind::DISK, "bytes", 19_564_544 + 286_720);
-    check(TableKind::FAULTS, "count", 153);
-    check(TableKind::FAULTS, "bytes", 2_722_816);
-    check(TableKind::NETWORK, "sends", 240 + 1 + 6);
-    check(TableKind::NETWORK, "sent_bytes", 11_436_388 + 201 + 1318);
-    check(TableKind::NETWORK, "receives", 250 + 19 + 10);
-    check(TableKind::NETWORK, "received_bytes", 80_565 + 1829 + 1200);
+    check(TableKind::Summary(Summary::DISK), "count", 1208 + 21 + 2);
+    check(TableKind::Summary(Summary::DISK), "bytes", 19_564_544 + 286_720);
+    check(TableKind::Summary(Summary::FAULTS), "count", 153);
+    check(TableKind::Summary(Summary::FAULTS), "bytes", 2_722_816);
+    check(TableKind::Summary(Summary::NETWORK), "sends", 240 + 1 + 6);
+    check(TableKind::Summary(Summary::NETWORK), "sent_bytes", 11_436_388 + 201 + 1318);
+    check(TableKind::Summary(Summary::NETWORK), "receives", 250 + 19 + 10);
+    check(TableKind::Summary(Summary::NETWORK), "received_bytes", 80_565 + 1829 + 1200);
     let test = row(&report, TableKind::Processes, "process", &text("Test.x64.exe"));
     crate::machine::check(&test, &[("process_id", Cell::Id(3676)), ("exit_status", Cell::Number(0))]);
     // The runtime did nearly all of the program's work; most stacks were logged by keys.

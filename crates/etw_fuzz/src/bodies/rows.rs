@@ -2,10 +2,10 @@
 
 use std::hint::black_box;
 
-use etw_analysis::{EventKinds, RowTables};
 use etw_columns::IndexWriter;
 use etw_event::classes;
 use etw_symbols::Symbolizer;
+use etw_tables::{EventKinds, RowTables};
 
 use super::consumer::open;
 
@@ -35,6 +35,6 @@ pub fn row_tables(bytes: &[u8]) {
     index.verify().unwrap_or_else(|error| panic!("{error}"));
     let rows = |name: &str| index.table(name).map_or(0, |table| table.rows());
     assert_eq!(rows("events"), without_stacks);
-    assert_eq!(of_kinds.iter().map(etw_analysis::EventTable::events).sum::<u64>(), events);
+    assert_eq!(of_kinds.iter().map(etw_tables::EventTable::events).sum::<u64>(), events);
     black_box(index);
 }

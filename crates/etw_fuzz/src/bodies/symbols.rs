@@ -4,8 +4,9 @@ use std::hint::black_box;
 use std::panic;
 use std::sync::Once;
 
-use etw_analysis::{Analysis, StackNames, Window};
+use etw_analysis::Analysis;
 use etw_consumer::{EventFilter, Trace};
+use etw_machine::{StackNames, Window};
 use etw_symbols::jit::{JitDump, PerfMap};
 use etw_symbols::{IlPlace, Module, SymbolPath, Symbolizer, demangle, memory};
 

@@ -3,13 +3,14 @@
 use std::hint::black_box;
 use std::io::Cursor;
 
-use etw_analysis::{NamedStacks, Regions, RowTables, StackFrame, StackTags, WeightSum, WeightUnit};
 use etw_columns::IndexWriter;
 use etw_consumer::Trace;
 use etw_etl::encode::RecordBuilder;
 use etw_etl::{EtlWriter, WriterOptions};
 use etw_event::{Clock, ClockType, EventDescriptor, FileTime, Guid, Opcode, PointerSize, Ticks};
+use etw_stacks::{NamedStacks, StackFrame, StackTags, WeightSum, WeightUnit};
 use etw_symbols::Symbolizer;
+use etw_tables::{Regions, RowTables};
 
 /// Parses a file of stack tags, and names stacks whose functions it may know.
 pub fn stack_tags(bytes: &[u8]) {

@@ -10,8 +10,9 @@ mod proto;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
 
-use etw_analysis::{ProcessIndex, Switch, ThreadIndex};
+use etw_analysis::Switch;
 use etw_event::FileTime;
+use etw_machine::{ProcessIndex, ThreadIndex};
 use prost::Message;
 
 use crate::Summary;

@@ -7,8 +7,8 @@ mod proto;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use etw_analysis::ThreadIndex;
 use etw_event::FileTime;
+use etw_machine::ThreadIndex;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message;

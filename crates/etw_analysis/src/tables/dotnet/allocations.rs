@@ -2,13 +2,12 @@
 
 use std::cmp::Reverse;
 
+use etw_machine::{ClrEvent, HashMap, ProcessIndex};
+use etw_stacks::NodeIndex;
+use etw_tables::{Cell, Column, ReportContext};
+
 use super::event_stacks::EventStacks;
-use crate::managed::ClrEvent;
-use crate::maps::HashMap;
-use crate::processes::ProcessIndex;
-use crate::stacks::NodeIndex;
-use crate::tables::context::Context;
-use crate::tables::table::{Cell, Column, Table, TableKind, hidden, shown};
+use crate::tables::table::{Table, TableKind};
 
 /// A GCAllocationTick event.
 #[derive(Debug)]
@@ -69,7 +68,7 @@ impl Allocations {
     }
 
     /// Returns the table by process, type and stack.
-    pub(crate) fn table(&self, stacks: &EventStacks, context: &Context<'_>) -> Table {
+    pub(crate) fn table(&self, stacks: &EventStacks, context: &ReportContext<'_>) -> Table {
         let wanted = self.sums.iter().filter(|((kind, _), _)| context.wants(Some(kind.process)));
         let mut rows: Vec<_> = wanted.collect();
         rows.sort_by_key(|((kind, stack), sum)| (Reverse((sum.bytes, sum.count)), kind, *stack));
@@ -102,13 +101,13 @@ impl Allocations {
 }
 
 const COLUMNS: &[Column] = &[
-    shown("process", "Process"),
-    shown("process_id", "PID"),
-    shown("type", "Type"),
-    shown("heap", "Heap"),
-    shown("count", "Count"),
-    shown("bytes", "Bytes"),
-    shown("bytes_percent", "% Bytes"),
-    shown("method", "Allocated by"),
-    hidden("stack"),
+    Column::shown("process", "Process"),
+    Column::shown("process_id", "PID"),
+    Column::shown("type", "Type"),
+    Column::shown("heap", "Heap"),
+    Column::shown("count", "Count"),
+    Column::shown("bytes", "Bytes"),
+    Column::shown("bytes_percent", "% Bytes"),
+    Column::shown("method", "Allocated by"),
+    Column::hidden("stack"),
 ];

@@ -3,16 +3,13 @@
 use std::cmp::Reverse;
 
 use etw_event::FileTime;
+use etw_machine::{ClrEvent, ClrProvider, HashMap, ProcessIndex, ThreadIndex, Window};
+use etw_stacks::NodeIndex;
+use etw_tables::{Cell, Column, ReportContext};
 
 use super::event_stacks::EventStacks;
-use crate::Window;
-use crate::managed::{ClrEvent, ClrProvider};
-use crate::maps::HashMap;
-use crate::processes::{ProcessIndex, ThreadIndex};
-use crate::stacks::NodeIndex;
-use crate::tables::context::Context;
 use crate::tables::latency::Latencies;
-use crate::tables::table::{Cell, Column, Table, TableKind, hidden, shown};
+use crate::tables::table::{Table, TableKind};
 
 /// A ContentionStart event: a thread begins to wait.
 #[derive(Debug)]
@@ -77,7 +74,7 @@ impl Contention {
     }
 
     /// Returns the table by process, kind of lock and stack.
-    pub(crate) fn table(&self, stacks: &EventStacks, context: &Context<'_>) -> Table {
+    pub(crate) fn table(&self, stacks: &EventStacks, context: &ReportContext<'_>) -> Table {
         let wanted = self.sums.iter().filter(|((process, ..), _)| context.wants(Some(*process)));
         let mut rows: Vec<_> = wanted.collect();
         rows.sort_by_key(|(key, sum)| (Reverse((sum.latencies.sum, sum.count)), *key));
@@ -102,14 +99,14 @@ impl Contention {
 }
 
 const COLUMNS: &[Column] = &[
-    shown("process", "Process"),
-    shown("process_id", "PID"),
-    shown("kind", "Lock"),
-    shown("count", "Count"),
-    shown("time_ns", "Time"),
-    shown("median_ns", "Median"),
-    shown("p95_ns", "p95"),
-    shown("max_ns", "Max"),
-    shown("method", "Waited in"),
-    hidden("stack"),
+    Column::shown("process", "Process"),
+    Column::shown("process_id", "PID"),
+    Column::shown("kind", "Lock"),
+    Column::shown("count", "Count"),
+    Column::shown("time_ns", "Time"),
+    Column::shown("median_ns", "Median"),
+    Column::shown("p95_ns", "p95"),
+    Column::shown("max_ns", "Max"),
+    Column::shown("method", "Waited in"),
+    Column::hidden("stack"),
 ];

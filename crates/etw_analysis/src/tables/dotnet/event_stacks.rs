@@ -1,16 +1,11 @@
 //! Stacks of the events of .NET, from the event after them or from their extended data.
 
 use etw_event::{Fields, Record};
-
-use crate::Duration;
-use crate::addresses::KERNEL_64;
-use crate::managed::{ClrEvent, CodeVersions};
-use crate::maps::HashMap;
-use crate::names::Space;
-use crate::processes::{ProcessIndex, Processes, ThreadIndex};
-use crate::stacks::{Node, NodeIndex, StackTree};
-use crate::tables::context::Context;
-use crate::tables::table::Cell;
+use etw_machine::{
+    ClrEvent, CodeVersions, Duration, HashMap, KERNEL_64, ProcessIndex, Processes, Space, ThreadIndex,
+};
+use etw_stacks::{AddressNode, NodeIndex, StackTree};
+use etw_tables::{Cell, ReportContext};
 
 /// Maximum number of frames in a stack.
 const MAX_FRAMES: usize = 384;
@@ -51,7 +46,7 @@ impl EventStacks {
     }
 
     /// Returns the innermost method of .NET on a stack, and all frames, outermost first and separated by `;`.
-    pub(crate) fn cells(&self, stack: Option<NodeIndex>, context: &Context<'_>) -> [Cell; 2] {
+    pub(crate) fn cells(&self, stack: Option<NodeIndex>, context: &ReportContext<'_>) -> [Cell; 2] {
         let Some(node) = stack.and_then(|stack| self.tree.nodes().get(stack.index())) else {
             return [Cell::None, Cell::None];
         };
@@ -76,7 +71,7 @@ fn is_kernel(address: u64) -> bool {
     address >= KERNEL_64
 }
 
-fn space(node: &Node, thread: ThreadIndex, processes: &Processes) -> Space {
+fn space(node: &AddressNode, thread: ThreadIndex, processes: &Processes) -> Space {
     let thread = processes.thread(thread);
     match thread.process {
         _ if is_kernel(node.address) => Space::Kernel(thread.machine),

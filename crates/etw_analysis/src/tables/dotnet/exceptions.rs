@@ -2,13 +2,12 @@
 
 use std::cmp::Reverse;
 
+use etw_machine::{ClrEvent, HashMap, ProcessIndex};
+use etw_stacks::NodeIndex;
+use etw_tables::{Cell, Column, ReportContext};
+
 use super::event_stacks::EventStacks;
-use crate::managed::ClrEvent;
-use crate::maps::HashMap;
-use crate::processes::ProcessIndex;
-use crate::stacks::NodeIndex;
-use crate::tables::context::Context;
-use crate::tables::table::{Cell, Column, Table, TableKind, hidden, shown};
+use crate::tables::table::{Table, TableKind};
 
 /// An ExceptionThrown event.
 #[derive(Debug)]
@@ -48,7 +47,7 @@ impl Exceptions {
     }
 
     /// Returns the table by process, type and stack.
-    pub(crate) fn table(&self, stacks: &EventStacks, context: &Context<'_>) -> Table {
+    pub(crate) fn table(&self, stacks: &EventStacks, context: &ReportContext<'_>) -> Table {
         let wanted = self.sums.iter().filter(|((process, ..), _)| context.wants(Some(*process)));
         let mut rows: Vec<_> = wanted.collect();
         rows.sort_by_key(|(key, sum)| (Reverse(sum.count), *key));
@@ -70,11 +69,11 @@ impl Exceptions {
 }
 
 const COLUMNS: &[Column] = &[
-    shown("process", "Process"),
-    shown("process_id", "PID"),
-    shown("type", "Type"),
-    shown("count", "Count"),
-    shown("method", "Thrown by"),
-    shown("message", "First message"),
-    hidden("stack"),
+    Column::shown("process", "Process"),
+    Column::shown("process_id", "PID"),
+    Column::shown("type", "Type"),
+    Column::shown("count", "Count"),
+    Column::shown("method", "Thrown by"),
+    Column::shown("message", "First message"),
+    Column::hidden("stack"),
 ];

@@ -2,17 +2,17 @@
 
 use std::cmp::Reverse;
 
+use etw_machine::{
+    Collection, Collections, Duration, GENERATIONS, Generation, HashMap, Heap, ProcessIndex, Window,
+    is_collected,
+};
+use etw_tables::{Cell, Column, ReportContext};
+
 use super::allocations::Allocations;
-use crate::maps::HashMap;
-use crate::model::collections::heap::{GENERATIONS, Generation, Heap, is_collected};
-use crate::model::collections::{Collection, Collections};
-use crate::processes::ProcessIndex;
-use crate::tables::context::Context;
-use crate::tables::table::{Cell, Column, Table, TableKind, hidden, shown};
-use crate::{Duration, Window};
+use crate::tables::table::{Table, TableKind};
 
 /// Returns the table of garbage collections.
-pub(crate) fn table(collections: &Collections, context: &Context<'_>) -> Table {
+pub(crate) fn table(collections: &Collections, context: &ReportContext<'_>) -> Table {
     let wanted = collections.all().filter(|collection| context.wants(Some(collection.process)));
     let mut rows: Vec<&Collection> = wanted.collect();
     rows.sort_by_key(|collection| (Reverse(collection.pause), collection.process, collection.number));
@@ -20,7 +20,7 @@ pub(crate) fn table(collections: &Collections, context: &Context<'_>) -> Table {
     Table { kind: TableKind::Gc, columns: COLUMNS, rows, notes: notes(collections) }
 }
 
-fn row(collection: &Collection, context: &Context<'_>) -> Vec<Cell> {
+fn row(collection: &Collection, context: &ReportContext<'_>) -> Vec<Cell> {
     let Collection { heap, generation, .. } = collection;
     let [process, process_id] = context.process(Some(collection.process));
     let details = || heap.details.iter();
@@ -89,7 +89,7 @@ struct Sum {
 pub(super) fn by_process(
     collections: &Collections,
     allocations: &Allocations,
-    context: &Context<'_>,
+    context: &ReportContext<'_>,
 ) -> Table {
     let mut sums: HashMap<ProcessIndex, Sum> = HashMap::default();
     for collection in collections.all().filter(|collection| context.wants(Some(collection.process))) {
@@ -146,62 +146,62 @@ pub(super) fn by_process(
 }
 
 const COLUMNS: &[Column] = &[
-    shown("process", "Process"),
-    shown("process_id", "PID"),
-    shown("number", "GC"),
-    shown("generation", "Gen"),
-    shown("type", "Type"),
-    shown("reason", "Reason"),
-    shown("start_ns", "Start"),
-    hidden("duration_ns"),
-    shown("pause_ns", "Pause"),
-    shown("suspension_ns", "Suspended"),
-    shown("before_bytes", "Before"),
-    shown("after_bytes", "After"),
-    shown("promoted_bytes", "Promoted"),
-    hidden("fragmentation_bytes"),
-    shown("fragmentation_percent", "Frag %"),
-    shown("survival_percent", "Surv %"),
-    hidden("gen0_before_bytes"),
-    hidden("gen1_before_bytes"),
-    hidden("gen2_before_bytes"),
-    hidden("loh_before_bytes"),
-    hidden("poh_before_bytes"),
-    hidden("gen0_after_bytes"),
-    hidden("gen1_after_bytes"),
-    hidden("gen2_after_bytes"),
-    hidden("loh_after_bytes"),
-    hidden("poh_after_bytes"),
-    hidden("gen0_promoted_bytes"),
-    hidden("gen1_promoted_bytes"),
-    hidden("gen2_promoted_bytes"),
-    hidden("loh_promoted_bytes"),
-    hidden("poh_promoted_bytes"),
-    hidden("gen0_fragmentation_bytes"),
-    hidden("gen1_fragmentation_bytes"),
-    hidden("gen2_fragmentation_bytes"),
-    hidden("loh_fragmentation_bytes"),
-    hidden("poh_fragmentation_bytes"),
-    hidden("gen0_survival_percent"),
-    hidden("gen1_survival_percent"),
-    hidden("gen2_survival_percent"),
-    hidden("loh_survival_percent"),
-    hidden("poh_survival_percent"),
+    Column::shown("process", "Process"),
+    Column::shown("process_id", "PID"),
+    Column::shown("number", "GC"),
+    Column::shown("generation", "Gen"),
+    Column::shown("type", "Type"),
+    Column::shown("reason", "Reason"),
+    Column::shown("start_ns", "Start"),
+    Column::hidden("duration_ns"),
+    Column::shown("pause_ns", "Pause"),
+    Column::shown("suspension_ns", "Suspended"),
+    Column::shown("before_bytes", "Before"),
+    Column::shown("after_bytes", "After"),
+    Column::shown("promoted_bytes", "Promoted"),
+    Column::hidden("fragmentation_bytes"),
+    Column::shown("fragmentation_percent", "Frag %"),
+    Column::shown("survival_percent", "Surv %"),
+    Column::hidden("gen0_before_bytes"),
+    Column::hidden("gen1_before_bytes"),
+    Column::hidden("gen2_before_bytes"),
+    Column::hidden("loh_before_bytes"),
+    Column::hidden("poh_before_bytes"),
+    Column::hidden("gen0_after_bytes"),
+    Column::hidden("gen1_after_bytes"),
+    Column::hidden("gen2_after_bytes"),
+    Column::hidden("loh_after_bytes"),
+    Column::hidden("poh_after_bytes"),
+    Column::hidden("gen0_promoted_bytes"),
+    Column::hidden("gen1_promoted_bytes"),
+    Column::hidden("gen2_promoted_bytes"),
+    Column::hidden("loh_promoted_bytes"),
+    Column::hidden("poh_promoted_bytes"),
+    Column::hidden("gen0_fragmentation_bytes"),
+    Column::hidden("gen1_fragmentation_bytes"),
+    Column::hidden("gen2_fragmentation_bytes"),
+    Column::hidden("loh_fragmentation_bytes"),
+    Column::hidden("poh_fragmentation_bytes"),
+    Column::hidden("gen0_survival_percent"),
+    Column::hidden("gen1_survival_percent"),
+    Column::hidden("gen2_survival_percent"),
+    Column::hidden("loh_survival_percent"),
+    Column::hidden("poh_survival_percent"),
 ];
 
 const PROCESS_COLUMNS: &[Column] = &[
-    shown("process", "Process"),
-    shown("process_id", "PID"),
-    shown("count", "GCs"),
-    shown("gen0", "Gen 0"),
-    shown("gen1", "Gen 1"),
-    shown("gen2", "Gen 2"),
-    hidden("background"),
-    shown("pause_percent", "% Time in GC"),
-    shown("pause_ns", "Pause"),
-    shown("mean_pause_ns", "Mean"),
-    shown("max_pause_ns", "Max"),
-    shown("largest_bytes", "Largest heap"),
-    shown("allocated_bytes", "Allocated"),
-    shown("allocated_bytes_per_second", "per second"),
+    Column::shown("process", "Process"),
+    Column::shown("process_id", "PID"),
+    Column::shown("count", "GCs"),
+    Column::shown("gen0", "Gen 0"),
+    Column::shown("gen1", "Gen 1"),
+    Column::shown("gen2", "Gen 2"),
+    Column::hidden("background"),
+    Column::shown("pause_percent", "% Time in GC"),
+    Column::shown("pause_ns", "Pause"),
+    Column::shown("mean_pause_ns", "Mean"),
+    Column::shown("max_pause_ns", "Max"),
+    Column::shown("largest_bytes", "Largest heap"),
+    Column::shown("allocated_bytes", "Allocated"),
+    Column::shown("allocated_bytes_per_second", "per second"),
 ];

@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 
 use etw_event::FileTime;
+use etw_machine::{
+    ClrEvent, ClrProvider, Duration, HashMap, HashSet, MethodIndex, Methods, ProcessIndex, ThreadIndex,
+    Window,
+};
+use etw_tables::{Cell, Column, ReportContext};
 
-use crate::managed::{ClrEvent, ClrProvider, MethodIndex, Methods};
-use crate::maps::{HashMap, HashSet};
-use crate::processes::{ProcessIndex, ThreadIndex};
-use crate::tables::context::Context;
-use crate::tables::table::{Cell, Column, Table, TableKind, hidden, shown};
-use crate::{Duration, Window};
+use crate::tables::table::{Table, TableKind};
 
 /// Maximum number of compilations; further ones are only counted.
 const MAX_COMPILED: usize = 1 << 20;
@@ -97,7 +97,7 @@ impl Jit {
     }
 
     /// Returns the table of compilations.
-    pub(crate) fn table(&self, methods: &Methods, context: &Context<'_>) -> Table {
+    pub(crate) fn table(&self, methods: &Methods, context: &ReportContext<'_>) -> Table {
         let wanted = self.compiled.iter().filter(|compiled| context.wants(Some(compiled.process)));
         // Code from files is loaded by the same event.
         let jitted = wanted.filter_map(|compiled| {
@@ -136,15 +136,15 @@ impl Jit {
 }
 
 const COLUMNS: &[Column] = &[
-    shown("process", "Process"),
-    shown("process_id", "PID"),
-    shown("method", "Method"),
-    shown("tier", "Tier"),
-    shown("thread_id", "Thread"),
-    shown("background", "Background"),
-    hidden("start_ns"),
-    shown("time_ns", "Time"),
-    hidden("time_percent"),
-    shown("il_bytes", "IL"),
-    shown("native_bytes", "Native"),
+    Column::shown("process", "Process"),
+    Column::shown("process_id", "PID"),
+    Column::shown("method", "Method"),
+    Column::shown("tier", "Tier"),
+    Column::shown("thread_id", "Thread"),
+    Column::shown("background", "Background"),
+    Column::hidden("start_ns"),
+    Column::shown("time_ns", "Time"),
+    Column::hidden("time_percent"),
+    Column::shown("il_bytes", "IL"),
+    Column::shown("native_bytes", "Native"),
 ];

@@ -10,20 +10,18 @@ mod thread_pool;
 
 use allocations::Allocations;
 use contention::Contention;
+use etw_machine::{
+    ClrEvent, ClrProvider, CodeVersions, Collections, HashMap, MethodIndex, Methods, Processes, Space,
+    ThreadIndex, Window,
+};
+use etw_stacks::NodeIndex;
+use etw_tables::ReportContext;
 use event_stacks::{EventStacks, stack_walk};
 use exceptions::Exceptions;
 use jit::Jit;
 use thread_pool::ThreadPools;
 
-use super::context::Context;
-use super::table::{Table, TableKind};
-use crate::Window;
-use crate::managed::{ClrEvent, ClrProvider, CodeVersions, MethodIndex, Methods};
-use crate::maps::HashMap;
-use crate::model::collections::Collections;
-use crate::names::Space;
-use crate::processes::{Processes, ThreadIndex};
-use crate::stacks::NodeIndex;
+use crate::tables::table::{Table, TableKind};
 
 /// CLRStackWalk: the stack of the event before it of the same thread.
 const STACK_WALK: u16 = 82;
@@ -104,27 +102,27 @@ impl DotNet {
         self.stacks.addresses(processes)
     }
 
-    pub(crate) fn gc_processes(&self, collections: &Collections, context: &Context<'_>) -> Table {
+    pub(crate) fn gc_processes(&self, collections: &Collections, context: &ReportContext<'_>) -> Table {
         gc::by_process(collections, &self.allocations, context)
     }
 
-    pub(crate) fn jit(&self, methods: &Methods, context: &Context<'_>) -> Table {
+    pub(crate) fn jit(&self, methods: &Methods, context: &ReportContext<'_>) -> Table {
         self.jit.table(methods, context)
     }
 
-    pub(crate) fn allocations(&self, context: &Context<'_>) -> Table {
+    pub(crate) fn allocations(&self, context: &ReportContext<'_>) -> Table {
         self.allocations.table(&self.stacks, context)
     }
 
-    pub(crate) fn exceptions(&self, context: &Context<'_>) -> Table {
+    pub(crate) fn exceptions(&self, context: &ReportContext<'_>) -> Table {
         self.exceptions.table(&self.stacks, context)
     }
 
-    pub(crate) fn contention(&self, context: &Context<'_>) -> Table {
+    pub(crate) fn contention(&self, context: &ReportContext<'_>) -> Table {
         self.contention.table(&self.stacks, context)
     }
 
-    pub(crate) fn thread_pools(&self, context: &Context<'_>) -> Table {
+    pub(crate) fn thread_pools(&self, context: &ReportContext<'_>) -> Table {
         self.thread_pools.table(context)
     }
 }

@@ -1,14 +1,11 @@
 //! Thread pools of .NET: their threads, and how long work waits for one.
 
 use etw_event::FileTime;
+use etw_machine::{ClrEvent, ClrProvider, HashMap, ProcessIndex, Window};
+use etw_tables::{Cell, Column, ReportContext};
 
-use crate::Window;
-use crate::managed::{ClrEvent, ClrProvider};
-use crate::maps::HashMap;
-use crate::processes::ProcessIndex;
-use crate::tables::context::Context;
 use crate::tables::latency::Latencies;
-use crate::tables::table::{Cell, Column, Table, TableKind, shown};
+use crate::tables::table::{Table, TableKind};
 
 /// Maximum number of work items whose start is awaited; the wait of further ones is not known.
 const MAX_QUEUED: usize = 1 << 16;
@@ -77,7 +74,7 @@ impl ThreadPools {
     }
 
     /// Returns the table by process.
-    pub(crate) fn table(&self, context: &Context<'_>) -> Table {
+    pub(crate) fn table(&self, context: &ReportContext<'_>) -> Table {
         let mut rows: Vec<_> =
             self.pools.iter().filter(|(process, _)| context.wants(Some(**process))).collect();
         let weight = |pool: &Pool| (pool.queue.sum, pool.enqueued.max(pool.starts));
@@ -105,17 +102,17 @@ impl ThreadPools {
 }
 
 const COLUMNS: &[Column] = &[
-    shown("process", "Process"),
-    shown("process_id", "PID"),
-    shown("thread_starts", "Starts"),
-    shown("thread_stops", "Stops"),
-    shown("thread_waits", "Waits"),
-    shown("most_threads", "Most threads"),
-    shown("adjustments", "Adjusted"),
-    shown("starvations", "Starved"),
-    shown("enqueued", "Queued"),
-    shown("dequeued", "Begun"),
-    shown("median_ns", "Median"),
-    shown("p95_ns", "p95"),
-    shown("max_ns", "Max"),
+    Column::shown("process", "Process"),
+    Column::shown("process_id", "PID"),
+    Column::shown("thread_starts", "Starts"),
+    Column::shown("thread_stops", "Stops"),
+    Column::shown("thread_waits", "Waits"),
+    Column::shown("most_threads", "Most threads"),
+    Column::shown("adjustments", "Adjusted"),
+    Column::shown("starvations", "Starved"),
+    Column::shown("enqueued", "Queued"),
+    Column::shown("dequeued", "Begun"),
+    Column::shown("median_ns", "Median"),
+    Column::shown("p95_ns", "p95"),
+    Column::shown("max_ns", "Max"),
 ];

@@ -13,7 +13,7 @@ const MAX_FRAMES: usize = 1024;
 
 /// Returns a value of a table.
 pub(super) fn value(table: Table<'_>, row: u64, column: &str) -> Value {
-    let path = etw_analysis::column_path(table, column).unwrap_or_else(|| panic!("{column}"));
+    let path = etw_tables::column_path(table, column).unwrap_or_else(|| panic!("{column}"));
     table.path_value(row, &path).unwrap()
 }
 

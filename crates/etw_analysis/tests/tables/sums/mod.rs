@@ -13,10 +13,10 @@ mod said;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etw_analysis::{RowTables, row_tables};
 use etw_columns::{Aggregate, Index, IndexWriter, Pivot, Value};
 use etw_consumer::Trace;
 use etw_symbols::Symbolizer;
+use etw_tables::{RowTables, row_tables};
 
 use said::{Expected, Part, Said};
 

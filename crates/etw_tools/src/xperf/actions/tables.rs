@@ -7,7 +7,7 @@ use anyhow::Result;
 use etw_app::input::builder;
 use etw_app::symbols;
 use etw_app::table::{put_table, table_value};
-use openetw::analysis::{Analysis, Cell, Machines, Report, ReportOptions, Table, TableKind, Window};
+use openetw::analysis::{Analysis, Cell, Machines, Report, ReportOptions, Summary, Table, TableKind, Window};
 use serde_json::json;
 
 use super::utilization::{Source, utilization};
@@ -19,11 +19,11 @@ pub(super) fn process(request: &Request, options: &Options, out: &mut dyn Write)
 }
 
 pub(super) fn hardfault(request: &Request, options: &Options, out: &mut dyn Write) -> Result<()> {
-    show(request, options, &[TableKind::FAULTS], out)
+    show(request, options, &[TableKind::Summary(Summary::FAULTS)], out)
 }
 
 pub(super) fn diskio(request: &Request, options: &Options, out: &mut dyn Write) -> Result<()> {
-    show(request, options, &[TableKind::DISK], out)
+    show(request, options, &[TableKind::Summary(Summary::DISK)], out)
 }
 
 pub(super) fn profile(request: &Request, options: &Options, out: &mut dyn Write) -> Result<()> {
@@ -58,7 +58,7 @@ pub(super) fn cswitch(request: &Request, options: &Options, out: &mut dyn Write)
 }
 
 pub(super) fn dpcisr(request: &Request, options: &Options, out: &mut dyn Write) -> Result<()> {
-    let mut made = Made::new(request, options, &[TableKind::DPC_ISR])?;
+    let mut made = Made::new(request, options, &[TableKind::Summary(Summary::DPC_ISR)])?;
     let [dpc, isr] = ["dpc", "isr"].map(|name| options.last(name).is_some());
     if dpc != isr {
         for table in &mut made.report.tables {
