@@ -1,12 +1,12 @@
 //! Facts stated by kernel events, independent of the version of their class.
 
 use std::borrow::Cow;
-use std::net::{IpAddr, SocketAddr};
 
+use etw_machine::{DiskOperation, NetworkEvent};
 use openetw::kernel_events::ids::{self, Class, EventId};
 use openetw::kernel_events::read;
-use openetw::schema::{FromValue, Properties};
-use openetw::{FileTime, HookId};
+use openetw::schema::Properties;
+use openetw::{FileTime, Record, Ticks};
 
 /// A fact stated by a kernel event.
 #[derive(Debug)]
@@ -59,10 +59,8 @@ pub(crate) enum Fact<'a> {
         thread_id: u32,
         count: u64,
     },
-    /// Sampling interval in units of 100 ns.
-    SampleInterval {
-        hundred_nanos: u64,
-    },
+    /// The sampling interval changes.
+    SampleInterval,
     Interrupt {
         begun: FileTime,
     },
@@ -107,7 +105,7 @@ pub(crate) enum Fact<'a> {
         disk: u32,
         name: Cow<'a, str>,
     },
-    Network(Network),
+    Network(NetworkEvent),
     /// The stack of an event of a thread.
     Stack {
         process_id: u32,
@@ -134,195 +132,173 @@ pub(crate) enum FileOperation {
     Other,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DiskOperation {
-    Read,
-    Write,
-    Flush,
-}
-
-/// An operation of a socket.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Network {
-    pub(crate) protocol: Protocol,
-    pub(crate) action: NetworkAction,
-    pub(crate) process_id: u32,
-    pub(crate) local: SocketAddr,
-    pub(crate) remote: SocketAddr,
-    pub(crate) bytes: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Protocol {
-    Tcp,
-    Udp,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NetworkAction {
-    Send,
-    Receive,
-    Connect,
-    Accept,
-    Disconnect,
-    Retransmit,
-    Other,
-}
-
-/// Access to properties by name; missing properties are zero or empty.
-struct Fields<'p, 'a>(&'p Properties<'a>);
-
-impl<'a> Fields<'_, 'a> {
-    fn get<T: FromValue<'a>>(&self, name: &str) -> Option<T> {
-        self.0.try_get(name)
-    }
-
-    fn u32(&self, name: &str) -> u32 {
-        self.get(name).unwrap_or(0)
-    }
-
-    fn u64(&self, name: &str) -> u64 {
-        self.get(name).unwrap_or(0)
-    }
-
-    fn text(&self, name: &str) -> Cow<'a, str> {
-        self.get(name).unwrap_or_default()
-    }
-
-    fn end(&self, address: &str, port: &str) -> Option<SocketAddr> {
-        Some(SocketAddr::new(self.get::<IpAddr>(address)?, self.get(port)?))
-    }
-}
-
 impl<'a> Fact<'a> {
-    /// Returns the fact that an event states; `hook` identifies the event.
-    pub(crate) fn from_event(hook: HookId, properties: &Properties<'a>) -> Fact<'a> {
-        let fields = Fields(properties);
-        let Some(id) = EventId::from_hook(hook) else { return Fact::Other };
-        match id {
+    /// Returns the fact that a record states; `properties` decodes it, for its texts.
+    pub(crate) fn from_record(
+        record: &Record<'_>,
+        properties: impl FnOnce() -> Option<Properties<'a>>,
+    ) -> Fact<'a> {
+        EventId::from_record(record).and_then(|id| Fact::of_id(id, record, properties)).unwrap_or(Fact::Other)
+    }
+
+    fn of_id(
+        id: EventId,
+        record: &Record<'_>,
+        properties: impl FnOnce() -> Option<Properties<'a>>,
+    ) -> Option<Fact<'a>> {
+        let text = |properties: Option<Properties<'a>>, name| {
+            properties.and_then(|properties| properties.try_get(name)).unwrap_or_default()
+        };
+        Some(match id {
             ids::Process::START | ids::Process::DC_START => {
-                // `user` is the field's display text, a SID.
-                let user = properties.find("UserSID").map(|sid| sid.text().to_string()).unwrap_or_default();
-                let (process_id, image) = (fields.u32("ProcessId"), fields.text("ImageFileName"));
-                let (parent_id, starts) = (fields.u32("ParentId"), id == ids::Process::START);
-                Fact::Process { process_id, parent_id, image, user, starts }
+                let process = read::ProcessInfo::new(record);
+                let properties = properties()?;
+                Fact::Process {
+                    process_id: process.process_id()?,
+                    parent_id: process.parent_id().unwrap_or(0),
+                    image: properties.try_get("ImageFileName").unwrap_or_default(),
+                    // The text that is shown for the field, a SID.
+                    user: properties.find("UserSID").map(|sid| sid.text().to_string()).unwrap_or_default(),
+                    starts: id == ids::Process::START,
+                }
             }
-            id if read::ImageInfo::reads(id) => Fact::Image {
-                process_id: fields.u32("ProcessId"),
-                base: fields.u64("ImageBase"),
-                len_bytes: fields.u64("ImageSize"),
-                path: fields.text("FileName"),
-                change: match id {
-                    ids::Image::UNLOAD => ImageChange::Unload,
-                    ids::Image::LOAD => ImageChange::Load,
-                    ids::Image::DC_START => ImageChange::There,
-                    _ => ImageChange::AtEnd,
-                },
-            },
-            ids::Process::END => Fact::ProcessEnd { process_id: fields.u32("ProcessId") },
+            ids::Process::END => {
+                Fact::ProcessEnd { process_id: read::ProcessInfo::new(record).process_id()? }
+            }
             ids::Thread::START | ids::Thread::DC_START => {
-                let (process_id, thread_id) = (fields.u32("ProcessId"), fields.u32("TThreadId"));
+                let thread = read::ThreadInfo::new(record);
+                let (process_id, thread_id) = (thread.process_id()?, thread.t_thread_id()?);
                 Fact::Thread { process_id, thread_id, starts: id == ids::Thread::START }
             }
             ids::Thread::END => {
-                Fact::ThreadEnd { process_id: fields.u32("ProcessId"), thread_id: fields.u32("TThreadId") }
+                let thread = read::ThreadInfo::new(record);
+                Fact::ThreadEnd { process_id: thread.process_id()?, thread_id: thread.t_thread_id()? }
+            }
+            id if read::ImageInfo::reads(id) => {
+                let image = read::ImageInfo::new(record);
+                Fact::Image {
+                    process_id: image.process_id().unwrap_or(0),
+                    base: image.image_base().or(image.base_address())?,
+                    len_bytes: image.image_size().or(image.module_size().map(u64::from)).unwrap_or(0),
+                    path: text(properties(), "FileName"),
+                    change: match id {
+                        ids::Image::UNLOAD => ImageChange::Unload,
+                        ids::Image::LOAD => ImageChange::Load,
+                        ids::Image::DC_START => ImageChange::There,
+                        _ => ImageChange::AtEnd,
+                    },
+                }
             }
             ids::Thread::C_SWITCH => {
-                Fact::Switch { old_thread: fields.u32("OldThreadId"), new_thread: fields.u32("NewThreadId") }
+                let switch = read::CSwitch::new(record);
+                Fact::Switch { old_thread: switch.old_thread_id()?, new_thread: switch.new_thread_id()? }
             }
-            ids::Thread::READY_THREAD => Fact::OfThread { thread_id: fields.u32("TThreadId"), file_key: 0 },
+            ids::Thread::READY_THREAD => {
+                Fact::OfThread { thread_id: read::ReadyThread::new(record).t_thread_id()?, file_key: 0 }
+            }
             ids::PerfInfo::SAMPLE_PROFILE => {
-                Fact::Sample { thread_id: fields.u32("ThreadId"), count: fields.u64("Count").max(1) }
+                let sample = read::SampledProfile::new(record);
+                let count = sample.count().unwrap_or(1).max(1).into();
+                Fact::Sample { thread_id: sample.thread_id()?, count }
             }
-            ids::PerfInfo::SET_INTERVAL | ids::PerfInfo::COLLECTION_START => {
-                Fact::SampleInterval { hundred_nanos: fields.u64("NewInterval") }
-            }
-            ids::PerfInfo::ISR_67 | ids::PerfInfo::ISR_50 => {
-                Fact::Interrupt { begun: fields.get("InitialTime").unwrap_or(FileTime(i64::MAX)) }
-            }
+            id if read::ProfileInterval::reads(id) => Fact::SampleInterval,
+            ids::PerfInfo::ISR_67 | ids::PerfInfo::ISR_50 => Fact::Interrupt { begun: begin(record) },
             ids::PerfInfo::THREAD_DPC | ids::PerfInfo::DPC | ids::PerfInfo::TIMER_DPC => {
-                Fact::Dpc { begun: fields.get("InitialTime").unwrap_or(FileTime(i64::MAX)) }
+                Fact::Dpc { begun: begin(record) }
             }
             ids::PerfInfo::SYS_CL_ENTER | ids::PerfInfo::SYS_CL_EXIT => Fact::OfRunningThread,
             id if read::SoftFault::reads(id) => Fact::OfRunningThread,
             ids::PageFault::HARD_FAULT => {
-                Fact::OfThread { thread_id: fields.u32("TThreadId"), file_key: fields.u64("FileObject") }
+                let fault = read::HardFault::new(record);
+                Fact::OfThread { thread_id: fault.t_thread_id()?, file_key: fault.file_object().unwrap_or(0) }
             }
-            id if read::VirtualAlloc::reads(id) || read::MapFile::reads(id) => {
-                Fact::OfProcess { process_id: fields.u32("ProcessId"), file_key: fields.u64("FileObject") }
+            id if read::VirtualAlloc::reads(id) => {
+                Fact::OfProcess { process_id: read::VirtualAlloc::new(record).process_id()?, file_key: 0 }
             }
-            id if id.class() == Class::FileIo => Fact::of_file(id, &fields),
-            ids::DiskIo::READ | ids::DiskIo::WRITE | ids::DiskIo::FLUSH_BUFFERS => Fact::Disk {
-                disk: fields.u32("DiskNumber"),
-                operation: match id {
-                    ids::DiskIo::READ => DiskOperation::Read,
-                    ids::DiskIo::WRITE => DiskOperation::Write,
-                    _ => DiskOperation::Flush,
-                },
-                bytes: fields.u64("TransferSize"),
-                ticks: fields.u64("HighResResponseTime"),
-                thread_id: fields.u32("IssuingThreadId"),
-                file_key: fields.u64("FileObject"),
+            id if read::MapFile::reads(id) => {
+                let map = read::MapFile::new(record);
+                Fact::OfProcess { process_id: map.process_id()?, file_key: map.file_object().unwrap_or(0) }
+            }
+            id if read::FileName::reads(id) => Fact::FileName {
+                key: read::FileName::new(record).file_object()?,
+                name: text(properties(), "FileName"),
             },
-            id if read::DiskInit::reads(id) => {
-                Fact::OfThread { thread_id: fields.u32("IssuingThreadId"), file_key: 0 }
-            }
-            ids::SystemConfig::PHY_DISK => {
-                Fact::DiskName { disk: fields.u32("DiskNumber"), name: fields.text("Manufacturer") }
-            }
-            id if id.class() == Class::TcpIp => Fact::of_socket(Protocol::Tcp, id, &fields),
-            id if id.class() == Class::UdpIp => Fact::of_socket(Protocol::Udp, id, &fields),
-            ids::StackWalk::STACK => {
-                let (process_id, thread_id) = (fields.u32("StackProcess"), fields.u32("StackThread"));
-                Fact::Stack { process_id, thread_id }
-            }
-            _ => Fact::Other,
-        }
-    }
-
-    fn of_file(id: EventId, fields: &Fields<'_, 'a>) -> Fact<'a> {
-        let (irp, object, thread_id) = (fields.u64("IrpPtr"), fields.u64("FileObject"), fields.u32("TTID"));
-        let operation = match id {
-            id if read::FileName::reads(id) => {
-                return Fact::FileName { key: object, name: fields.text("FileName") };
-            }
             ids::FileIo::CREATE => {
-                return Fact::FileOpen { irp, object, thread_id, path: fields.text("OpenPath") };
+                let create = read::FileOperation::new(record);
+                Fact::FileOpen {
+                    irp: create.irp_ptr()?,
+                    object: create.file_object().unwrap_or(0),
+                    thread_id: create.ttid().unwrap_or(0),
+                    path: text(properties(), "OpenPath"),
+                }
             }
             ids::FileIo::OPERATION_END => {
-                let (result, status) = (fields.u64("ExtraInfo"), fields.u32("NtStatus"));
-                return Fact::FileEnd { irp, result, status };
+                let end = read::FileEnd::new(record);
+                Fact::FileEnd { irp: end.irp_ptr()?, result: end.extra_info()?, status: end.nt_status()? }
             }
-            ids::FileIo::READ => FileOperation::Read,
-            ids::FileIo::WRITE => FileOperation::Write,
-            id if read::FileOperation::reads(id) => FileOperation::Other,
-            _ => return Fact::Other,
-        };
-        let (key, bytes) = (fields.u64("FileKey"), fields.u64("IoSize"));
-        Fact::FileOperation { operation, irp, object, key, thread_id, bytes }
+            id if read::FileOperation::reads(id) => {
+                let operation = read::FileOperation::new(record);
+                Fact::FileOperation {
+                    operation: match id {
+                        ids::FileIo::READ => FileOperation::Read,
+                        ids::FileIo::WRITE => FileOperation::Write,
+                        _ => FileOperation::Other,
+                    },
+                    irp: operation.irp_ptr()?,
+                    object: operation.file_object().unwrap_or(0),
+                    key: operation.file_key().unwrap_or(0),
+                    thread_id: operation.ttid().unwrap_or(0),
+                    bytes: operation.io_size().unwrap_or(0).into(),
+                }
+            }
+            id if read::DiskTransfer::reads(id) => {
+                let done = read::DiskTransfer::new(record);
+                Fact::Disk {
+                    disk: done.disk_number()?,
+                    operation: match id {
+                        ids::DiskIo::READ => DiskOperation::Read,
+                        _ => DiskOperation::Write,
+                    },
+                    bytes: done.transfer_size().unwrap_or(0).into(),
+                    ticks: done.high_res_response_time().unwrap_or(0),
+                    thread_id: done.issuing_thread_id().unwrap_or(0),
+                    file_key: done.file_object().unwrap_or(0),
+                }
+            }
+            ids::DiskIo::FLUSH_BUFFERS => {
+                let done = read::DiskFlush::new(record);
+                Fact::Disk {
+                    disk: done.disk_number()?,
+                    operation: DiskOperation::Flush,
+                    bytes: 0,
+                    ticks: done.high_res_response_time().unwrap_or(0),
+                    thread_id: done.issuing_thread_id().unwrap_or(0),
+                    file_key: 0,
+                }
+            }
+            id if read::DiskInit::reads(id) => {
+                let thread_id = read::DiskInit::new(record).issuing_thread_id().unwrap_or(0);
+                Fact::OfThread { thread_id, file_key: 0 }
+            }
+            ids::SystemConfig::PHY_DISK => {
+                let properties = properties()?;
+                let name = properties.try_get("Manufacturer").unwrap_or_default();
+                Fact::DiskName { disk: properties.try_get("DiskNumber")?, name }
+            }
+            id if matches!(id.class(), Class::TcpIp | Class::UdpIp) => {
+                Fact::Network(NetworkEvent::from_record(id, record)?)
+            }
+            ids::StackWalk::STACK => {
+                let stack = read::StackEvent::new(record);
+                Fact::Stack { process_id: stack.stack_process()?, thread_id: stack.stack_thread()? }
+            }
+            _ => return None,
+        })
     }
+}
 
-    fn of_socket(protocol: Protocol, id: EventId, fields: &Fields<'_, 'a>) -> Fact<'a> {
-        use ids::{TcpIp, UdpIp};
-        let action = match id {
-            TcpIp::SEND_IPV4 | TcpIp::SEND_IPV6 | UdpIp::SEND_IPV4 | UdpIp::SEND_IPV6 => NetworkAction::Send,
-            TcpIp::RECV_IPV4 | TcpIp::RECV_IPV6 | UdpIp::RECV_IPV4 | UdpIp::RECV_IPV6 => {
-                NetworkAction::Receive
-            }
-            TcpIp::CONNECT_IPV4 | TcpIp::CONNECT_IPV6 => NetworkAction::Connect,
-            TcpIp::DISCONNECT_IPV4 | TcpIp::DISCONNECT_IPV6 => NetworkAction::Disconnect,
-            TcpIp::RETRANSMIT_IPV4 | TcpIp::RETRANSMIT_IPV6 => NetworkAction::Retransmit,
-            TcpIp::ACCEPT_IPV4 | TcpIp::ACCEPT_IPV6 => NetworkAction::Accept,
-            _ => NetworkAction::Other,
-        };
-        let ends = (fields.end("daddr", "dport"), fields.end("saddr", "sport"));
-        let (Some(destination), Some(source)) = ends else { return Fact::Other };
-        // TCP events name the peer as the destination in both directions; UDP events name the packet's addresses.
-        let (local, remote) = match (protocol, action) {
-            (Protocol::Udp, NetworkAction::Receive) => (destination, source),
-            _ => (source, destination),
-        };
-        let (process_id, bytes) = (fields.u32("PID"), fields.u64("size"));
-        Fact::Network(Network { protocol, action, process_id, local, remote, bytes })
-    }
+/// Returns when an interrupt or a deferred call began.
+fn begin(record: &Record<'_>) -> FileTime {
+    let begun = read::Interrupt::new(record).initial_time();
+    begun.map_or(FileTime(i64::MAX), |begun| record.origin().clock.to_filetime(Ticks(begun)))
 }

@@ -180,14 +180,14 @@ impl Model {
 
     fn understand(&mut self, record: &Record<'_>) -> Meaning {
         let Decoder { resolver, located, .. } = &mut self.decoder;
-        let properties = record.hook_id().and_then(|hook| {
-            let schema = resolver.resolve(record).ok()?;
-            Some((hook, schema.locate(record, located)))
-        });
-        let fact = properties.map_or(Fact::Other, |(hook, properties)| Fact::from_event(hook, &properties));
+        let fact =
+            Fact::from_record(record, move || Some(resolver.resolve(record).ok()?.locate(record, located)));
         self.remembered.take(&fact, record);
         let (clock, processor) = (record.origin().clock, record.processor());
         let stamp = Stamp { time: record.time(), processor, clock };
+        if matches!(fact, Fact::SampleInterval) {
+            self.state.intervals.set(record, 0);
+        }
         self.state.take(&fact, &stamp, (record.process_id(), record.thread_id()))
     }
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use etw_machine::{DiskOperation, Intervals, NetworkEvent, NetworkOperation};
 use openetw::{Clock, FileTime, ProcessTable};
 
 use super::bounded::Bounded;
-use super::facts::{DiskOperation, Fact, FileOperation, ImageChange, Network, NetworkAction, Protocol};
+use super::facts::{Fact, FileOperation, ImageChange};
 use super::lookup::Lookup;
 use super::meter::{Latency, Meter, Transfers};
 use super::rows::printable;
@@ -24,8 +25,6 @@ const MAX_DISKS: usize = 1000;
 const MAX_PROCESSORS: usize = 4096;
 /// Number of periods for which an exited process is shown.
 const PERIODS_SHOWN: u32 = 5;
-/// Default sampling interval in units of 100 ns.
-const SAMPLE_INTERVAL: u64 = 10_000;
 
 /// Time and place of an event.
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +88,7 @@ pub(crate) struct State {
     pub(crate) connections: Bounded<Ends, Connection>,
     pub(crate) disks: Bounded<u32, Disk>,
     pub(crate) processors: Vec<Processor>,
-    sample_interval: u64,
+    pub(crate) intervals: Intervals,
     /// Time of the last event, and of the last event of the previous period; `None` if there was none.
     latest: FileTime,
     rolled: Option<FileTime>,
@@ -124,7 +123,7 @@ impl State {
             connections: Bounded::new(MAX_CONNECTIONS),
             disks: Bounded::new(MAX_DISKS),
             processors: Vec::new(),
-            sample_interval: SAMPLE_INTERVAL,
+            intervals: Intervals::default(),
             latest: FileTime(i64::MIN),
             rolled: None,
             seen: ReceivedKinds::default(),
@@ -213,7 +212,6 @@ impl State {
                 self.sample(stamp.processor, *thread_id, *count);
                 of_thread = Some(*thread_id);
             }
-            Fact::SampleInterval { hundred_nanos } => self.sample_interval = (*hundred_nanos).max(1),
             Fact::Interrupt { begun } => {
                 self.seen.interrupts = true;
                 if let Some(processor) = self.processor(stamp.processor) {
@@ -316,7 +314,7 @@ impl State {
                 (known.process_id, known.thread_id) = (Some(*process_id), Some(*thread_id));
                 meaning.role = Role::Stack;
             }
-            Fact::Other => {}
+            Fact::SampleInterval | Fact::Other => {}
         }
         let known = &mut meaning.known;
         if let Some(thread_id) = of_thread {
@@ -498,7 +496,7 @@ impl State {
         if self.seen.switches || thread_id == 0 {
             return;
         }
-        let ran = count.saturating_mul(self.sample_interval);
+        let ran = count.saturating_mul(self.intervals.of_machine(0).0);
         if let Some(processor) = self.processor(number) {
             processor.busy.add(ran);
         }
@@ -590,32 +588,32 @@ impl State {
         disk.busy.add(u64::try_from(took).unwrap_or(0));
     }
 
-    fn network(&mut self, network: &Network) {
-        let Network { protocol, action, process_id, local, remote, bytes } = *network;
+    fn network(&mut self, network: &NetworkEvent) {
+        let NetworkEvent { process_id, is_udp, operation, bytes, local, remote } = *network;
         let process = self.process(process_id);
-        match action {
-            NetworkAction::Send => process.sends.add(bytes),
-            NetworkAction::Receive => process.receives.add(bytes),
+        match operation {
+            NetworkOperation::Send => process.sends.add(bytes),
+            NetworkOperation::Receive => process.receives.add(bytes),
             _ => {}
         }
         let name = process.name.clone();
-        let ends = Ends { protocol, process_id, local, remote };
+        let ends = Ends { is_udp, process_id, local: local.into(), remote: remote.into() };
         let connection = self.connections.get_or_insert_with(ends, || Connection {
             ends,
             process: Some(name),
-            state: if protocol == Protocol::Udp { "" } else { "open" },
+            state: if is_udp { "" } else { "open" },
             sends: Transfers::default(),
             receives: Transfers::default(),
             retransmits: 0,
         });
-        match action {
-            NetworkAction::Send => connection.sends.add(bytes),
-            NetworkAction::Receive => connection.receives.add(bytes),
-            NetworkAction::Connect => connection.state = "connected",
-            NetworkAction::Accept => connection.state = "accepted",
-            NetworkAction::Disconnect => connection.state = "closed",
-            NetworkAction::Retransmit => connection.retransmits += 1,
-            NetworkAction::Other => {}
+        match operation {
+            NetworkOperation::Send => connection.sends.add(bytes),
+            NetworkOperation::Receive => connection.receives.add(bytes),
+            NetworkOperation::Connect => connection.state = "connected",
+            NetworkOperation::Accept => connection.state = "accepted",
+            NetworkOperation::Disconnect => connection.state = "closed",
+            NetworkOperation::Retransmit => connection.retransmits += 1,
+            NetworkOperation::Reconnect => {}
         }
     }
 }

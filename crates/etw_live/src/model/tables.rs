@@ -7,7 +7,6 @@ use std::sync::Arc;
 use openetw::FileTime;
 use openetw::analysis::disk_label;
 
-use super::facts::Protocol;
 use super::meter::{Latency, Meter, Transfers};
 use super::rows::{Cell, Column, Row};
 
@@ -264,7 +263,7 @@ pub(crate) struct Connection {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Ends {
-    pub(crate) protocol: Protocol,
+    pub(crate) is_udp: bool,
     pub(crate) process_id: u32,
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
@@ -292,10 +291,7 @@ impl Row for Connection {
         match column {
             0 => Cell::Id(self.ends.process_id),
             1 => Cell::Text(self.process.as_deref().unwrap_or("-")),
-            2 => Cell::Text(match self.ends.protocol {
-                Protocol::Tcp => "TCP",
-                Protocol::Udp => "UDP",
-            }),
+            2 => Cell::Text(if self.ends.is_udp { "UDP" } else { "TCP" }),
             3 => Cell::Owned(self.ends.local.to_string()),
             4 => Cell::Owned(self.ends.remote.to_string()),
             5 => Cell::Text(self.state),
