@@ -8,6 +8,7 @@ use etw_capture::images::{ImageStep, Images};
 use etw_capture::records::{Body, Event};
 use etw_capture::unwind::{StackUnwinder, UnwindCounts};
 use etw_kernel_events::StackKinds;
+use etw_kernel_events::classes::MAX_FRAMES;
 
 /// Time limit for one search for images.
 const MOMENT: Duration = Duration::from_millis(2);
@@ -91,14 +92,25 @@ impl Stacks {
         self.unwinder.counts()
     }
 
-    /// Reports how many user stacks were cut since the counts were `before`; `None` if none were.
-    pub(crate) fn cut_since(&self, before: UnwindCounts) -> Option<String> {
+    /// Reports how many user stacks were cut since the counts were `before`, by the reason.
+    pub(crate) fn cut_since(&self, before: UnwindCounts) -> Vec<String> {
         let now = self.counts();
-        let cut = now.cut.saturating_sub(before.cut);
         let stacks = now.stacks.saturating_sub(before.stacks);
-        let text = "stacks of programs are cut: they pass through code without unwind data so far, and are deeper than \
-                    the copied part (32 KiB; 4 KiB if the kernel's rings are half full)";
-        (cut > 0).then(|| format!("{cut} of {stacks} {text}"))
+        let cut = now.cut.saturating_sub(before.cut);
+        let too_deep = now.too_deep.saturating_sub(before.too_deep);
+        let mut reports = Vec::new();
+        if cut > 0 {
+            let why = "they pass through code without unwind data so far, and are deeper than the copied part (32 KiB; \
+                       4 KiB if the kernel's rings are half full)";
+            reports.push(format!("{cut} of {stacks} stacks of programs are cut: {why}"));
+        }
+        if too_deep > 0 {
+            let why = "an event has room for no more, so their outermost functions are missing";
+            reports.push(format!(
+                "{too_deep} of {stacks} stacks of programs have more than {MAX_FRAMES} frames: {why}"
+            ));
+        }
+        reports
     }
 
     /// Returns the addresses of the last stack: those of the kernel, then those of the program, innermost first.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use etw_kernel_events::classes::MAX_FRAMES;
 use etw_machine::{
     Addresses, Code, Duration, FunctionIndex, HashMap, Processes, ReadiedBy, Space, ThreadIndex,
 };
@@ -169,7 +170,7 @@ pub(crate) fn table(stacks: Weighed<'_>, context: &ReportContext<'_>) -> Table {
     let mut rows: HashMap<(u32, FunctionIndex), [SampleCount; 2]> = HashMap::default();
     let mut seen: Vec<FunctionIndex> = Vec::new();
     let mut nameless: HashMap<Option<Rc<str>>, u64> = HashMap::default();
-    let mut all = SampleCount::default();
+    let (mut all, mut full) = (SampleCount::default(), 0);
     for (index, node) in nodes.iter().enumerate().filter(|(_, node)| node.count > 0) {
         if !context.wants_thread(roots[index]) {
             continue;
@@ -184,9 +185,11 @@ pub(crate) fn table(stacks: Weighed<'_>, context: &ReportContext<'_>) -> Table {
             process_of.len() as u32 - 1
         });
         seen.clear();
-        let mut at = Some(index);
+        let (mut at, mut length, mut in_program) = (Some(index), 0, 0);
         while let Some(index) = at {
             at = nodes[index].parent.node();
+            length += 1;
+            in_program += usize::from(!addresses.is_kernel(nodes[index].address));
             let Some(function) = functions[index] else { continue };
             if seen.is_empty() && names.get(function).name.is_none() {
                 *nameless.entry(names.get(function).module.clone()).or_default() += node.count;
@@ -202,6 +205,10 @@ pub(crate) fn table(stacks: Weighed<'_>, context: &ReportContext<'_>) -> Table {
                 sum.weight += node.weight;
             }
             seen.push(function);
+        }
+        // An event has room for these; Windows has one for each half of a stack, Linux one for both.
+        if length == MAX_FRAMES || in_program >= MAX_FRAMES {
+            full += node.count;
         }
     }
     let mut rows: Vec<_> = rows.into_iter().collect();
@@ -236,6 +243,11 @@ pub(crate) fn table(stacks: Weighed<'_>, context: &ReportContext<'_>) -> Table {
     }
     if tree.cut > 0 {
         notes.push(format!("{} stacks were too many and are counted by their outer parts.", tree.cut));
+    }
+    if full > 0 {
+        let what = if kind == TableKind::Functions { "samples" } else { "stacks" };
+        let missing = format!("the functions that called the outermost of {MAX_FRAMES} frames");
+        notes.push(format!("{full} of the {what} are as deep as a trace records: {missing} are missing."));
     }
     Table { kind, columns: columns_of(kind, stacks.unit), rows, notes }
 }

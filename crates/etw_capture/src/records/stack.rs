@@ -38,8 +38,10 @@ pub struct Space {
 /// How far a program's stack was followed in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Following {
-    /// To the start of the thread, or to the maximum number of frames.
+    /// To the start of the thread.
     Ended,
+    /// To the maximum number of frames.
+    Limited,
     /// To code without a rule, or to memory that could not be read.
     Stopped,
     /// Not at all, since the images of the process were unknown.
@@ -133,7 +135,8 @@ pub(super) fn body(event_time: u64, event_kind: u32, fields: Fields<'_>) -> Opti
     let space = Space { began: fields.u64(40)?, process_id: fields.u32(48)?, programs: fields.u32(52)? };
     let lens = [fields.u16(56)?, fields.u16(58)?, fields.u16(60)?, fields.u16(62)?];
     let following = match fields.u32(64)? {
-        WHOLE | TO_LIMIT => Following::Ended,
+        WHOLE => Following::Ended,
+        TO_LIMIT => Following::Limited,
         SPACE_UNKNOWN => Following::SpaceUnknown,
         _ => Following::Stopped,
     };

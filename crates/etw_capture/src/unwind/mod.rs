@@ -63,6 +63,8 @@ pub struct UnwindCounts {
     /// Of the others, stacks that needed memory that was not copied, or were followed in the kernel by images that the
     /// process no longer had.
     pub cut: u64,
+    /// Stacks with more frames than an event has room for ([`MAX_FRAMES`]): their outermost frames are missing.
+    pub too_deep: u64,
 }
 
 /// A process with its images.
@@ -124,8 +126,26 @@ impl StackUnwinder {
         frames: &mut Vec<u64>,
     ) {
         let first = frames.len();
+        self.unwind_all(process_id, images, stack, frames);
+        let is_limited = match stack.following {
+            Following::Ended => false,
+            Following::Limited => true,
+            Following::Stopped | Following::SpaceUnknown => frames.len() - first >= MAX_FRAMES,
+        };
+        self.counts.too_deep += u64::from(is_limited || frames.len() > MAX_FRAMES);
+    }
+
+    fn unwind_all(
+        &mut self,
+        process_id: u32,
+        images: &[Arc<LoadedImage>],
+        stack: &Stack<'_>,
+        frames: &mut Vec<u64>,
+    ) {
+        let first = frames.len();
         let registers = stack.registers();
-        if registers.is_none() && stack.following != Following::Ended {
+        let is_followed = matches!(stack.following, Following::Ended | Following::Limited);
+        if registers.is_none() && !is_followed {
             frames.extend(stack.user());
             return;
         }
@@ -141,7 +161,7 @@ impl StackUnwinder {
             self.counts.cut += 1;
             return;
         }
-        let Some(registers) = registers.filter(|_| stack.following != Following::Ended) else {
+        let Some(registers) = registers.filter(|_| !is_followed) else {
             self.counts.whole += u64::from(registers.is_none());
             return;
         };
@@ -296,6 +316,27 @@ mod tests {
         // The kernel found more of them than the copied memory has.
         let (frames, counts) = unwind(&memory[..16], &[0x1111, 0x2222, 0x3333, 0x4444, 0x5555]);
         assert_eq!(frames, [7, 0x1111, 0x2222, 0x3333, 0x4444, 0x5555]);
-        assert_eq!(counts, UnwindCounts { stacks: 1, whole: 0, cut: 1 });
+        assert_eq!(counts, UnwindCounts { stacks: 1, whole: 0, cut: 1, too_deep: 0 });
+    }
+
+    #[test]
+    fn stacks_with_more_frames_than_an_event_has_room_for_are_counted() {
+        let deep = |following, followed: &[u64], in_kernel| {
+            let registers = Registers { instruction: 0x1111, stack_pointer: 0x7000, ..Registers::default() };
+            let (space, memory_at) = (Space::default(), 0x7000);
+            let parts =
+                StackParts { registers, space, following, followed, user: &[], memory_at, memory: &[] };
+            let (mut unwinder, mut frames) = (StackUnwinder::default(), vec![7; in_kernel]);
+            stack_for_tests(parts, |stack| unwinder.unwind(1, &[], stack, &mut frames));
+            unwinder.counts().too_deep
+        };
+        assert_eq!(deep(Following::Limited, &[0x1111], 0), 1);
+        // A stack of exactly so many frames is whole.
+        assert_eq!(
+            (deep(Following::Ended, &[0x1111], MAX_FRAMES - 1), deep(Following::Ended, &[0x1111], 0)),
+            (0, 0)
+        );
+        // The kernel's frames need room too.
+        assert_eq!(deep(Following::Ended, &[0x1111], MAX_FRAMES), 1);
     }
 }

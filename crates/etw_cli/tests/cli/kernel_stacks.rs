@@ -253,6 +253,40 @@ fn stacks_that_are_cut_are_counted() {
 }
 
 #[test]
+fn stacks_that_are_deeper_than_what_is_recorded_are_counted() {
+    let etw = Etw::new();
+    let source = r#"
+        #include <time.h>
+        volatile long sink;
+        __attribute__((noinline)) void work(void) {
+            struct timespec time;
+            do {
+                for (long i = 0; i < 100000; i++) sink += i;
+                clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+            } while (time.tv_sec * 1000000000L + time.tv_nsec < 300000000);
+        }
+        __attribute__((noinline)) long deeper(int n) {
+            if (n) sink += deeper(n - 1);
+            else work();
+            return sink + n;
+        }
+        int main(void) { return deeper(500) == 1; }"#;
+    let Some(program) = compile(&etw, "deeper", source, &["-O1", "-fomit-frame-pointer"]) else { return };
+    let Some(output) = record_with(&etw, &["-k", "PROC_THREAD+LOADER+PROFILE"], &[&program]) else { return };
+    let said = String::from_utf8(output.stderr).unwrap();
+    let line = said
+        .lines()
+        .find(|line| line.contains(" stacks of programs have more than 192 frames"))
+        .expect(&said);
+    let counted: u64 = line.split_whitespace().find_map(|word| word.parse().ok()).expect(line);
+    let report = etw.ok(&["report", "k.etl", "--table", "functions"]);
+    let note = report.lines().find(|line| line.contains("as deep as a trace records")).expect(&report);
+    let noted: u64 = note.split_whitespace().find_map(|word| word.parse().ok()).expect(note);
+    // Samples while a rule is learnt are cut for another reason.
+    assert!(noted > 50 && counted >= noted, "{line}: {note}");
+}
+
+#[test]
 fn any_event_may_have_its_stack() {
     let etw = Etw::new();
     // Writes to a pipe wake its reader, which waits.

@@ -7,13 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use etw_controller::EnableProperties;
 use etw_event::{ExtendedType, Ticks};
-use etw_kernel_events::classes::{ManifestOwner, RecordBuffer};
+use etw_kernel_events::classes::{MAX_FRAMES, ManifestOwner, RecordBuffer};
 
 use super::session::Session;
 use crate::translate::Processes;
-
-/// Maximum number of addresses in a stack, as in ETW.
-const MAX_FRAMES: usize = 192;
 
 /// The records of an event that waits for its stack.
 #[derive(Debug, Default)]

@@ -264,7 +264,7 @@ impl Feed {
         self.fetch();
         self.tell_all_names(session);
         let inventory = self.up_to_date(session, inventory);
-        let mut in_part = None;
+        let mut in_part = Vec::new();
         if let Some(session) = self.sessions.remove(&session) {
             let _ = self.poller.remove(session.region.bell());
             if session.wants.has_stacks() {
@@ -285,7 +285,7 @@ impl Feed {
         }
         self.wanted.remove(&session);
         self.set_hooks();
-        in_part.into_iter().collect()
+        in_part
     }
 
     /// Writes the names of all files to a session that receives names.
