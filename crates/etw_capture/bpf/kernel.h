@@ -111,7 +111,14 @@ struct upid {
 	int nr;
 } RELOCATED;
 
+/* With its namespace, for its size. */
+struct upid___sized {
+	int nr;
+	void *ns;
+};
+
 struct pid {
+	u32 level;
 	struct upid numbers[1];
 } RELOCATED;
 
@@ -423,6 +430,7 @@ struct task_struct {
 	u64 start_time;
 	u64 start_boottime;
 	u64 self_exec_id;
+	struct pid *thread_pid;
 	struct mm_struct *mm;
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;

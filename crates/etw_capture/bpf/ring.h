@@ -30,6 +30,7 @@ enum kind {
 	FILE_END,
 	NETWORK = 40,
 	MEMORY,
+	PYTHON_CODE,
 	/* The reader creates 60 and 61 from the kernel's own records of mappings and replaced programs. */
 	UNMAPPED = 62,
 	STACK = 63,

@@ -47,6 +47,30 @@ struct walk {
 	u64 frames;
 };
 
+/* Maximum number of frames of Python, and the part of one that is read. */
+#define PYTHON_FRAMES_MOST 192
+#define PYTHON_FRAME_BYTES 80
+#define TEXT_MOST 512
+#define LINES_MOST 8192
+
+/* A text of Python, in one, two or four bytes per character as its state says. */
+struct python_text {
+	u32 state;
+	u32 bytes;
+	u8 data[TEXT_MOST];
+};
+
+struct python_code {
+	struct header header;
+	u64 instructions; /* Address of the first one. */
+	u64 units; /* Number of words of 16 bits that it has. */
+	u32 first_line;
+	u32 lines_bytes;
+	struct python_text name;
+	struct python_text file;
+	u8 lines[LINES_MOST];
+};
+
 struct stack {
 	struct header header; /* Its number: the kind of the event, whose time it has. */
 	/* Of the program; all zero without one, or for one of 32 bits. */
@@ -62,17 +86,19 @@ struct stack {
 	u16 user_bytes;
 	u16 copied_bytes;
 	u32 followed; /* Why following ended. */
-	u32 reserved;
+	u32 python_bytes;
 	/* Frames of the kernel, then followed frames of the program. If these are not complete, the registers
 	 * are those of the next frame, and the program's frames by frame pointers and the memory of its stack
-	 * follow. */
-	u8 rest[FRAMES_MOST_ALL * 8 + STACK_BYTES_MOST + CHUNK];
+	 * follow. The frames of Python come last. */
+	u8 rest[FRAMES_MOST_ALL * 8 + STACK_BYTES_MOST + CHUNK + PYTHON_FRAMES_MOST * 16];
 };
 
 /* Buffers for assembling stacks, several per processor, since programs may be interrupted by others. */
 struct room {
 	u64 users;
 	struct walk walk;
+	u8 python_frame[128 + 8];
+	struct python_code python_code;
 	struct stack stack;
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "follow.h"
+#include "python.h"
 
 /* Kinds of events with stacks, one bit each. */
 struct kinds {
@@ -36,6 +37,15 @@ INLINE bool fill_registers(struct stack *stack, struct task_struct *task)
 		stack->link = ARM(registers)->regs[30];
 	}
 	return true;
+}
+
+/* Returns the thread's id as the thread itself sees it. */
+INLINE u32 id_in_namespace(struct task_struct *task)
+{
+	struct pid *pid = task->thread_pid;
+	u32 id = 0;
+	read_kernel(&id, sizeof(id), (u8 *)pid->numbers + pid->level * sizeof(struct upid___sized));
+	return id;
 }
 
 /* Maximum size of the first thread's stack; other memory is farther away. */
@@ -118,7 +128,7 @@ INLINE void write_stack(void *sampled, bool in_kernel, u32 kind, u64 time)
 	stack->copied_bytes = 0;
 	stack->followed = FOLLOWED_NOT;
 	stack->space = (struct space){ 0 };
-	stack->reserved = 0;
+	stack->python_bytes = 0;
 	struct task_struct *task = has_registers ? current_task_typed() : 0;
 	bool is_known = task && !is_idle && task->mm && fill_registers(stack, task);
 	if (is_known && follows_stacks) {
@@ -134,6 +144,13 @@ INLINE void write_stack(void *sampled, bool in_kernel, u32 kind, u64 time)
 		}
 		if (is_known)
 			all += copy_stack(index, stack, ring, task, all);
+	}
+	if (is_known && follows_stacks) {
+		u64 python = follow_python(index, id_in_namespace(task), all, time);
+		if (python > PYTHON_FRAMES_MOST * 16)
+			python = 0;
+		stack->python_bytes = python;
+		all += python;
 	}
 	u64 head = sizeof(*stack) - sizeof(stack->rest);
 	if (ring_output(ring, stack, head + all, RING_NO_WAKEUP))

@@ -10,6 +10,7 @@
 //! - [`records`]: the records that the programs in the kernel write.
 //! - [`capture`]: loads these programs, and reads their rings.
 //! - [`images`]: the files that processes have mapped.
+//! - [`python`]: the interpreter of Python, and its frames.
 //! - [`unwind`]: stacks of programs.
 //! - [`rundown`]: the state of the machine when a session starts and stops.
 //!
@@ -26,6 +27,7 @@ pub mod capture;
 pub mod images;
 pub mod linux;
 mod proc;
+pub mod python;
 pub mod records;
 mod routines;
 mod rules;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use etw_consumer::Event;
+use etw_etl::encode::field_types::{ANSI_STRING, HEX_INT64, UINT32};
 use etw_etl::encode::{EventMetadata, RecordBuilder, provider_traits};
 use etw_event::{EventDescriptor, ExtendedType, Guid, Level, PointerSize, Record};
 use etw_kernel_events::ids::{self, EventId};
@@ -14,7 +15,6 @@ use etw_kernel_events::read;
 use etw_symbols::KernelSymbols;
 
 use crate::addresses::KERNEL_64;
-use crate::trace_logging::{ANSI_STRING, HEX_INT64, UINT32};
 
 const EVENT: &str = "KernelFunction";
 /// Maximum number of addresses.

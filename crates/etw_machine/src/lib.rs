@@ -35,7 +35,6 @@ mod process_filter;
 mod processes;
 mod stack_names;
 mod system_modules;
-mod trace_logging;
 mod user_addresses;
 mod volumes;
 mod window;
@@ -48,8 +47,7 @@ pub use images::{Image, ImageIndex, Images};
 pub use kernel_functions::{KernelAddresses, KernelFunctions};
 pub use machines::Machines;
 pub use managed::{
-    Assembly, ClrEvent, ClrProvider, CodeVersion, CodeVersions, JitEvent, JitFunction, JitSourceLine, Method,
-    MethodIndex, Methods,
+    Assembly, ClrEvent, ClrProvider, CodeVersion, CodeVersions, JitEvent, Method, MethodIndex, Methods,
 };
 pub use maps::{HashMap, HashSet};
 pub use model::addresses::Addresses;

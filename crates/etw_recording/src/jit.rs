@@ -8,11 +8,12 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use etw_etl::encode::{JitFunction, JitSourceLine};
 use etw_event::{ClockType, Ticks};
-use etw_machine::{JitFunction, JitSourceLine, UserAddresses};
+use etw_machine::UserAddresses;
 use etw_symbols::jit::{JitCode, JitDump, PerfMap};
 use etw_sys::clock::ClockSource;
 
@@ -138,8 +139,8 @@ fn function(code: &JitCode<'_>, process_id: u32, is_load: bool) -> JitFunction {
         if last.is_some_and(|last| last.line == line.line && *last.file == *file) {
             continue;
         }
-        let same = last.filter(|last| *last.file == *file).map(|last| Rc::clone(&last.file));
-        let file = same.unwrap_or_else(|| Rc::from(&*file));
+        let same = last.filter(|last| *last.file == *file).map(|last| Arc::clone(&last.file));
+        let file = same.unwrap_or_else(|| Arc::from(&*file));
         lines.push(JitSourceLine { offset, line: line.line, file });
     }
     JitFunction {

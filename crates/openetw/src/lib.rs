@@ -395,8 +395,8 @@ pub mod analysis {
         Switch, SymbolEmbedding, Table, TableKind, ThreadInfo, Timeline,
     };
     pub use etw_machine::{
-        Attribution, Duration, FileIndex, JitFunction, JitSourceLine, KernelAddresses, Machines,
-        ProcessFilter, ProcessIndex, StackNames, ThreadIndex, UserAddresses, Window, disk_label,
+        Attribution, Duration, FileIndex, KernelAddresses, Machines, ProcessFilter, ProcessIndex, StackNames,
+        ThreadIndex, UserAddresses, Window, disk_label,
     };
     pub use etw_stacks::{
         CallNode, CallTree, Change, Comparison, FrameIndex, FramePattern, NamedStacks, StackFrame,

@@ -1,10 +1,11 @@
 //! Functions of JIT compilers that a recording has taken along.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use etw_analysis::TableKind;
+use etw_etl::encode::{JitFunction, JitSourceLine};
 use etw_event::Ticks;
-use etw_machine::{JitFunction, JitSourceLine, Window};
+use etw_machine::Window;
 use etw_tables::Cell;
 
 use crate::machine::{Machine, check, row, table, text};
@@ -14,7 +15,7 @@ const CODE: u64 = 0x7F00_0000_1000;
 
 /// Adds a function of process 10 at a time in microseconds.
 fn function(machine: &mut Machine, micros: i64, address: u64, name: &str, is_load: bool) {
-    let line = |offset, line| JitSourceLine { offset, line, file: Rc::from("/src/app.js") };
+    let line = |offset, line| JitSourceLine { offset, line, file: Arc::from("/src/app.js") };
     let function = JitFunction {
         process_id: 10,
         address,

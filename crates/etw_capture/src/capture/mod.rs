@@ -40,6 +40,7 @@ pub use programs::KernelPrograms;
 use programs::{Attached, Object, with_causes};
 use ring::Ring;
 
+use crate::python::Interpreter;
 use crate::records::{Event, Space};
 use crate::rules::{IMAGES_MOST, IS_KNOWN_CODE, ImageRange, ImageTable, RuleTable};
 
@@ -90,6 +91,8 @@ pub struct Capture {
     stacks: Array<MapData, [u64; 2]>,
     rules: MapData,
     spaces: HashMap<MapData, [u64; 2], Images>,
+    interpreters: HashMap<MapData, [u64; 2], [u64; Interpreter::LEN_WORDS]>,
+    python_codes: HashMap<MapData, [u64; 3], u64>,
     online: Vec<u32>,
     sample_interval: Duration,
     attached: Vec<(Hook, Attached)>,
@@ -137,11 +140,17 @@ impl Capture {
             return Err(refused("the map `rules` is not an array"));
         };
         let spaces = HashMap::try_from(take("spaces")?).map_err(|error| refused(&with_causes(&error)))?;
+        let interpreters =
+            HashMap::try_from(take("interpreters")?).map_err(|error| refused(&with_causes(&error)))?;
+        let python_codes =
+            HashMap::try_from(take("python_codes")?).map_err(|error| refused(&with_causes(&error)))?;
         let mut capture = Capture {
             programs: KernelPrograms::new(object, types),
             stacks,
             rules,
             spaces,
+            interpreters,
+            python_codes,
             lost_outside: vec![0; rings.len()],
             rings,
             lost,
@@ -234,6 +243,14 @@ impl Capture {
         if follows_stacks() { memory().map(RuleTable::new) } else { None }
     }
 
+    /// Makes the programs describe code of Python again that they have described before, for a session that begins.
+    pub fn describe_code_again(&mut self) {
+        let known: Vec<_> = self.python_codes.keys().filter_map(Result::ok).collect();
+        for code in known {
+            let _ = self.python_codes.remove(&code);
+        }
+    }
+
     /// Sets the time between two samples of a processor.
     pub fn set_sample_interval(&mut self, interval: Duration) {
         if interval == std::mem::replace(&mut self.sample_interval, interval) {
@@ -296,8 +313,11 @@ impl ImageTable for Capture {
         let mut words: Images = [0; 1 + 3 * IMAGES_MOST];
         words[0] = images.len() as u64;
         words[1..].as_chunks_mut().0.iter_mut().zip(images).for_each(|(to, image)| *to = *image);
-        let ids = u64::from(space.process_id) | u64::from(space.programs) << 32;
-        let _ = self.spaces.insert([space.began, ids], words, 0);
+        let _ = self.spaces.insert(key_of(space), words, 0);
+    }
+
+    fn set_interpreter(&mut self, space: &Space, interpreter: &Interpreter) {
+        let _ = self.interpreters.insert(key_of(space), interpreter.words(), 0);
     }
 }
 
@@ -309,6 +329,11 @@ impl std::fmt::Debug for Capture {
             .field("missing", &self.missing)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns a space as the programs have it.
+fn key_of(space: &Space) -> [u64; 2] {
+    [space.began, u64::from(space.process_id) | u64::from(space.programs) << 32]
 }
 
 /// Creates a ring for each processor and registers it with the programs.

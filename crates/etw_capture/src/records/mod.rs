@@ -21,12 +21,14 @@ pub use file::{File, FileAct, FileBegin, FileEnd, FileName, FilePaths};
 mod image;
 mod memory;
 mod network;
+mod python;
 mod stack;
 
 pub use image::{FileIdentity, ImageChange, Mapping};
 pub(crate) use image::{lost_of_mapping_ring, of_mapping_ring};
 pub use memory::{Memory, MemoryAct, PageFault};
 pub use network::{ConnectionOptions, Network, NetworkAct, Protocol};
+pub use python::{PythonCode, PythonFrame, PythonText};
 pub use stack::{Following, Registers, Space, Stack};
 #[cfg(test)]
 pub(crate) use stack::{StackParts, stack_for_tests};
@@ -89,6 +91,8 @@ pub enum Body<'a> {
     },
     /// The stack of the event before it.
     Stack(Stack<'a>),
+    /// Code of Python's interpreter that a stack after it leads through for the first time.
+    PythonCode(PythonCode<'a>),
     /// A system call starts.
     SystemCallEnter {
         /// Its number on this architecture. Bit 31 is set for 32-bit programs, which have other numbers.
@@ -365,6 +369,7 @@ fn body<'a>(kind: u32, number: u32, current: (u32, u32), fields: Fields<'a>) -> 
         23 => Body::File(file::end(number, fields)?),
         40 => Body::Network(network::network(number, fields)?),
         41 => Body::Memory(memory::memory(number, fields)?),
+        42 => python::body(fields)?,
         image::MAPPED | image::REPLACED | image::UNMAPPED => return image::body(kind, number, fields),
         _ => return None,
     })

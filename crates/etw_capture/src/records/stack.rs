@@ -1,5 +1,6 @@
 //! Stacks of events.
 
+use super::python::{self, PythonFrame};
 use super::{Body, Fields};
 
 /// The stack of an event's thread.
@@ -20,7 +21,7 @@ pub struct Stack<'a> {
     registers: Registers,
     memory_at: u64,
     /// Length of each part in bytes.
-    lens: [u16; 4],
+    lens: [u16; 5],
     rest: &'a [u8],
 }
 
@@ -86,6 +87,11 @@ impl<'a> Stack<'a> {
         addresses(self.part(2))
     }
 
+    /// Returns the frames of Python's interpreter, innermost first, if the thread runs one.
+    pub fn python(&self) -> impl ExactSizeIterator<Item = PythonFrame> + 'a {
+        python::frames(self.part(4))
+    }
+
     /// Returns the program's registers; `None` without a program, for 32-bit programs, and before Linux 5.15.
     pub fn registers(&self) -> Option<Registers> {
         (self.registers.instruction != 0).then_some(self.registers)
@@ -113,7 +119,7 @@ impl<'a> Stack<'a> {
         Stack { event_time, is_of_sample, space, following, registers, memory_at, lens, rest }
     }
 
-    /// Returns a part: 0 frames of the kernel, 1 followed frames, 2 frames by frame pointers, 3 memory.
+    /// Returns a part: 0 frames of the kernel, 1 followed frames, 2 frames by frame pointers, 3 memory, 4 frames of Python.
     fn part(&self, number: usize) -> &'a [u8] {
         let begin = self.lens[..number].iter().map(|len| usize::from(*len)).sum();
         self.rest.get(begin..begin + usize::from(self.lens[number])).unwrap_or_default()
@@ -133,7 +139,8 @@ pub(super) fn body(event_time: u64, event_kind: u32, fields: Fields<'_>) -> Opti
     };
     let memory_at = fields.u64(32)?;
     let space = Space { began: fields.u64(40)?, process_id: fields.u32(48)?, programs: fields.u32(52)? };
-    let lens = [fields.u16(56)?, fields.u16(58)?, fields.u16(60)?, fields.u16(62)?];
+    let python = u16::try_from(fields.u32(68)?).ok()?;
+    let lens = [fields.u16(56)?, fields.u16(58)?, fields.u16(60)?, fields.u16(62)?, python];
     let following = match fields.u32(64)? {
         WHOLE => Following::Ended,
         TO_LIMIT => Following::Limited,
@@ -158,15 +165,17 @@ pub(crate) struct StackParts<'a> {
     pub(crate) user: &'a [u64],
     pub(crate) memory_at: u64,
     pub(crate) memory: &'a [u64],
+    /// Code and instruction of each.
+    pub(crate) python: &'a [u64],
 }
 
 #[cfg(test)]
 pub(crate) fn stack_for_tests<R>(parts: StackParts<'_>, each: impl FnOnce(&Stack<'_>) -> R) -> R {
     let StackParts { registers, space, following, memory_at, .. } = parts;
-    let words = [parts.followed, parts.user, parts.memory];
-    let [followed, user, memory] = words.map(|words| 8 * words.len() as u16);
+    let words = [parts.followed, parts.user, parts.memory, parts.python];
+    let [followed, user, memory, python] = words.map(|words| 8 * words.len() as u16);
     let rest = words.concat().iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
-    let lens = [0, followed, user, memory];
+    let lens = [0, followed, user, memory, python];
     let (event_time, is_of_sample) = (0, true);
     each(&Stack { event_time, is_of_sample, space, following, registers, memory_at, lens, rest: &rest })
 }
@@ -178,21 +187,21 @@ mod tests {
 
     const RULE_UNKNOWN: u32 = 5;
 
-    fn record(lens: [u16; 4], ended: u32, rest: &[u64]) -> Vec<u8> {
+    fn record(lens: [u16; 4], (ended, python): (u32, u32), rest: &[u64]) -> Vec<u8> {
         let mut record =
             [&7_u64.to_ne_bytes()[..], &[63_u32, 10, 11, 4].map(u32::to_ne_bytes).concat()].concat();
         record.extend([0x1000_u64, 0x7008, 0x7010, 0, 0x7000].map(u64::to_ne_bytes).concat());
         record.extend(9_u64.to_ne_bytes());
         record.extend([10_u32, 2].map(u32::to_ne_bytes).concat());
         record.extend(lens.map(u16::to_ne_bytes).concat());
-        record.extend([ended, 0].map(u32::to_ne_bytes).concat());
+        record.extend([ended, python].map(u32::to_ne_bytes).concat());
         record.extend(rest.iter().flat_map(|word| word.to_ne_bytes()));
         record
     }
 
     #[test]
     fn stacks_are_parted_and_lengths_are_checked() {
-        let whole = record([8, 8, 16, 16], RULE_UNKNOWN, &[1, 6, 2, 3, 4, 5]);
+        let whole = record([8, 8, 16, 16], (RULE_UNKNOWN, 16), &[1, 6, 2, 3, 4, 5, 0x11, 8]);
         let Some(Event { body: Body::Stack(stack), .. }) = Event::parse(&whole, 0) else { panic!() };
         assert_eq!((stack.event_time, stack.is_of_sample), (7, false));
         assert_eq!(stack.space, Space { began: 9, process_id: 10, programs: 2 });
@@ -205,10 +214,12 @@ mod tests {
         assert_eq!(words, [None, Some(4), Some(5), None, None, None]);
         let ends = [0x6ff8, 0x7000, 0x7008, 0x7009, 0x7010].map(|address| stack.ends_before(address));
         assert_eq!(ends, [false, false, false, true, true]);
+        let frame = PythonFrame { code: 0x10, instruction: 8, is_entry: true };
+        assert_eq!(stack.python().collect::<Vec<_>>(), [frame]);
         assert_eq!(stack.with_rest(stack.rest()), stack);
         for len in 0..whole.len() {
             assert_eq!(Event::parse(&whole[..len], 0), None, "{len}");
         }
-        assert_eq!(Event::parse(&record([8, 0, 8, 9], WHOLE, &[1, 2, 3]), 0), None);
+        assert_eq!(Event::parse(&record([8, 0, 8, 9], (WHOLE, 0), &[1, 2, 3]), 0), None);
     }
 }

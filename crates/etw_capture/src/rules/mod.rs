@@ -8,6 +8,7 @@ mod table;
 
 use std::ops::RangeInclusive;
 
+use crate::python::Interpreter;
 use crate::records::Space;
 
 pub use table::RuleTable;
@@ -30,6 +31,9 @@ pub trait ImageTable {
     /// The entry may be lost when there are too many processes; the kernel's programs then report the process as
     /// unknown, and it has to be set again.
     fn set_images(&mut self, space: &Space, images: &[ImageRange]);
+
+    /// Sets the interpreter of Python that a process runs.
+    fn set_interpreter(&mut self, space: &Space, interpreter: &Interpreter);
 }
 
 /// How x86-64 code keeps the way to its caller.

@@ -21,6 +21,7 @@ mod rows;
 mod sections;
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, Unwinder as _
 use framehop::{UnwindRegsNative, UnwinderNative};
 
 use crate::images::LoadedImage;
+use crate::python::{self, Interpreter, PythonFile};
 use crate::records::{FileIdentity, Following, Registers, Stack};
 use crate::rules::{ImageTable, RuleTable};
 use program_images::{Place, ProgramImages};
@@ -47,6 +49,8 @@ type Unwinder = UnwinderNative<Bytes, MayAllocateDuringUnwind>;
 pub struct StackUnwinder {
     processes: HashMap<u32, Process>,
     sections: HashMap<FileIdentity, Option<Arc<Sections>>>,
+    /// The interpreters in files that are named after Python.
+    pythons: HashMap<FileIdentity, Option<Arc<PythonFile>>>,
     vdso: Option<Option<Arc<Sections>>>,
     kept_bytes: usize,
     teacher: ProgramImages,
@@ -72,8 +76,17 @@ struct Process {
     images: Vec<Arc<LoadedImage>>,
     /// The images whose files have unwind information.
     places: Vec<Place>,
+    python: Option<ProcessPython>,
     /// Created when a stack is first unwound here. Belongs to these images only.
     unwinding: Option<Box<Unwinding>>,
+}
+
+/// The interpreter of Python that a process runs.
+#[derive(Clone)]
+struct ProcessPython {
+    interpreter: Interpreter,
+    /// Addresses of the function that runs frames.
+    run: Range<u64>,
 }
 
 struct Unwinding {
@@ -89,6 +102,8 @@ impl Unwinding {
     }
 }
 
+/// What names of files with an interpreter contain.
+const PYTHON: &[u8] = b"python";
 /// Maximum size of cached sections in bytes.
 const KEPT_BYTES: usize = 256 << 20;
 /// Maximum number of processes with cached unwinders.
@@ -126,44 +141,53 @@ impl StackUnwinder {
         frames: &mut Vec<u64>,
     ) {
         let first = frames.len();
-        self.unwind_all(process_id, images, stack, frames);
+        let is_whole = self.unwind_native(process_id, images, stack, frames);
         let is_limited = match stack.following {
             Following::Ended => false,
             Following::Limited => true,
             Following::Stopped | Following::SpaceUnknown => frames.len() - first >= MAX_FRAMES,
         };
+        if stack.python().len() > 0
+            && let Some(python) = self.processes.get(&process_id).and_then(|process| process.python.as_ref())
+        {
+            let ProcessPython { interpreter, run } = python;
+            let is_known = |address| images.iter().any(|image| image.holds(address));
+            python::merge(frames, first, run, stack.python(), interpreter, is_whole, is_known);
+        }
         self.counts.too_deep += u64::from(is_limited || frames.len() > MAX_FRAMES);
     }
 
-    fn unwind_all(
+    /// Appends the native frames; returns whether they reach the start of the thread.
+    fn unwind_native(
         &mut self,
         process_id: u32,
         images: &[Arc<LoadedImage>],
         stack: &Stack<'_>,
         frames: &mut Vec<u64>,
-    ) {
+    ) -> bool {
         let first = frames.len();
         let registers = stack.registers();
         let is_followed = matches!(stack.following, Following::Ended | Following::Limited);
         if registers.is_none() && !is_followed {
             frames.extend(stack.user());
-            return;
+            return false;
         }
         self.counts.stacks += 1;
         self.prepare(process_id, images);
-        let Some(process) = self.processes.get_mut(&process_id) else { return };
+        let Some(process) = self.processes.get_mut(&process_id) else { return false };
         let trusted = self.teacher.trusted(process_id, images, stack);
-        self.teacher.teach_images(process_id, images, &process.places, stack);
+        let python = process.python.as_ref().map(|python| python.interpreter);
+        self.teacher.teach_images(process_id, images, (&process.places, python), stack);
         // The current instruction is right in any case.
         frames.extend(stack.followed().take(trusted.max(1)));
         if trusted < stack.followed().len() {
             // The kernel's programs used other images.
             self.counts.cut += 1;
-            return;
+            return false;
         }
         let Some(registers) = registers.filter(|_| !is_followed) else {
             self.counts.whole += u64::from(registers.is_none());
-            return;
+            return stack.following == Following::Ended;
         };
         let unwinding = process.unwinding.get_or_insert_with(|| Unwinding::new(&process.places));
         let Unwinding { unwinder, cache } = &mut **unwinding;
@@ -188,7 +212,7 @@ impl StackUnwinder {
         };
         if is_whole {
             self.counts.whole += 1;
-            return;
+            return true;
         }
         self.counts.cut += u64::from(is_cut);
         // Frame pointers may continue from where this ended.
@@ -197,6 +221,7 @@ impl StackUnwinder {
         if rest.any(|address| address == last) {
             frames.extend(rest);
         }
+        false
     }
 
     /// Returns the counts since the start.
@@ -224,13 +249,31 @@ impl StackUnwinder {
         if self.processes.len() >= PROCESSES || self.kept_bytes > KEPT_BYTES {
             self.processes.clear();
             self.sections.clear();
+            self.pythons.clear();
             self.kept_bytes = 0;
         }
         let place =
             |image: &Arc<LoadedImage>| Place::new(image.clone(), self.sections_of(process_id, image)?);
         let places = images.iter().filter_map(place).collect();
-        let process = Process { images: images.to_vec(), places, unwinding: None };
+        let python = images.iter().find_map(|image| self.python_of(process_id, image));
+        let process = Process { images: images.to_vec(), places, python, unwinding: None };
         self.processes.insert(process_id, process);
+    }
+
+    /// Returns the interpreter in an image of a process, if its file is named after Python: a program, a library, or a plugin of a
+    /// program.
+    fn python_of(&mut self, process_id: u32, image: &LoadedImage) -> Option<ProcessPython> {
+        let name = image.path.rsplit(|byte| *byte == b'/').next()?;
+        if !name.to_ascii_lowercase().windows(PYTHON.len()).any(|part| part == PYTHON) {
+            return None;
+        }
+        let read = || {
+            let directory = Path::new("/proc").join(process_id.to_string());
+            image.open(&directory).and_then(PythonFile::of_file).map(Arc::new)
+        };
+        let file = self.pythons.entry(image.identity).or_insert_with(read).as_ref()?;
+        let moved = image.base.wrapping_sub(image.file.as_ref()?.linked_base());
+        Some(ProcessPython { interpreter: file.interpreter(moved), run: file.run(moved) })
     }
 
     fn sections_of(&mut self, process_id: u32, image: &LoadedImage) -> Option<Arc<Sections>> {
@@ -302,6 +345,7 @@ mod tests {
             user,
             memory_at: 0x7000,
             memory: words,
+            python: &[],
         };
         stack_for_tests(parts, |stack| unwinder.unwind(1, &[], stack, &mut frames));
         (frames, unwinder.counts())
@@ -324,8 +368,16 @@ mod tests {
         let deep = |following, followed: &[u64], in_kernel| {
             let registers = Registers { instruction: 0x1111, stack_pointer: 0x7000, ..Registers::default() };
             let (space, memory_at) = (Space::default(), 0x7000);
-            let parts =
-                StackParts { registers, space, following, followed, user: &[], memory_at, memory: &[] };
+            let parts = StackParts {
+                registers,
+                space,
+                following,
+                followed,
+                user: &[],
+                memory_at,
+                memory: &[],
+                python: &[],
+            };
             let (mut unwinder, mut frames) = (StackUnwinder::default(), vec![7; in_kernel]);
             stack_for_tests(parts, |stack| unwinder.unwind(1, &[], stack, &mut frames));
             unwinder.counts().too_deep

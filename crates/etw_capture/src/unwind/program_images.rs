@@ -10,6 +10,7 @@ use framehop::Module;
 use super::same_images;
 use super::sections::{Bytes, Context, HIGHEST, Sections};
 use crate::images::LoadedImage;
+use crate::python::Interpreter;
 use crate::records::{Following, Space, Stack};
 use crate::rules::{self, IMAGES_MOST, ImageRange, ImageTable, RuleTable, UNIT};
 
@@ -34,8 +35,8 @@ pub(super) struct ProgramImages {
     table: Option<RuleTable>,
     /// Number of rules that were replaced by others.
     replaced: usize,
-    /// Images to pass on: start, end, and the number of the file in the upper half of a word.
-    images: Vec<(Space, Vec<ImageRange>)>,
+    /// Images to pass on: start, end, and the number of the file in the upper half of a word; with the interpreter.
+    images: Vec<(Space, Vec<ImageRange>, Option<Interpreter>)>,
     context: Box<Context>,
 }
 
@@ -79,7 +80,7 @@ impl ProgramImages {
         &mut self,
         process_id: u32,
         images: &[Arc<LoadedImage>],
-        places: &[Place],
+        (places, python): (&[Place], Option<Interpreter>),
         stack: &Stack<'_>,
     ) {
         if stack.space == Space::default() {
@@ -99,7 +100,7 @@ impl ProgramImages {
         let mut lines: Vec<_> = places.iter().map(Place::line).collect();
         lines.sort_unstable();
         lines.truncate(IMAGES_MOST);
-        self.images.push((stack.space, lines));
+        self.images.push((stack.space, lines, python));
         let taught = ProcessImages { space: stack.space, images: images.to_vec(), before, at: u64::MAX };
         self.taught.insert(process_id, taught);
     }
@@ -152,9 +153,14 @@ impl ProgramImages {
         if self.images.is_empty() {
             return false;
         }
-        self.images.iter().for_each(|(space, images)| table.set_images(space, images));
+        for (space, images, python) in &self.images {
+            table.set_images(space, images);
+            if let Some(python) = python {
+                table.set_interpreter(space, python);
+            }
+        }
         let now = clock::monotonic_nanos();
-        for (space, _) in self.images.drain(..) {
+        for (space, _, _) in self.images.drain(..) {
             if let Some(taught) = self.taught.get_mut(&space.process_id) {
                 taught.at = now;
             }
@@ -226,6 +232,7 @@ mod tests {
             user: &[],
             memory_at: 0,
             memory: &[],
+            python: &[],
         };
         stack_for_tests(parts, |stack| teacher.trusted(SPACE.process_id, images, stack))
     }
@@ -257,8 +264,11 @@ mod tests {
         let mut teach = |space, following, images: &[Arc<LoadedImage>]| {
             let registers = Registers { instruction: 1, ..Registers::default() };
             let (followed, user, memory) = (&[][..], &[][..], &[][..]);
-            let parts = StackParts { registers, space, following, followed, user, memory_at: 0, memory };
-            stack_for_tests(parts, |stack| teacher.teach_images(SPACE.process_id, images, &[], stack));
+            let parts =
+                StackParts { registers, space, following, followed, user, memory_at: 0, memory, python: &[] };
+            stack_for_tests(parts, |stack| {
+                teacher.teach_images(SPACE.process_id, images, (&[], None), stack)
+            });
             let taught = teacher.taught.get_mut(&SPACE.process_id);
             taught.into_iter().for_each(|taught| taught.at = 0);
             teacher.images.drain(..).count()

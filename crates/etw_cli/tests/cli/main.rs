@@ -31,7 +31,10 @@ mod kernel_images;
 mod kernel_network;
 #[cfg(target_os = "linux")]
 mod kernel_programs;
+#[cfg(target_os = "linux")]
 mod kernel_providers;
+#[cfg(target_os = "linux")]
+mod kernel_python;
 #[cfg(target_os = "linux")]
 mod kernel_stacks;
 #[cfg(target_os = "linux")]

@@ -15,6 +15,8 @@
 //! # Ok::<(), etw_etl::encode::EncodeError>(())
 //! ```
 
+pub mod field_types;
+mod jit_function;
 mod tracelogging;
 
 use etw_event::{
@@ -23,7 +25,8 @@ use etw_event::{
 };
 use etw_kernel_events::ids;
 
-pub use tracelogging::{EventMetadata, provider_traits};
+pub use jit_function::{JitFunction, JitSourceLine};
+pub use tracelogging::{EventMetadata, cut_text, provider_traits, put_text};
 
 /// The largest record: its size is a `u16`.
 pub const MAX_RECORD_BYTES: usize = 0xFFFF;

@@ -54,6 +54,17 @@ impl EventMetadata {
     }
 }
 
+/// Returns the start of a text, of at most `max_bytes`.
+pub fn cut_text(text: &str, max_bytes: usize) -> &str {
+    let end = (0..=max_bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    text.get(..end.unwrap_or(0)).unwrap_or_default()
+}
+
+/// Adds the start of a text, of at most `max_bytes`, and a zero byte to a payload.
+pub fn put_text(text: &str, max_bytes: usize, payload: &mut Vec<u8>) {
+    payload.extend(cut_text(text, max_bytes).bytes().filter(|byte| *byte != 0).chain([0]));
+}
+
 /// Returns the traits of a provider that has only a name.
 pub fn provider_traits(provider_name: &str) -> Vec<u8> {
     let mut bytes = vec![0; 2];

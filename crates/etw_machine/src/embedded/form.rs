@@ -3,16 +3,14 @@
 //! An image with many addresses has several events. `docs/symbols.md` describes the fields.
 
 use etw_consumer::Event;
-use etw_etl::encode::{EventMetadata, RecordBuilder, provider_traits};
+use etw_etl::encode::field_types::{ANSI_STRING, GUID, HEX_INT32, HEX_INT64, UINT8, UINT16, UINT32, UTF8};
+use etw_etl::encode::{EventMetadata, RecordBuilder, cut_text, provider_traits, put_text};
 use etw_event::{EventDescriptor, ExtendedType, Guid, Level, PointerSize};
 use etw_kernel_events::providers::SYMBOL_PROVIDER;
 use etw_symbols::{Frame, PdbId, Symbol, WindowsImage};
 
 use super::identity::ModuleId;
 use crate::maps::HashMap;
-use crate::trace_logging::{
-    ANSI_STRING, GUID, HEX_INT32, HEX_INT64, UINT8, UINT16, UINT32, UTF8, cut, put_text,
-};
 
 const EVENT: &str = "ImageCode";
 /// Maximum length in bytes of the names of functions and files.
@@ -200,9 +198,9 @@ impl<'a> Encoder<'a> {
 
     /// Returns an upper limit of what an address adds to the record, in bytes.
     fn added_bytes(&self, frames: &[Frame]) -> usize {
-        let text_bytes = |text: &str| match self.by_text.contains_key(cut(text, MAX_TEXT_BYTES)) {
+        let text_bytes = |text: &str| match self.by_text.contains_key(cut_text(text, MAX_TEXT_BYTES)) {
             true => 0,
-            false => cut(text, MAX_TEXT_BYTES).len() + 1,
+            false => cut_text(text, MAX_TEXT_BYTES).len() + 1,
         };
         let of_frame = |frame: &Frame| {
             let function = if self.id.is_managed { 0 } else { text_bytes(&frame.function) };
@@ -212,7 +210,7 @@ impl<'a> Encoder<'a> {
     }
 
     fn text(&mut self, text: &str) -> u16 {
-        let text = cut(text, MAX_TEXT_BYTES);
+        let text = cut_text(text, MAX_TEXT_BYTES);
         if let Some(known) = self.by_text.get(text) {
             return *known;
         }

@@ -8,7 +8,6 @@ mod versions;
 
 pub use event::{ClrEvent, ClrProvider};
 pub use jit::JitEvent;
-pub use jit::{JitFunction, JitSourceLine};
 pub use methods::Method;
 pub use methods::{Assembly, MethodIndex, Methods};
 pub use versions::{CodeVersion, CodeVersions};

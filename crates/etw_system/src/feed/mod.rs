@@ -198,7 +198,7 @@ impl Feed {
         // The horizon must be after the session's start.
         thread::sleep(2 * Duration::from_nanos(SETTLE_NANOS));
         self.fetch();
-        let has_names = wants.has_names();
+        let (has_names, has_stacks) = (wants.has_names(), wants.has_stacks());
         let unwound = self.stacks.counts();
         // If the bell cannot be polled, the session waits somewhat longer.
         let _ = self.poller.add(region.bell(), session, Interest::Arrival);
@@ -212,6 +212,9 @@ impl Feed {
         new.region.set_complete(new.clock.of(self.horizon));
         new.begin_names(NameEvent::Name, &self.translator.files);
         self.sessions.insert(session, new);
+        if has_stacks {
+            self.capture.describe_code_again();
+        }
         if has_names {
             self.name_open_files();
         }

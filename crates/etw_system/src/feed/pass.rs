@@ -14,7 +14,7 @@ use super::{Feed, SETTLE_NANOS};
 use crate::clock::SessionClock;
 use crate::programs::Programs;
 use crate::rare::Rare;
-use crate::translate::{Translator, manifest};
+use crate::translate::{Translator, manifest, put_code};
 use crate::wants::Wants;
 
 /// Maximum readings of one ring in a row, each about a mebibyte, so that no ring delays the others.
@@ -226,6 +226,10 @@ fn put(
     clock: &SessionClock,
     records: &mut RecordBuffer,
 ) -> usize {
+    if let Body::PythonCode(code) = &event.body {
+        let time = || Ticks(clock.of(event.time) as i64);
+        return if wants.has_stacks() { put_code(event, code, time(), records) } else { 0 };
+    }
     translator.translate(event, wants.flags, clock, records)
         + manifest::translate(translator, event, &wants.enabled, clock, records)
 }

@@ -8,6 +8,7 @@ pub(crate) mod manifest;
 mod memory;
 mod network;
 mod processes;
+mod python;
 
 use std::collections::HashMap;
 
@@ -26,6 +27,7 @@ use crate::clock::SessionClock;
 use counted::Counted;
 pub(crate) use file::Files;
 pub(crate) use processes::{Processes, exec_name};
+pub(crate) use python::put_code;
 
 /// The parent of all kernel threads.
 const KTHREADD: u32 = 2;

@@ -1,0 +1,38 @@
+//! Code of Python's interpreter, as functions with names and lines.
+
+use std::sync::Arc;
+
+use etw_capture::python::code_lines;
+use etw_capture::records::{Event, PythonCode};
+use etw_etl::encode::{JitFunction, JitSourceLine};
+use etw_event::Ticks;
+use etw_kernel_events::classes::RecordBuffer;
+
+/// Writes the function that code is; its name has the form that Python itself gives to perf (`py::NAME:FILE`). Returns the
+/// number of records.
+pub(crate) fn put_code(
+    event: &Event<'_>,
+    code: &PythonCode<'_>,
+    time: Ticks,
+    records: &mut RecordBuffer,
+) -> usize {
+    let file: Arc<str> = code.file.to_string().into();
+    let lines = code_lines(code.lines, code.first_line);
+    let lines = lines.map(|line| JitSourceLine { offset: line.offset, line: line.line, file: file.clone() });
+    let function = JitFunction {
+        process_id: event.process_id,
+        address: code.instructions,
+        len_bytes: code.len_bytes,
+        name: format!("py::{}:{file}", code.name),
+        lines: lines.collect(),
+        is_load: true,
+    };
+    let Ok(record) = function.record(true).time(time).build() else { return 0 };
+    let words = record.chunks(size_of::<u64>()).map(|bytes| {
+        let mut word = [0; size_of::<u64>()];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_ne_bytes(word)
+    });
+    records.copy(&words.collect::<Vec<u64>>());
+    1
+}
