@@ -36,6 +36,13 @@ pub struct Function {
     pub name: Option<Rc<str>>,
 }
 
+impl Function {
+    /// Returns whether it has a name, and not only a place in its image.
+    pub fn is_named(&self) -> bool {
+        self.name.as_deref().is_some_and(|name| !name.starts_with("0x"))
+    }
+}
+
 /// The code at an address.
 #[derive(Debug, Clone)]
 pub struct Code {

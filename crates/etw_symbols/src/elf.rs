@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use etw_sys::vdso;
+use gimli::{BaseAddresses, CieOrFde, DebugFrame, EhFrame, Reader, RunTimeEndian, UnwindSection};
 use object::{
     CompressionFormat, Object, ObjectKind, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind,
     SymbolKind,
@@ -124,6 +125,27 @@ impl<'d> Elf<'d> {
         data.decompress().unwrap_or_default()
     }
 
+    /// Returns the link addresses of functions by what unwinds their frames, which is there without symbols too.
+    pub(crate) fn frame_ranges(&self) -> FrameRanges {
+        let endian = if self.is_big_endian() { RunTimeEndian::Big } else { RunTimeEndian::Little };
+        let address = |name: &str| self.file.section_by_name(name).map_or(0, |section| section.address());
+        let bases = BaseAddresses::default()
+            .set_eh_frame(address(".eh_frame"))
+            .set_text(address(".text"))
+            .set_got(address(".got"));
+        let pointer = if self.file.is_64() { 8 } else { 4 };
+        let (of_exceptions, of_debugging) = (self.section(".eh_frame"), self.section(".debug_frame"));
+        let mut ranges = FrameRanges::default();
+        let mut of_exceptions = EhFrame::new(&of_exceptions, endian);
+        of_exceptions.set_address_size(pointer);
+        ranges.add(&of_exceptions, &bases);
+        let mut of_debugging = DebugFrame::new(&of_debugging, endian);
+        of_debugging.set_address_size(pointer);
+        ranges.add(&of_debugging, &bases);
+        ranges.0.sort_unstable();
+        ranges
+    }
+
     /// Adds the functions of the symbol tables.
     fn add_functions(&self, to: &mut Functions<'d>) {
         let is_relocatable = self.file.kind() == ObjectKind::Relocatable;
@@ -150,6 +172,30 @@ impl<'d> Elf<'d> {
             };
             to.functions.push(Function { address: symbol.address(), len_bytes, name });
         }
+    }
+}
+
+/// Starts and sizes of functions, sorted.
+#[derive(Debug, Default)]
+pub(crate) struct FrameRanges(Vec<(u64, u64)>);
+
+impl FrameRanges {
+    /// Adds the functions of a section, up to damage.
+    fn add<S: UnwindSection<R>, R: Reader<Offset = usize>>(&mut self, section: &S, bases: &BaseAddresses) {
+        let mut entries = section.entries(bases);
+        while let Ok(Some(entry)) = entries.next() {
+            let CieOrFde::Fde(function) = entry else { continue };
+            if let Ok(function) = function.parse(S::cie_from_offset) {
+                self.0.push((function.initial_address(), function.len()));
+            }
+        }
+    }
+
+    /// Returns the start of the function at an address.
+    pub(crate) fn find(&self, address: u64) -> Option<u64> {
+        let after = self.0.partition_point(|(start, _)| *start <= address);
+        let (start, len_bytes) = *self.0.get(after.checked_sub(1)?)?;
+        (address - start < len_bytes).then_some(start)
     }
 }
 

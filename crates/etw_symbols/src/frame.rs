@@ -1,5 +1,8 @@
 //! What is known of an address.
 
+/// Start of what stands for the names of functions without one.
+const UNNAMED: &str = "0x";
+
 /// The code at an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol {
@@ -14,12 +17,23 @@ impl Symbol {
     pub fn function(&self) -> &str {
         self.frames.last().map_or("", |frame| &frame.function)
     }
+
+    /// Returns the function of a file without symbols, of which only the place is known.
+    pub(crate) fn from_place(start: u64, offset: u64) -> Symbol {
+        let frame = Frame { function: format!("{UNNAMED}{start:x}"), file: None, line: None };
+        Symbol { frames: vec![frame], offset: Some(offset) }
+    }
+
+    /// Returns whether the outermost function has a name, and not only a place ([`Frame::function`]).
+    pub fn is_named(&self) -> bool {
+        !self.function().starts_with(UNNAMED)
+    }
 }
 
 /// A function and a position in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// Name.
+    /// Name; or `0x` and the offset of the function in its image, if the file has no symbol for it, but tells where it is.
     pub function: String,
     /// Source file, if debug information has it.
     pub file: Option<String>,

@@ -1,5 +1,6 @@
 //! Resolving addresses of an image to names.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -170,6 +171,8 @@ impl Symbolizer {
         let shared = shared.as_ref().and_then(|file| file.elf().ok());
         let sections = with_dwarf.map(|(elf, _)| dwarf::Sections::new(elf, shared.as_ref()));
         let context = sections.as_ref().and_then(dwarf::Sections::context);
+        // Only the program has it, not the file with its debug information.
+        let ranges = OnceCell::new();
         let symbol = |offset: &u64| {
             let address = base.checked_add(*offset)?;
             let mut frames = context.as_ref().map(|context| context.find(address)).unwrap_or_default();
@@ -181,7 +184,12 @@ impl Symbolizer {
                     frames.push(Frame { function: name.into_owned(), file: None, line: None });
                 }
                 (None, Some(_)) => {}
-                (None, None) => return None,
+                (None, None) => {
+                    let ranges =
+                        ranges.get_or_init(|| elves.first().map(Elf::frame_ranges).unwrap_or_default());
+                    let start = ranges.find(address)?;
+                    return Some(Symbol::from_place(start.checked_sub(base)?, address - start));
+                }
             }
             Some(Symbol { frames, offset: found.map(|(_, offset)| offset) })
         };
@@ -323,7 +331,12 @@ mod tests {
             let found = symbolizer.resolve(module, &[outer]).unwrap();
             found[0].as_ref().map(|symbol| symbol.function().to_owned())
         };
-        assert_eq!(function(&symbolizer, &module), None, "without its debug file");
+        assert_eq!(function(&symbolizer, &module), Some(format!("{outer:#x}")), "without its debug file");
+        let inside = symbolizer.resolve(&module, &[outer + 1]).unwrap().remove(0).unwrap();
+        assert_eq!(
+            (inside.function(), inside.offset, inside.is_named()),
+            (&*format!("{outer:#x}"), Some(1), false)
+        );
         tool("objcopy", &[&format!("--add-gnu-debuglink={debug}"), &path]);
         assert_eq!(function(&symbolizer, &module).as_deref(), Some("outer"), "by its link");
         let hex: String = id[1..].iter().map(|byte| format!("{byte:02x}")).collect();

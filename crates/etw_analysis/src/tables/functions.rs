@@ -191,7 +191,7 @@ pub(crate) fn table(stacks: Weighed<'_>, context: &ReportContext<'_>) -> Table {
             length += 1;
             in_program += usize::from(!addresses.is_kernel(nodes[index].address));
             let Some(function) = functions[index] else { continue };
-            if seen.is_empty() && names.get(function).name.is_none() {
+            if seen.is_empty() && !names.get(function).is_named() {
                 *nameless.entry(names.get(function).module.clone()).or_default() += node.count;
             }
             // A recursive function is counted once.

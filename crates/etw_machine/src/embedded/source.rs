@@ -67,8 +67,9 @@ impl ModuleNames {
             if self.kept.is_some() {
                 let places = offsets.iter().zip(&found);
                 let places = places.map(|(offset, symbol)| match symbol {
-                    Some(symbol) => (*offset, (symbol.frames.clone(), symbol.offset)),
-                    None => (*offset, (Vec::new(), None)),
+                    Some(symbol) if symbol.is_named() => (*offset, (symbol.frames.clone(), symbol.offset)),
+                    // Another machine may have the symbols that this one lacks.
+                    _ => (*offset, (Vec::new(), None)),
                 });
                 self.keep_places(module, places, symbolizer);
             }
