@@ -124,6 +124,7 @@ mod program {
     fn failures() -> Result<()> {
         let closed = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         assert!(TcpStream::connect(closed).is_err());
+        println!("fails {}", closed.port());
         let socket = || net::socket_with(net::AddressFamily::INET, net::SocketType::STREAM, flags(), None);
         let listener = socket()?;
         net::bind(&listener, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
@@ -137,6 +138,7 @@ mod program {
         // The kernel retries after one second, and after two more.
         thread::sleep(Duration::from_millis(1800));
         say("TcpIp/Reconnect", net::getsockname(&second)?.try_into()?, full, 0);
+        println!("fails {}", full.port());
         Ok(())
     }
 

@@ -8,7 +8,7 @@ pub struct ProcessFilter {
     /// By name, ignoring case; `.exe` is optional.
     pub names: Vec<String>,
     /// Threads by id, of the selected processes. Only tables that have rows about threads, or about what they did, can
-    /// select them ([`TableKind::has_threads`](crate::TableKind::has_threads)).
+    /// select them (`TableKind::has_threads`).
     pub threads: Vec<u32>,
 }
 

@@ -4,10 +4,10 @@ use etw_analysis::TableKind;
 use etw_etl::encode::RecordBuilder;
 use etw_event::{HookId, PointerSize, Ticks};
 use etw_kernel_events::classes::{
-    CSwitch, DiskIo, DiskIoFlush, DiskTransfer, Dpc, DpcKind, Endpoints, FileIoCreate, FileIoName,
-    FileIoOperationEnd, FileIoReadWrite, FileIoSimple, HardFault, Isr, NameEvent, NetworkFail, PhyDisk,
-    Protocol, ReadWriteEvent, SimpleEvent, SysCallEnter, SysCallExit, TcpConnect, TcpConnectEvent, TcpEvent,
-    TcpIp, TcpSend, UdpEvent, UdpIp,
+    CSwitch, DiskIo, DiskIoFlush, DiskTransfer, Dpc, DpcKind, Endpoints, EndpointsFail, FileIoCreate,
+    FileIoName, FileIoOperationEnd, FileIoReadWrite, FileIoSimple, HardFault, Isr, NameEvent, NetworkFail,
+    PhyDisk, Protocol, ReadWriteEvent, SimpleEvent, SysCallEnter, SysCallExit, TcpConnect, TcpConnectEvent,
+    TcpEvent, TcpIp, TcpSend, UdpEvent, UdpIp,
 };
 use etw_machine::{ProcessFilter, Window};
 use etw_tables::{Cell, Summary};
@@ -245,9 +245,17 @@ fn network_by_endpoint() {
     // For received packets, the source is the peer.
     machine.put(600, 0, &udp(UdpEvent::Send, 40, ends("10.0.0.1:53", "10.0.0.2:50000")));
     machine.put(700, 0, &udp(UdpEvent::Receive, 200, ends("10.0.0.2:50000", "10.0.0.1:53")));
-    machine.put(800, 0, &NetworkFail { protocol: Protocol::Tcp, family: 2, failure_code: 3 });
+    let refused = ends("127.0.0.1:81", "127.0.0.1:40004");
+    let fail = NetworkFail { protocol: Protocol::Tcp, family: 2, failure_code: 5 };
+    let fail = EndpointsFail { fail, process_id: 10, endpoints: refused };
+    machine.put(800, 0, &fail);
     let report = machine.report(1000);
-    assert_eq!(rows(&report, TableKind::Summary(Summary::NETWORK)).len(), 4);
+    assert_eq!(rows(&report, TableKind::Summary(Summary::NETWORK)).len(), 5);
+    let refused = row(&report, TableKind::Summary(Summary::NETWORK), "remote", &text("127.0.0.1:81"));
+    check(
+        &refused,
+        &[("process", text("client")), ("failures", Cell::Count(1)), ("connects", Cell::Count(0))],
+    );
     let client = row(&report, TableKind::Summary(Summary::NETWORK), "remote", &text("127.0.0.1:50000"));
     let expected = [
         ("process", text("client")),

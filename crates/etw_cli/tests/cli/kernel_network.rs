@@ -66,8 +66,25 @@ fn each_act_of_a_program_is_told_once() {
         assert!(["TcpIp/Connect", "TcpIp/Accept"].contains(&acts[0]), "{acts:?}");
         assert_eq!(acts.last(), Some(&"TcpIp/Disconnect"));
     }
-    // Failures say nothing of who failed: one was refused, the other was given up.
-    assert!(events.iter().filter(|event| kind(event) == "TcpIp/Fail").count() >= 2);
+    // One was refused, the other was given up.
+    let failed = events.iter().filter(is_ours).filter(|event| kind(event) == "TcpIp/Fail");
+    let mut ports: Vec<u64> = failed
+        .map(|event| {
+            assert_eq!(field(event, "daddr"), "127.0.0.1", "{event}");
+            event["EventData"]["dport"].as_u64().unwrap()
+        })
+        .collect();
+    ports.sort_unstable();
+    let mut asked: Vec<u64> = said(&output, "fails").iter().map(|words| words[1].parse().unwrap()).collect();
+    asked.sort_unstable();
+    assert_eq!(ports, asked);
+    // Reports have them by process and endpoint.
+    let process = process.to_string();
+    let report = etw.ok(&["report", "k.etl", "--table", "network", "--pid", &process, "--format", "json"]);
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let rows = report["tables"]["network"]["rows"].as_array().unwrap();
+    let failures = rows.iter().map(|row| row["failures"].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(failures, asked.len() as u64, "{report}");
 }
 
 #[test]

@@ -49,7 +49,8 @@ pub use file_io::{
 };
 pub use image::{BuildId, Image, ImageDebugId, ImageEvent, KernelBase};
 pub use network::{
-    Endpoints, NetworkFail, Protocol, TcpConnect, TcpConnectEvent, TcpEvent, TcpIp, TcpSend, UdpEvent, UdpIp,
+    Endpoints, EndpointsFail, NetworkFail, Protocol, TcpConnect, TcpConnectEvent, TcpEvent, TcpIp, TcpSend,
+    UdpEvent, UdpIp,
 };
 pub use page_fault::{FaultKind, HardFault, PageFault, VirtualAlloc, VirtualAllocEvent};
 pub use perf_info::{

@@ -192,6 +192,25 @@ layout! {
     e.family, e.failure_code,
 }
 
+/// The same with what failed, which Windows does not say (`TcpIp_V3_Fail`, `UdpIp_V3_Fail`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndpointsFail {
+    /// The failure.
+    pub fail: NetworkFail,
+    /// The process that the socket belongs to; 0 if unknown.
+    pub process_id: u32,
+    /// The ends.
+    pub endpoints: Endpoints,
+}
+
+layout! {
+    EndpointsFail, version 3, |e| PerfInfo64 e.endpoints.event(match e.fail.protocol {
+        Protocol::Tcp => ids::TcpIp::FAIL,
+        Protocol::Udp => ids::UdpIp::FAIL,
+    });
+    e.fail.family, e.fail.failure_code, e.process_id, e.endpoints,
+}
+
 /// The direction of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -307,9 +326,27 @@ mod tests {
                 check(&event, &expected(addresses, "1448", &last));
             }
         }
-        for protocol in [Protocol::Tcp, Protocol::Udp] {
-            let fail = NetworkFail { protocol, family: 2, failure_code: 3 };
-            check(&fail, &[("Proto", "2"), ("FailureCode", "3")]);
+        for (destination, source, family) in
+            [("192.0.2.1:443", "192.0.2.2:50000", 2), ("[2001:db8::1]:443", "[2001:db8::2]:50000", 23)]
+        {
+            for protocol in [Protocol::Tcp, Protocol::Udp] {
+                let endpoints = endpoints(destination, source);
+                let fail = NetworkFail { protocol, family, failure_code: 3 };
+                check(&fail, &[("Proto", &*family.to_string()), ("FailureCode", "3")]);
+                let fail = EndpointsFail { fail, process_id: 7, endpoints };
+                let ip = |text: &str| text.parse::<SocketAddr>().unwrap().ip().to_string();
+                let (family, daddr, saddr) = (family.to_string(), ip(destination), ip(source));
+                let expected = [
+                    ("Proto", &*family),
+                    ("FailureCode", "3"),
+                    ("PID", "7"),
+                    ("daddr", &daddr),
+                    ("saddr", &saddr),
+                    ("dport", "443"),
+                    ("sport", "50000"),
+                ];
+                check(&fail, &expected);
+            }
         }
     }
 

@@ -613,6 +613,7 @@ impl State {
             NetworkOperation::Accept => connection.state = "accepted",
             NetworkOperation::Disconnect => connection.state = "closed",
             NetworkOperation::Retransmit => connection.retransmits += 1,
+            NetworkOperation::Fail => connection.state = "failed",
             NetworkOperation::Reconnect => {}
         }
     }

@@ -324,6 +324,8 @@ pub enum NetworkOperation {
     Accept,
     /// A connection was tried again.
     Reconnect,
+    /// A connection was refused or not answered, or a datagram was not sent.
+    Fail,
 }
 
 impl NetworkOperation {
@@ -337,6 +339,7 @@ impl NetworkOperation {
             NetworkOperation::Retransmit => "Retransmit",
             NetworkOperation::Accept => "Accept",
             NetworkOperation::Reconnect => "Reconnect",
+            NetworkOperation::Fail => "Fail",
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::processes::Processes;
 impl NetworkOperation {
     /// Returns the operation of an event.
     fn from_id(id: EventId) -> Option<NetworkOperation> {
-        use NetworkOperation::{Accept, Connect, Disconnect, Receive, Reconnect, Retransmit, Send};
+        use NetworkOperation::{Accept, Connect, Disconnect, Fail, Receive, Reconnect, Retransmit, Send};
         use ids::{TcpIp, UdpIp};
         Some(match id {
             TcpIp::SEND_IPV4 | TcpIp::SEND_IPV6 | UdpIp::SEND_IPV4 | UdpIp::SEND_IPV6 => Send,
@@ -24,6 +24,7 @@ impl NetworkOperation {
             TcpIp::RETRANSMIT_IPV4 | TcpIp::RETRANSMIT_IPV6 => Retransmit,
             TcpIp::ACCEPT_IPV4 | TcpIp::ACCEPT_IPV6 => Accept,
             TcpIp::RECONNECT_IPV4 | TcpIp::RECONNECT_IPV6 => Reconnect,
+            id if read::TcpFail::reads(id) || read::UdpFail::reads(id) => Fail,
             _ => return None,
         })
     }
@@ -50,11 +51,17 @@ pub struct NetworkEvent {
 }
 
 impl NetworkEvent {
-    /// Reads an event; `None` if it is of another class, a failure or damaged.
+    /// Reads an event; `None` if it is of another class, a failure without its ends (of Windows), or damaged.
     pub fn from_record(id: EventId, record: &Record<'_>) -> Option<NetworkEvent> {
         let operation = NetworkOperation::from_id(id)?;
         let is_udp = id.class() == Class::UdpIp;
-        let (process_id, bytes, destination, source) = if is_udp {
+        let (process_id, bytes, destination, source) = if operation == NetworkOperation::Fail && is_udp {
+            let fail = read::UdpFail::new(record);
+            (fail.pid()?, 0, (fail.daddr()?, fail.dport()?), (fail.saddr()?, fail.sport()?))
+        } else if operation == NetworkOperation::Fail {
+            let fail = read::TcpFail::new(record);
+            (fail.pid()?, 0, (fail.daddr()?, fail.dport()?), (fail.saddr()?, fail.sport()?))
+        } else if is_udp {
             let udp = read::UdpTransfer::new(record);
             (udp.pid()?, udp.size()?, (udp.daddr()?, udp.dport()?), (udp.saddr()?, udp.sport()?))
         } else {
@@ -99,9 +106,8 @@ impl Network {
         if !is_of_class && self.has_classes {
             return None;
         }
-        if matches!(id, ids::TcpIp::FAIL | ids::UdpIp::FAIL) {
+        if NetworkOperation::from_id(id) == Some(NetworkOperation::Fail) {
             self.failures += u64::from(window.has(record.time()));
-            return None;
         }
         let NetworkEvent { process_id, is_udp, operation, bytes, local, remote } =
             NetworkEvent::from_record(id, record)?;
@@ -117,13 +123,14 @@ impl Network {
     /// client.
     fn side(&mut self, operation: NetworkOperation, connection: Connection) -> Side {
         let of_event = match operation {
-            NetworkOperation::Connect => Some(Side::Client),
+            NetworkOperation::Connect | NetworkOperation::Fail => Some(Side::Client),
             NetworkOperation::Accept => Some(Side::Server),
             _ => None,
         };
         let side = of_event.or_else(|| self.sides.get(&connection).copied());
         let ((_, local), (_, remote)) = connection;
         if let Some(side) = of_event
+            && operation != NetworkOperation::Fail
             && self.sides.len() < MAX_CONNECTIONS
         {
             self.sides.insert(connection, side);

@@ -31,6 +31,14 @@ impl<'r> Counted<'r> {
         self.count += usize::from(is_put);
     }
 
+    /// Writes an event that says more in its classic form than in that of a manifest provider.
+    pub(super) fn put_either(&mut self, stamp: &Stamp, classic: &impl KernelEvent, same: &impl KernelEvent) {
+        match &self.manifest {
+            None => self.put(stamp, classic),
+            Some(_) => self.put(stamp, same),
+        }
+    }
+
     /// Writes a manifest event without a classic counterpart; does nothing in the classic form.
     pub(super) fn put_manifest(&mut self, stamp: &Stamp, event: &impl ManifestEvent) {
         let put = |audience: &Audience<'_>| audience.put(stamp, stamp.process_id, event, self.records);

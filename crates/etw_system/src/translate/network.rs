@@ -3,8 +3,8 @@
 use etw_capture::linux;
 use etw_capture::records::{self, ConnectionOptions, Network, NetworkAct};
 use etw_kernel_events::classes::{
-    Endpoints, NetworkFail, Protocol, Stamp, TcpConnect, TcpConnectEvent, TcpEvent, TcpIp, TcpSend, UdpEvent,
-    UdpIp,
+    Endpoints, EndpointsFail, NetworkFail, Protocol, Stamp, TcpConnect, TcpConnectEvent, TcpEvent, TcpIp,
+    TcpSend, UdpEvent, UdpIp,
 };
 
 use super::counted::Counted;
@@ -117,5 +117,7 @@ fn put_fail(
         records::Protocol::Udp => Protocol::Udp,
     };
     let family = if network.peer.ip().to_canonical().is_ipv4() { AF_INET } else { AF_INET6 };
-    records.put(stamp, &NetworkFail { protocol, family, failure_code: linux::failure_code(error) });
+    let fail = NetworkFail { protocol, family, failure_code: linux::failure_code(error) };
+    let with_ends = EndpointsFail { fail, process_id: network.process_id, endpoints: of_connection(network) };
+    records.put_either(stamp, &with_ends, &fail);
 }

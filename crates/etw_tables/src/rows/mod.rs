@@ -91,8 +91,8 @@ use table::RowWriter;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Besides what the index writer needs, memory grows as that of [`Analysis`](crate::Analysis), and with the number of different addresses
-/// in stacks.
+/// Besides what the index writer needs, memory grows as that of [`Model`](etw_machine::Model), and with the number of different
+/// addresses in stacks.
 #[derive(Debug)]
 pub struct RowTables {
     model: Model,

@@ -21,7 +21,7 @@ table! {
     process: Process,
     /// `TCP` or `UDP`.
     protocol: Text,
-    /// `Send`, `Receive`, `Connect`, `Accept`, `Disconnect`, `Retransmit` or `Reconnect`.
+    /// `Send`, `Receive`, `Connect`, `Accept`, `Disconnect`, `Retransmit`, `Reconnect` or `Fail`.
     operation: Text,
     /// Address on this machine.
     local_address: TextCode,
@@ -98,6 +98,7 @@ pub(in crate::rows) static REPORT: Summary = Summary {
         Column::shown("remote", "Remote").key(&["remote_endpoint"]),
         Column::shown("connects", "Conn").value("rows where operation == Connect"),
         Column::shown("accepts", "Acc").value("rows where operation == Accept"),
+        Column::shown("failures", "Fail").value("rows where operation == Fail"),
         Column::hidden("disconnects").value("rows where operation == Disconnect"),
         Column::hidden("reconnects").value("rows where operation == Reconnect"),
         Column::shown("sends", "Sends").value("rows where operation == Send"),
@@ -106,7 +107,10 @@ pub(in crate::rows) static REPORT: Summary = Summary {
         Column::shown("received_bytes", "Received").value("sum(size) where operation == Receive"),
         Column::shown("retransmits", "Retr").value("rows where operation == Retransmit"),
     ],
-    order: &["sum(size) where operation in (Send, Receive)", "rows where operation in (Connect, Accept)"],
+    order: &[
+        "sum(size) where operation in (Send, Receive)",
+        "rows where operation in (Connect, Accept, Fail)",
+    ],
     weights: &["received_bytes"],
     notes,
 };
@@ -157,7 +161,7 @@ impl RowSource for Network {
     fn event(&mut self, event: &EventContext<'_, '_>, context: &mut RowContext<'_>) {
         let Some(Fact::Network(transfer)) = event.fact else { return };
         let time = event.record().time();
-        if context.writer.has::<ConnectionRow>() {
+        if context.writer.has::<ConnectionRow>() && transfer.operation != NetworkOperation::Fail {
             self.count(time, transfer, context.writer);
         }
         let Transferred { process, operation, bytes, local, remote, side, .. } = *transfer;
@@ -224,7 +228,10 @@ impl Network {
                     write(&key, &ended, Some(time), writer);
                 }
             }
-            NetworkOperation::Connect | NetworkOperation::Accept | NetworkOperation::Reconnect => {}
+            NetworkOperation::Connect
+            | NetworkOperation::Accept
+            | NetworkOperation::Reconnect
+            | NetworkOperation::Fail => {}
         }
     }
 }

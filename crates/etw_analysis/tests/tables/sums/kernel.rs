@@ -286,9 +286,14 @@ impl Part for Network {
             _ => return,
         };
         let kind = match kind {
-            26..=32 => kind - 16,
+            26..=33 => kind - 16,
             _ => kind,
         };
+        // Only failures of Linux say what failed.
+        if is_class && kind == 17 && said.number(&["PID"]).is_some() {
+            expected.row("network");
+            return;
+        }
         let (Some(process), Some(bytes)) = (said.number(&["PID"]), said.number(&["size"])) else { return };
         if !matches!(kind, 10..=16) {
             return;
