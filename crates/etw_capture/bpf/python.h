@@ -63,6 +63,9 @@ struct {
 } python_threads MAP;
 
 #define LOOK_AGAIN_AFTER 100000000 /* ns */
+/* Maximum numbers that are looked through. */
+#define INTERPRETERS_MOST 4
+#define THREADS_MOST 256
 
 struct code_key {
 	struct space space;
@@ -105,10 +108,10 @@ GLOBAL u64 find_python_thread(u32 index, u32 own_id)
 	struct python_thread found = { .look_again = now + LOOK_AGAIN_AFTER };
 	u64 interpreter = 0;
 	read_user(&interpreter, sizeof(interpreter), (void *)python->first);
-	for (u32 i = 0; i < 4 && interpreter && !found.state; i++) {
+	for (u32 i = 0; i < INTERPRETERS_MOST && interpreter && !found.state; i++) {
 		u64 state = 0;
 		read_user(&state, sizeof(state), (void *)(interpreter + python->first_thread));
-		for (u32 j = 0; j < 64 && state; j++) {
+		for (u32 j = 0; j < THREADS_MOST && state; j++) {
 			id = 0;
 			read_user(&id, sizeof(id), (void *)(state + python->thread_id));
 			if (id == own_id) {
