@@ -68,6 +68,6 @@ pub use names::{Code, Function, FunctionIndex, Names, Sources, Space};
 pub use process_filter::ProcessFilter;
 pub use processes::{Process, ProcessIndex, Processes, ProgramChange, Thread, ThreadIndex};
 pub use stack_names::StackNames;
-pub use user_addresses::UserAddresses;
+pub use user_addresses::{UserAddresses, UserImage};
 pub use volumes::Volumes;
 pub use window::{Duration, Window};

@@ -1,6 +1,7 @@
-//! The addresses of programs in a trace, and the files that their JIT compilers list functions in.
+//! The addresses of programs in a trace, their images, and the files that their JIT compilers list functions in.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use etw_event::Record;
 use etw_kernel_events::ids::{self, EventId};
@@ -10,6 +11,8 @@ use crate::addresses::KERNEL_64;
 
 /// Maximum number of addresses of all processes.
 const MAX_ADDRESSES: usize = 1 << 20;
+/// Maximum number of images of all processes.
+const MAX_IMAGES: usize = 1 << 18;
 /// Maximum number of jitdump files.
 const MAX_DUMPS: usize = 1 << 12;
 /// Number of addresses seen last, most of which come again; a power of two.
@@ -21,11 +24,24 @@ pub struct UserAddresses {
     addresses: BTreeMap<u32, BTreeSet<u64>>,
     count: usize,
     recent: Vec<(u32, u64)>,
+    /// By process and base.
+    images: BTreeMap<(u32, u64), UserImage>,
     dumps: BTreeSet<(u32, String)>,
 }
 
+/// An image that a process of Linux has or had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserImage {
+    /// Size in bytes, from its base on.
+    pub len_bytes: u64,
+    /// Path in the view of the process.
+    pub path: String,
+    /// The first four bytes of its build id; empty if it has none.
+    pub build_id: Vec<u8>,
+}
+
 impl UserAddresses {
-    /// Adds the addresses of an event's stack; of an image on Linux, its file if that is a jitdump file.
+    /// Adds the addresses of an event's stack, or an image.
     pub fn add(&mut self, record: &Record<'_>) {
         match EventId::from_record(record) {
             Some(ids::StackWalk::STACK) => {
@@ -43,7 +59,7 @@ impl UserAddresses {
         }
     }
 
-    /// Adds the file of an image.
+    /// Adds an image.
     fn add_image(&mut self, record: &Record<'_>) {
         let image = read::ImageInfo::new(record);
         let (Some(process), Some(path)) = (image.process_id(), image.file_name()) else { return };
@@ -53,6 +69,12 @@ impl UserAddresses {
             char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
         if is_dump(&path) && self.dumps.len() < MAX_DUMPS {
             self.dumps.insert((process, path));
+        } else if let (Some(base), Some(len_bytes)) = (image.image_base(), image.image_size())
+            && self.images.len() < MAX_IMAGES
+        {
+            let stamp = image.time_date_stamp().unwrap_or(0);
+            let build_id = if stamp == 0 { Vec::new() } else { stamp.to_le_bytes().to_vec() };
+            self.images.insert((process, base), UserImage { len_bytes, path, build_id });
         }
     }
 
@@ -81,6 +103,17 @@ impl UserAddresses {
     pub fn has(&self, process: u32, start: u64, end: u64) -> bool {
         let addresses = self.addresses.get(&process);
         start < end && addresses.is_some_and(|addresses| addresses.range(start..end).next().is_some())
+    }
+
+    /// Returns the addresses of a process in a range.
+    pub fn within(&self, process: u32, range: Range<u64>) -> impl Iterator<Item = u64> {
+        let addresses = self.addresses.get(&process).filter(|_| !range.is_empty());
+        addresses.into_iter().flat_map(move |addresses| addresses.range(range.clone()).copied())
+    }
+
+    /// Returns the images of a process by their bases.
+    pub fn images(&self, process: u32) -> impl Iterator<Item = (u64, &UserImage)> {
+        self.images.range((process, 0)..=(process, u64::MAX)).map(|((_, base), image)| (*base, image))
     }
 
     /// Returns the paths of jitdump files that a process has mapped.
@@ -135,6 +168,18 @@ mod tests {
             let origin = Origin::default();
             all.add(&Record::parse(&bytes, &origin, Ticks(0)).unwrap());
         }
+        let mut program = image.clone();
+        program.truncate(56);
+        program[..16].copy_from_slice(&[0x1000_u64, 0x3000].map(u64::to_le_bytes).concat());
+        program[24..28].copy_from_slice(&[1, 2, 3, 4]);
+        program.extend("/a/app\0".encode_utf16().flat_map(u16::to_le_bytes));
+        let builder = RecordBuilder::perf_info(PointerSize::Eight, ids::Image::LOAD.hook_id(), 3);
+        let bytes = builder.payload(&program).build().unwrap();
+        all.add(&Record::parse(&bytes, &Origin::default(), Ticks(0)).unwrap());
+        let app = UserImage { len_bytes: 0x3000, path: "/a/app".to_owned(), build_id: vec![1, 2, 3, 4] };
+        assert_eq!(all.images(7).collect::<Vec<_>>(), [(0x1000, &app)]);
+        assert_eq!(all.images(8).count(), 0);
+        assert_eq!(all.within(7, 0x1001..0x3000).collect::<Vec<_>>(), [0x2000]);
         assert_eq!(all.dumps(7).collect::<Vec<_>>(), ["/a/jit-7.dump"]);
         assert_eq!(all.dumps(8).count(), 0);
     }

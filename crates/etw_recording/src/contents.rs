@@ -22,6 +22,8 @@ use etw_symbols::KernelSymbols;
 
 #[cfg(target_os = "linux")]
 use super::jit::{self, JitClock};
+#[cfg(target_os = "linux")]
+use super::private_files;
 
 /// Hook id of Process/DCEnd: a process that ran at the end of the recording, or that the recording saw.
 const PROCESS_DC_END: HookId = ids::Process::DC_END.hook_id();
@@ -143,6 +145,11 @@ impl Contents {
                 functions.filter_map(|(time, function)| jit_record(function, *time, max_bytes)).collect()
             })?;
         }
+        #[cfg(target_os = "linux")]
+        append_records(path, BufferType::GENERIC, self.last, |max_bytes| {
+            let names = private_files::names(&self.user, max_bytes);
+            names.into_iter().filter_map(|record| record.time(self.last).build().ok()).collect()
+        })?;
         append_records(path, BufferType::GENERIC, self.last, |_| records)
     }
 }

@@ -36,6 +36,8 @@ mod contents;
 pub mod dotnet;
 #[cfg(target_os = "linux")]
 mod jit;
+#[cfg(target_os = "linux")]
+mod private_files;
 
 use std::path::Path;
 use std::thread::sleep;

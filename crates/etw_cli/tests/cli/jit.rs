@@ -41,7 +41,7 @@ fn forget(etw: &Etw, process: &str) {
 }
 
 /// Returns a program in the path.
-fn which(name: &str) -> Option<PathBuf> {
+pub(crate) fn which(name: &str) -> Option<PathBuf> {
     let all = std::env::var_os("PATH")?;
     std::env::split_paths(&all).map(|directory| directory.join(name)).find(|path| path.is_file())
 }

@@ -256,8 +256,12 @@ fn the_network_is_told_in_both_vocabularies() {
     let all = json_lines(&etw.ok(&["dump", "k.etl", "--format", "json"]));
     assert!(all.is_sorted_by(|one, next| time(one) <= time(next)));
     let told = |provider: &str| {
+        // Failures say more in the classic form.
         let is_ours = |event: &&Value| {
-            event["System"]["Provider"]["Name"] == provider && event["EventData"]["PID"] == process
+            let data = &event["EventData"];
+            event["System"]["Provider"]["Name"] == provider
+                && data["PID"] == process
+                && data["FailureCode"].is_null()
         };
         let what = |event: &Value| format!("{} {}", time(event), event["EventData"]);
         let mut told: Vec<String> = all.iter().filter(is_ours).map(what).collect();

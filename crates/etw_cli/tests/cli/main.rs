@@ -30,6 +30,8 @@ mod kernel_images;
 #[cfg(target_os = "linux")]
 mod kernel_network;
 #[cfg(target_os = "linux")]
+mod kernel_private_files;
+#[cfg(target_os = "linux")]
 mod kernel_programs;
 #[cfg(target_os = "linux")]
 mod kernel_providers;

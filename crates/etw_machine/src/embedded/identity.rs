@@ -12,7 +12,8 @@ pub struct ModuleId {
 }
 
 impl ModuleId {
-    pub(crate) fn from_module(module: &Module<'_>) -> ModuleId {
+    /// Returns the identity of a module.
+    pub fn from_module(module: &Module<'_>) -> ModuleId {
         ModuleId {
             path: module.path.to_owned(),
             build_id: module.build_id.to_vec(),

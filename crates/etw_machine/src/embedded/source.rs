@@ -177,6 +177,13 @@ impl ModuleNames {
 }
 
 impl FoundModule {
+    /// Returns the names at offsets in the image that a file of this name has.
+    pub fn from_symbols(source: &str, symbols: impl IntoIterator<Item = (u64, Symbol)>) -> FoundModule {
+        let named = symbols.into_iter().filter(|(_, symbol)| symbol.is_named());
+        let places = named.map(|(offset, symbol)| (offset, (symbol.frames, symbol.offset)));
+        FoundModule { source: source.to_owned(), places: places.collect() }
+    }
+
     /// Returns the number of addresses that have names.
     pub fn named(&self) -> usize {
         self.places.values().filter(|(frames, _)| !frames.is_empty()).count()
