@@ -81,15 +81,15 @@ fn frames(stack: &str) -> Vec<&str> {
     stack.split(';').map(|frame| name_of(frame).unwrap_or("native")).collect()
 }
 
-/// Number of samples by the functions of Python that they are in, of those in `main`; and all their stacks.
-fn shares(etw: &Etw) -> (BTreeMap<String, u64>, BTreeSet<String>) {
+/// Number of samples by the functions of Python that they are in, of those in `main` of a script; and all their stacks.
+fn shares(etw: &Etw, script: &str) -> (BTreeMap<String, u64>, BTreeSet<String>) {
     let (mut sums, mut stacks) = (BTreeMap::<String, u64>::new(), BTreeSet::new());
     for line in etw.ok(&["report", "k.etl", "--format", "folded"]).lines() {
         let (stack, count) = line.rsplit_once(' ').unwrap();
-        let frames = frames(stack);
-        if !frames.contains(&"main") {
+        if !stack.contains(&format!("py::main:{script}")) {
             continue;
         }
+        let frames = frames(stack);
         stacks.insert(frames.join(" "));
         for function in frames.into_iter().collect::<BTreeSet<_>>() {
             *sums.entry(function.to_owned()).or_default() += count.parse::<u64>().unwrap();
@@ -113,7 +113,7 @@ fn functions_of_python_have_their_shares_and_lines() {
             if record_with(&etw, &args, &program).is_none() {
                 return;
             }
-            let (sums, stacks) = shares(&etw);
+            let (sums, stacks) = shares(&etw, &script);
             let context = format!("{version} {options:?}: {sums:?}");
             let share = |name: &str| sums.get(name).copied().unwrap_or(0) as f64 / sums["main"] as f64;
             for (name, expected) in [("Worker.method", 0.4), ("sorts", 0.4), ("key", 0.4), ("generated", 0.2)]
@@ -130,12 +130,10 @@ fn functions_of_python_have_their_shares_and_lines() {
             let generated = |stack: &String| stack.contains("generated spend");
             assert!(stacks.iter().any(generated), "{context} {stacks:?}");
 
-            let mut lines = BTreeSet::new();
+            let (mut lines, sorts) = (BTreeSet::new(), format!("py::sorts:{script}"));
             for event in json_lines(&etw.ok(&["dump", "k.etl", "--stacks", "--format", "json"])) {
                 let stack = event["Stack"].as_array().cloned().unwrap_or_default();
-                let in_sort = stack.iter().filter(|frame| {
-                    frame["Function"].as_str().is_some_and(|name| name.starts_with("py::sorts:"))
-                });
+                let in_sort = stack.iter().filter(|frame| frame["Function"] == sorts.as_str());
                 lines.extend(
                     in_sort.map(|frame| (frame["File"].as_str().map(str::to_owned), frame["Line"].as_u64())),
                 );
@@ -161,7 +159,7 @@ fn waits_of_python_have_its_frames_in_any_thread_and_namespace() {
         for line in etw.ok(&["report", "k.etl", "--stacks", "waits", "--format", "folded"]).lines() {
             let (stack, microseconds) = line.rsplit_once(' ').unwrap();
             let frames = frames(stack);
-            if frames.contains(&"waits") {
+            if line.contains(&format!("py::waits:{script}")) {
                 assert!(frames.contains(&"Thread.run") && !frames.contains(&"main"), "{version}: {line}");
                 waited += microseconds.parse::<u64>().unwrap();
             }
