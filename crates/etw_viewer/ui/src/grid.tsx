@@ -66,12 +66,13 @@ export function Grid() {
   const [cursor, setCursor] = useState(-1);
   const [anchor, setAnchor] = useState(-1);
   const [column, setColumn] = useState(0);
-  const [busy, setBusy] = useState(false);
+  // What is shown is of an earlier question from the moment on at which another one is asked.
+  const [answered, setAnswered] = useState("");
   const view = request.value;
   const compared = comparison.value;
   const key = JSON.stringify([view, compared]);
+  const busy = view.table !== "" && answered !== key;
   const last = useRef<AbortController | null>(null);
-  const wanted = useRef("");
   const before = useRef<GridRequest | null>(null);
 
   useEffect(() => {
@@ -80,7 +81,6 @@ export function Grid() {
     const stop = new AbortController();
     last.current = stop;
     const pages = new Pages(view, stop, compared);
-    setBusy(true);
     const isOther =
       before.current?.table !== view.table ||
       JSON.stringify([before.current.keys, before.current.filters, before.current.sort]) !==
@@ -91,7 +91,7 @@ export function Grid() {
         if (stop.signal.aborted) return;
         setError("");
         setShown({ pages, info: batch.info });
-        setBusy(false);
+        setAnswered(key);
         if (isOther) {
           // The event of a link, whose row has its number.
           const isWhole = view.table === "events" && view.keys.length === 0 && !view.sort && view.filters.length === 0 && view.from === null;
@@ -105,10 +105,9 @@ export function Grid() {
         // Without a server, what is shown stays.
         if (problem instanceof Gone) failure.value = problem.message;
         else setError(problem.message);
-        setBusy(false);
+        setAnswered(key);
       },
     );
-    wanted.current = key;
   }, [key]);
 
   useEffect(() => {

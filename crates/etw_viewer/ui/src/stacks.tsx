@@ -113,29 +113,24 @@ export const stackSummary = computed(() => {
 
 /** Asks for a tree whenever the question changes. */
 function useTree(question: StackRequest): { tree: Tree | null; error: string; busy: boolean } {
-  const [tree, setTree] = useState<Tree | null>(null);
-  const [error, setError] = useState("");
-  const [busy, setBusy] = useState(false);
+  const key = JSON.stringify(question);
+  // What is shown is of an earlier question from the moment on at which another one is asked.
+  const [answer, setAnswer] = useState({ key: "", tree: null as Tree | null, error: "" });
   useEffect(() => {
     const stop = new AbortController();
-    setBusy(true);
     arrow<StackInfo>("/api/stacks", question, stop.signal).then(
       (batch) => {
-        const next = new Tree(batch);
-        latest.value = next;
-        setTree(next);
-        setError("");
-        setBusy(false);
+        const tree = new Tree(batch);
+        latest.value = tree;
+        setAnswer({ key, tree, error: "" });
       },
       (problem: Error) => {
-        if (stop.signal.aborted) return;
-        setError(problem.message);
-        setBusy(false);
+        if (!stop.signal.aborted) setAnswer((before) => ({ ...before, key, error: problem.message }));
       },
     );
     return () => stop.abort();
-  }, [JSON.stringify(question)]);
-  return { tree, error, busy };
+  }, [key]);
+  return { tree: answer.tree, error: answer.error, busy: answer.key !== key };
 }
 
 function question(view: string): StackRequest {
