@@ -247,7 +247,9 @@ fn stacks_are_a_tree_and_a_graph() {
     let function = state(&mut page, "stack")["function"].as_str().unwrap().to_owned();
     page.wait(&format!("document.querySelector('.virtual tbody td').textContent === {}", json!(function)));
     page.click_on("[...document.querySelectorAll('.stacks .tabs button')].find((one) => one.textContent === 'Flame graph')");
-    page.wait("document.querySelectorAll('.flame div').length > 2 && !document.querySelector('.stacks .busy')");
+    page.wait(
+        "document.querySelectorAll('.flame div').length > 2 && !document.querySelector('.stacks .busy')",
+    );
     // From the root to the function that is asked for, and to a caller of it.
     page.click_on("document.querySelectorAll('.flame div')[2]");
     page.wait("document.querySelector('.flame .outer')");
