@@ -11,11 +11,12 @@ use std::path::Path;
 
 use etw_consumer::{ProcessTable, Schemas, Trace, TraceError};
 use etw_controller::ProcessStatus;
-use etw_etl::encode::{JitFunction, RecordBuilder};
+#[cfg(target_os = "linux")]
+use etw_etl::encode::JitFunction;
+use etw_etl::encode::RecordBuilder;
 use etw_etl::{BufferFlags, BufferHeader, BufferState, BufferType, EtlFile, OpenError};
 use etw_event::{ClockType, HookId, PointerSize, Ticks, classes};
 use etw_kernel_events::ids;
-#[cfg(target_os = "linux")]
 use etw_machine::{KernelAddresses, UserAddresses};
 use etw_relog::EmbeddedSchemas;
 use etw_symbols::KernelSymbols;
