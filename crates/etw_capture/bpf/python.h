@@ -49,10 +49,12 @@ struct {
 	TYPE(value, struct interpreter);
 } interpreters MAP;
 
-/* The state of a thread in its interpreter; without one, when to look again. */
+/* The state of a thread in its interpreter; without one, when to look again, and where. */
 struct python_thread {
 	u64 state;
 	u64 look_again;
+	u64 interpreter;
+	u64 candidate;
 };
 
 struct {
@@ -63,9 +65,8 @@ struct {
 } python_threads MAP;
 
 #define LOOK_AGAIN_AFTER 100000000 /* ns */
-/* Maximum numbers that are looked through. */
-#define INTERPRETERS_MOST 4
-#define THREADS_MOST 256
+/* Number of threads that are looked at for one stack; the next stack goes on from there. */
+#define THREADS_AT_ONCE 32
 
 struct code_key {
 	struct space space;
@@ -99,33 +100,39 @@ GLOBAL u64 find_python_thread(u32 index, u32 own_id)
 		return 0;
 	u32 thread = (u32)current_pid_tid();
 	u64 now = ktime(), id = 0;
+	struct python_thread found = { 0 };
 	struct python_thread *known = map_lookup(&python_threads, &thread);
-	if (known && known->state && !read_user(&id, sizeof(id), (void *)(known->state + python->thread_id)) &&
-	    id == own_id)
-		return known->state;
-	if (known && !known->state && now < known->look_again)
+	if (known)
+		found = *known;
+	if (found.state && !read_user(&id, sizeof(id), (void *)(found.state + python->thread_id)) && id == own_id)
+		return found.state;
+	if (!found.state && now < found.look_again)
 		return 0;
-	struct python_thread found = { .look_again = now + LOOK_AGAIN_AFTER };
-	u64 interpreter = 0;
-	read_user(&interpreter, sizeof(interpreter), (void *)python->first);
-	for (u32 i = 0; i < INTERPRETERS_MOST && interpreter && !found.state; i++) {
-		u64 state = 0;
-		read_user(&state, sizeof(state), (void *)(interpreter + python->first_thread));
-		for (u32 j = 0; j < THREADS_MOST && state; j++) {
-			id = 0;
-			read_user(&id, sizeof(id), (void *)(state + python->thread_id));
-			if (id == own_id) {
-				found.state = state;
-				break;
-			}
-			u64 next = 0;
-			read_user(&next, sizeof(next), (void *)(state + python->next_thread));
-			state = next;
+	if (found.state || !found.candidate) {
+		found.state = found.interpreter = found.candidate = 0;
+		read_user(&found.interpreter, sizeof(u64), (void *)python->first);
+		read_user(&found.candidate, sizeof(u64), (void *)(found.interpreter + python->first_thread));
+	}
+	for (u32 i = 0; i < THREADS_AT_ONCE && found.candidate; i++) {
+		id = 0;
+		read_user(&id, sizeof(id), (void *)(found.candidate + python->thread_id));
+		if (id == own_id) {
+			found.state = found.candidate;
+			break;
 		}
 		u64 next = 0;
-		read_user(&next, sizeof(next), (void *)(interpreter + python->next_interpreter));
-		interpreter = next;
+		read_user(&next, sizeof(next), (void *)(found.candidate + python->next_thread));
+		if (!next) {
+			/* The threads of another interpreter. */
+			u64 interpreter = 0;
+			read_user(&interpreter, sizeof(u64), (void *)(found.interpreter + python->next_interpreter));
+			found.interpreter = interpreter;
+			if (interpreter)
+				read_user(&next, sizeof(next), (void *)(interpreter + python->first_thread));
+		}
+		found.candidate = next;
 	}
+	found.look_again = found.candidate ? 0 : now + LOOK_AGAIN_AFTER;
 	map_update(&python_threads, &thread, &found, UPDATE_ANY);
 	return found.state;
 }
@@ -193,8 +200,30 @@ GLOBAL u32 tell_code(u32 index, u64 code, u64 time)
 	return 1;
 }
 
-/* Writes the frames of the current thread `behind` the rest of the stack: the code, whose lowest bit marks the entry of the
- * interpreter's function, and the instruction. Returns their size in bytes. */
+/* Writes a frame to a place in the rest of the stack: the code, whose lowest bit marks the entry of the interpreter's function,
+ * and the instruction. Goes on to its caller; returns whether there was a frame. */
+GLOBAL u32 follow_python_frame(u32 index, u64 to, u64 time)
+{
+	struct room *room = map_lookup(&rooms, &index);
+	if (!room)
+		return 0;
+	struct interpreter *python = map_lookup(&interpreters, &room->walk.space);
+	u64 frame = room->python.frame;
+	if (!python || !frame || to > sizeof(room->stack.rest) - 16)
+		return 0;
+	if (read_user(room->python.bytes, PYTHON_FRAME_BYTES, (void *)frame))
+		return 0;
+	u64 code = *(u64 *)(room->python.bytes + (python->code & 0x78));
+	bool is_entry = room->python.bytes[python->mark & 0x7f] == python->mark_of_entry;
+	*(u64 *)(room->stack.rest + to) = code | is_entry;
+	*(u64 *)(room->stack.rest + to + 8) = *(u64 *)(room->python.bytes + (python->instruction & 0x78));
+	room->python.frame = *(u64 *)(room->python.bytes + (python->caller & 0x78));
+	if (room->python.told < TOLD_MOST && (!is_entry || python->entry_runs_code))
+		room->python.told += tell_code(index, code, time);
+	return 1;
+}
+
+/* Writes the frames of the current thread `behind` the rest of the stack; returns their size in bytes. */
 GLOBAL u64 follow_python(u32 index, u32 own_id, u64 behind, u64 time)
 {
 	u64 state = find_python_thread(index, own_id);
@@ -210,24 +239,13 @@ GLOBAL u64 follow_python(u32 index, u32 own_id, u64 behind, u64 time)
 	if (python->frame_through != DIRECT &&
 	    read_user(&frame, sizeof(frame), (void *)(frame + python->frame_through)))
 		return 0;
+	room->python.frame = frame;
+	room->python.told = 0;
 	u64 bytes = 0;
-	u32 told = 0;
-	for (u32 i = 0; i < PYTHON_FRAMES_MOST && frame; i++) {
-		if (read_user(room->python_frame, PYTHON_FRAME_BYTES, (void *)frame))
+	for (u32 i = 0; i < PYTHON_FRAMES_MOST; i++) {
+		if (!follow_python_frame(index, behind + bytes, time))
 			break;
-		u64 to = behind + bytes;
-		/* The verifier needs the check before the sum with an address. */
-		asm volatile("" : "+r"(to));
-		if (to > sizeof(room->stack.rest) - 16)
-			break;
-		u64 code = *(u64 *)(room->python_frame + (python->code & 0x78));
-		bool is_entry = room->python_frame[python->mark & 0x7f] == python->mark_of_entry;
-		*(u64 *)(room->stack.rest + to) = code | is_entry;
-		*(u64 *)(room->stack.rest + to + 8) = *(u64 *)(room->python_frame + (python->instruction & 0x78));
 		bytes += 16;
-		frame = *(u64 *)(room->python_frame + (python->caller & 0x78));
-		if (told < TOLD_MOST && (!is_entry || python->entry_runs_code))
-			told += tell_code(index, code, time);
 	}
 	return bytes;
 }

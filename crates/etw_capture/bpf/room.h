@@ -60,6 +60,13 @@ struct python_text {
 	u8 data[TEXT_MOST];
 };
 
+/* The state of following frames of Python. */
+struct python_walk {
+	u64 frame; /* The next one. */
+	u64 told; /* Number of descriptions with this stack. */
+	u8 bytes[128 + 8]; /* A frame. */
+};
+
 struct python_code {
 	struct header header;
 	u64 instructions; /* Address of the first one. */
@@ -97,7 +104,7 @@ struct stack {
 struct room {
 	u64 users;
 	struct walk walk;
-	u8 python_frame[128 + 8];
+	struct python_walk python;
 	struct python_code python_code;
 	struct stack stack;
 };
