@@ -399,7 +399,7 @@ impl Timeline {
         let thread = thread.map(|id| self.processes.thread_at(id));
         let took = record.origin().clock.to_100ns(i64::try_from(took).unwrap_or(i64::MAX)).max(0);
         let begin = FileTime(record.time().0.saturating_sub(took));
-        let file = (file != 0).then(|| self.files.of_key(file));
+        let file = (file != 0).then(|| self.files.at_key(file));
         Some(Moment::Disk(DiskRequest { disk, operation, bytes, begin, thread, file }))
     }
 }
@@ -491,7 +491,7 @@ impl Survey {
 
     /// Returns the length of the sampling interval; that of the first machine if there are several.
     pub fn interval(&self) -> Duration {
-        self.intervals.of_machine(0)
+        self.intervals.at_machine(0)
     }
 
     /// Returns the threads in order of first appearance.
@@ -529,7 +529,7 @@ impl Survey {
 
     /// Returns the number of a record's machine.
     pub fn machine(&self, record: &Record<'_>) -> u32 {
-        self.processes.machines.of_record(record)
+        self.processes.machines.machine(record)
     }
 
     /// Returns the number of a record's processor; those of the second machine follow those of the first.

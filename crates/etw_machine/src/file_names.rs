@@ -57,7 +57,7 @@ impl FileNames {
         let Ok(properties) = &event.properties else { return };
         let key = properties.try_get::<u64>("FileObject").or_else(|| properties.try_get("FileKey"));
         let (Some(key), Some(name)) = (key, properties.try_get::<String>("FileName")) else { return };
-        let index = self.of_key(key);
+        let index = self.at_key(key);
         match &self.files[index.0 as usize].name {
             None => self.files[index.0 as usize].name = Some(name.into_boxed_str()),
             // The key was reused for another file.
@@ -95,7 +95,7 @@ impl FileNames {
     }
 
     /// Returns the file of a key.
-    pub fn of_key(&mut self, key: u64) -> FileIndex {
+    pub fn at_key(&mut self, key: u64) -> FileIndex {
         match self.by_key.get(&(self.machine, key)) {
             Some(index) => *index,
             None => {
@@ -107,12 +107,12 @@ impl FileNames {
     }
 
     /// Returns the file of a key, or of a file object if there is no key.
-    pub fn of(&mut self, key: u64, object: u64) -> FileIndex {
+    pub fn at(&mut self, key: u64, object: u64) -> FileIndex {
         let opened_as = self.opened.get(&(self.machine, object)).copied();
         if let (0, Some(opened_as)) = (key, opened_as) {
             return opened_as;
         }
-        let index = self.of_key(if key == 0 { object } else { key });
+        let index = self.at_key(if key == 0 { object } else { key });
         let file = &mut self.files[index.0 as usize];
         file.opened_as = file.opened_as.or(opened_as);
         index

@@ -61,7 +61,7 @@ impl Machines {
 
     /// Returns the number of a record's machine.
     #[inline]
-    pub fn of_record(&self, record: &Record<'_>) -> u32 {
+    pub fn machine(&self, record: &Record<'_>) -> u32 {
         self.of_source.get(record.origin().source as usize).copied().unwrap_or(0)
     }
 
@@ -72,7 +72,7 @@ impl Machines {
         if self.of_source.is_empty() {
             return number;
         }
-        let machine = self.machines.get(self.of_record(record) as usize);
+        let machine = self.machines.get(self.machine(record) as usize);
         number + machine.map_or(0, |machine| machine.first_processor as usize)
     }
 

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use etw_symbols::{Frame, IlPlace, KernelSymbols, Module, Symbol, Symbolizer, WindowsImage};
+use etw_symbols::{
+    Frame, IlPlace, KernelSymbols, Module, Symbol, Symbolizer, WindowsImage, is_function_name,
+};
 
 use crate::images::{ImageIndex, Images};
 use crate::kernel_functions::KernelFunctions;
@@ -39,7 +41,7 @@ pub struct Function {
 impl Function {
     /// Returns whether it has a name, and not only a place in its image.
     pub fn is_named(&self) -> bool {
-        self.name.as_deref().is_some_and(|name| !name.starts_with("0x"))
+        self.name.as_deref().is_some_and(is_function_name)
     }
 }
 

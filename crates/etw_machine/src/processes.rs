@@ -133,7 +133,7 @@ impl Processes {
     /// Sets the event to which all ids belong until the next one; returns its machine.
     #[inline]
     pub fn enter(&mut self, record: &Record<'_>) -> u32 {
-        self.machine = self.machines.of_record(record);
+        self.machine = self.machines.machine(record);
         let machine = self.machine as usize;
         if machine >= self.last.len() {
             self.last.resize(machine + 1, FileTime(i64::MIN));

@@ -297,7 +297,7 @@ impl Memory {
     /// Returns the addresses of a record's stack, innermost first, with the memory that each is in.
     fn places<'a>(&'a self, record: &Record<'a>) -> impl Iterator<Item = Place> + use<'a> {
         let stack = self.stacks.of(record);
-        let machine = self.machines.of_record(record);
+        let machine = self.machines.machine(record);
         let time = record.time();
         let thread = stack.thread().or(record.thread_id());
         let process = thread.and_then(|thread| *last(self.threads.get(&(machine, thread))?, time)?);

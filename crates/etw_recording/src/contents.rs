@@ -11,8 +11,6 @@ use std::path::Path;
 
 use etw_consumer::{ProcessTable, Schemas, Trace, TraceError};
 use etw_controller::ProcessStatus;
-#[cfg(target_os = "linux")]
-use etw_etl::encode::JitFunction;
 use etw_etl::encode::RecordBuilder;
 use etw_etl::{BufferFlags, BufferHeader, BufferState, BufferType, EtlFile, OpenError};
 use etw_event::{ClockType, HookId, PointerSize, Ticks, classes};
@@ -143,7 +141,7 @@ impl Contents {
             let functions = jit::functions(&self.user, &clock);
             append_records(path, BufferType::RUNDOWN, self.last, |max_bytes| {
                 let functions = functions.iter();
-                functions.filter_map(|(time, function)| jit_record(function, *time, max_bytes)).collect()
+                functions.filter_map(|(time, function)| function.fitting_record(*time, max_bytes)).collect()
             })?;
         }
         #[cfg(target_os = "linux")]
@@ -191,16 +189,6 @@ fn build_record() -> Option<RecordBuilder> {
             .process(std::process::id(), u32::MAX)
             .payload(&build),
     )
-}
-
-/// Returns the event for a function of a JIT compiler; without its lines if it is too large with them.
-#[cfg(target_os = "linux")]
-fn jit_record(function: &JitFunction, time: Ticks, max_bytes: usize) -> Option<Vec<u8>> {
-    let mut forms = [true, false].into_iter();
-    forms.find_map(|has_lines| {
-        let record = function.record(has_lines).time(time).build().ok()?;
-        (record.len() <= max_bytes).then_some(record)
-    })
 }
 
 /// Appends records to a trace file in separate buffers, given the maximum size of a record.

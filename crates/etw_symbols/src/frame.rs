@@ -3,6 +3,11 @@
 /// Start of what stands for the names of functions without one.
 const UNNAMED: &str = "0x";
 
+/// Returns whether a function is called by its name, and not only by its place ([`Frame::function`]).
+pub fn is_function_name(function: &str) -> bool {
+    !function.starts_with(UNNAMED)
+}
+
 /// The code at an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol {
@@ -26,7 +31,7 @@ impl Symbol {
 
     /// Returns whether the outermost function has a name, and not only a place ([`Frame::function`]).
     pub fn is_named(&self) -> bool {
-        !self.function().starts_with(UNNAMED)
+        is_function_name(self.function())
     }
 }
 

@@ -57,7 +57,7 @@ pub use debuginfod::Debuginfod;
 pub use demangle::demangle;
 pub use downloads::{FetchStep, Fetched};
 pub use error::SymbolError;
-pub use frame::{Frame, IlPlace, SourceLine, Symbol};
+pub use frame::{Frame, IlPlace, SourceLine, Symbol, is_function_name};
 pub use kernel::{KernelSymbol, KernelSymbols};
 pub use stores::{FetchLimits, SymbolPath, SymbolPathError};
 pub use symbolizer::{Module, Symbolizer};

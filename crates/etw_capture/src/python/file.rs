@@ -32,7 +32,7 @@ pub struct PythonFile {
 
 impl PythonFile {
     /// Returns the interpreter in a file; `None` if it has none, or one of another version.
-    pub fn of_file(file: File) -> Option<PythonFile> {
+    pub fn from_file(file: File) -> Option<PythonFile> {
         PythonFile::read(&ReadCache::new(file))
     }
 
@@ -71,9 +71,9 @@ impl PythonFile {
         };
         let (state, number) = (state?, word(version?)?);
         let interpreter = match (number >> 24 & 0xFF, number >> 16 & 0xFF) {
-            (3, 11) => of_3_11(state),
-            (3, 12) => of_3_12(state),
-            (3, 13) => of_own_table(state, |index| word(state.checked_add(8 * index as u64)?))?,
+            (3, 11) => version_3_11(state),
+            (3, 12) => version_3_12(state),
+            (3, 13) => from_own_table(state, |index| word(state.checked_add(8 * index as u64)?))?,
             _ => return None,
         };
         Some(PythonFile { interpreter, run: run? })
@@ -116,7 +116,7 @@ fn common(state: u64) -> Interpreter {
     }
 }
 
-fn of_3_11(state: u64) -> Interpreter {
+fn version_3_11(state: u64) -> Interpreter {
     Interpreter {
         first_thread: 16,
         thread_id: 160,
@@ -134,7 +134,7 @@ fn of_3_11(state: u64) -> Interpreter {
     }
 }
 
-fn of_3_12(state: u64) -> Interpreter {
+fn version_3_12(state: u64) -> Interpreter {
     Interpreter {
         first_thread: 72,
         thread_id: 144,
@@ -146,7 +146,7 @@ fn of_3_12(state: u64) -> Interpreter {
 
 /// Returns an interpreter by the offsets in its own table, whose words `word` returns; `None` if it is one without a global
 /// lock, whose objects have another head.
-fn of_own_table(state: u64, word: impl Fn(usize) -> Option<u64>) -> Option<Interpreter> {
+fn from_own_table(state: u64, word: impl Fn(usize) -> Option<u64>) -> Option<Interpreter> {
     let mut table = [0; OFFSETS];
     for (index, entry) in table.iter_mut().enumerate() {
         *entry = word(index)?;
@@ -188,13 +188,13 @@ mod tests {
             2 => Some(0),
             index => Some(100 + index as u64),
         };
-        let found = of_own_table(0x1000, table).unwrap();
+        let found = from_own_table(0x1000, table).unwrap();
         assert_eq!((found.first, found.thread_id, found.mark), (0x1000 + 105, 125, 133));
         assert_eq!((found.code, found.first_instruction), (130, 143));
         // Objects without a global lock have another head.
         let free = |index: usize| if index == 2 { Some(1) } else { table(index) };
-        assert_eq!(of_own_table(0x1000, free), None);
-        assert_eq!(of_own_table(0x1000, |index| Some(index as u64)), None);
-        assert_eq!(of_own_table(0x1000, |index| table(index).filter(|_| index < 43)), None);
+        assert_eq!(from_own_table(0x1000, free), None);
+        assert_eq!(from_own_table(0x1000, |index| Some(index as u64)), None);
+        assert_eq!(from_own_table(0x1000, |index| table(index).filter(|_| index < 43)), None);
     }
 }

@@ -8,10 +8,10 @@ use crate::records::PythonFrame;
 /// Puts the frames of Python into a native stack from `first` on, innermost first, in place of those of the function that runs
 /// them (`run`), each of which stands for the frames up to an entry.
 ///
-/// `is_whole` tells whether the stack reaches the start of the thread. `is_known` tells whether an address is code of a file:
-/// what else calls the function is a trampoline for perf (`-X perf`), which stands for the frame before it.
+/// A stack that `is_whole` reaches the start of the thread. An address that `is_known` is code of a file; other code that calls the
+/// function is a trampoline for perf (`-X perf`), which stands for the frame before it.
 ///
-/// An instruction is returned with the address in it that callers are looked up by: the byte after it.
+/// Instructions are written as callers are, whose names are looked up one byte before.
 pub(crate) fn merge(
     frames: &mut Vec<u64>,
     first: usize,

@@ -8,7 +8,7 @@
 //! use etw_capture::python::PythonFile;
 //!
 //! let program = std::fs::File::open(std::env::current_exe()?)?;
-//! assert!(PythonFile::of_file(program).is_none(), "this program is no interpreter");
+//! assert!(PythonFile::from_file(program).is_none(), "this program is no interpreter");
 //! # Ok::<(), std::io::Error>(())
 //! ```
 

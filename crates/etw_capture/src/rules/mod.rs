@@ -24,7 +24,8 @@ pub(crate) const IS_KNOWN_CODE: bool = cfg!(target_arch = "x86_64");
 /// Start and end address of an image, and the number of its first unit.
 pub type ImageRange = [u64; 3];
 
-/// Receives the images of processes, so that addresses can be related to the rules of a [`RuleTable`].
+/// Receives the images of processes, so that addresses can be related to the rules of a [`RuleTable`], and the interpreters that
+/// they run.
 pub trait ImageTable {
     /// Replaces the images of a process, at most 128, sorted by address.
     ///

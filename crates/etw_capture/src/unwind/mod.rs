@@ -269,7 +269,7 @@ impl StackUnwinder {
         }
         let read = || {
             let directory = Path::new("/proc").join(process_id.to_string());
-            image.open(&directory).and_then(PythonFile::of_file).map(Arc::new)
+            image.open(&directory).and_then(PythonFile::from_file).map(Arc::new)
         };
         let file = self.pythons.entry(image.identity).or_insert_with(read).as_ref()?;
         let moved = image.base.wrapping_sub(image.file.as_ref()?.linked_base());

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use etw_event::{EventDescriptor, ExtendedType, Guid, Level, PointerSize};
+use etw_event::{EventDescriptor, ExtendedType, Guid, Level, PointerSize, Ticks};
 use etw_kernel_events::providers::SYMBOL_PROVIDER;
 
 use super::RecordBuilder;
@@ -48,6 +48,14 @@ pub struct JitSourceLine {
 }
 
 impl JitFunction {
+    /// Returns the function as an event of at most `max_bytes`, without its lines if they have no room.
+    pub fn fitting_record(&self, time: Ticks, max_bytes: usize) -> Option<Vec<u8>> {
+        [true, false].into_iter().find_map(|has_lines| {
+            let record = self.record(has_lines).time(time).build().ok()?;
+            (record.len() <= max_bytes).then_some(record)
+        })
+    }
+
     /// Returns the function as an event, which lacks a time. Without `has_lines`, it is at most 4 KiB long.
     pub fn record(&self, has_lines: bool) -> RecordBuilder {
         let array = |in_type: u8| in_type | EventMetadata::VARIABLE_COUNT;
@@ -95,5 +103,27 @@ impl JitFunction {
             .item(ExtendedType::EVENT_SCHEMA_TL, &metadata)
             .item(ExtendedType::PROVIDER_TRAITS, &provider_traits(SYMBOL_PROVIDER))
             .payload(&payload)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_left_out_where_they_have_no_room() {
+        let file: Arc<str> = "/src/app.js".into();
+        let lines =
+            (0..1000).map(|line| JitSourceLine { offset: 8 * line, line, file: file.clone() }).collect();
+        let (process_id, address, len_bytes) = (7, 0x1000, 8000);
+        let function =
+            JitFunction { process_id, address, len_bytes, name: "spin".to_owned(), lines, is_load: true };
+        let len_with = |max_bytes| function.fitting_record(Ticks(1), max_bytes).map(|record| record.len());
+        let (whole, short) = (len_with(usize::MAX).unwrap(), len_with(4096).unwrap());
+        assert!(whole > 10_000 && short < 1000, "{whole} {short}");
+        assert_eq!(
+            (len_with(whole), len_with(whole - 1), len_with(short - 1)),
+            (Some(whole), Some(short), None)
+        );
     }
 }

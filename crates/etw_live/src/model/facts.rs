@@ -138,10 +138,12 @@ impl<'a> Fact<'a> {
         record: &Record<'_>,
         properties: impl FnOnce() -> Option<Properties<'a>>,
     ) -> Fact<'a> {
-        EventId::from_record(record).and_then(|id| Fact::of_id(id, record, properties)).unwrap_or(Fact::Other)
+        EventId::from_record(record)
+            .and_then(|id| Fact::from_id(id, record, properties))
+            .unwrap_or(Fact::Other)
     }
 
-    fn of_id(
+    fn from_id(
         id: EventId,
         record: &Record<'_>,
         properties: impl FnOnce() -> Option<Properties<'a>>,

@@ -496,7 +496,7 @@ impl State {
         if self.seen.switches || thread_id == 0 {
             return;
         }
-        let ran = count.saturating_mul(self.intervals.of_machine(0).0);
+        let ran = count.saturating_mul(self.intervals.at_machine(0).0);
         if let Some(processor) = self.processor(number) {
             processor.busy.add(ran);
         }

@@ -81,7 +81,7 @@ impl DiskRequests {
         // Older versions have no request or no time.
         let (irp, took) = (done.irp().unwrap_or(0), done.high_res_response_time().unwrap_or(0));
         let thread = self.thread(irp, done.issuing_thread_id(), processes);
-        let file = (file != 0).then(|| files.of_key(file));
+        let file = (file != 0).then(|| files.at_key(file));
         let took = duration(took, record);
         Some(DiskDone { disk, operation, bytes, offset: Some(offset), took, irp_flags, thread, file })
     }

@@ -21,7 +21,7 @@ pub(super) fn hard_fault(
     if !window.has(record.time()) {
         return None;
     }
-    let file = (file != 0).then(|| files.of_key(file));
+    let file = (file != 0).then(|| files.at_key(file));
     let begun = record.origin().clock.to_filetime(Ticks(begun));
     let (thread, took) = (processes.thread_at(thread_id), Window::ALL.part(begun, record.time()));
     Some(HardFault { thread, file, bytes, took, address, offset })

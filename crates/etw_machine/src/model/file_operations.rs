@@ -93,7 +93,7 @@ impl FileOperations {
                 let path = properties.try_get("OpenPath").or_else(|| properties.try_get("FileName"))?;
                 files.open(object, path)
             }
-            _ => files.of(begins.file_key()?, object),
+            _ => files.at(begins.file_key()?, object),
         };
         let thread_id = begins.ttid()?;
         let bytes = match operation {

@@ -28,7 +28,7 @@ impl Intervals {
     }
 
     /// Returns the interval of a machine.
-    pub fn of_machine(&self, machine: u32) -> Duration {
+    pub fn at_machine(&self, machine: u32) -> Duration {
         Duration(self.0.get(machine as usize).copied().unwrap_or(DEFAULT_INTERVAL))
     }
 
@@ -40,7 +40,7 @@ impl Intervals {
             return None;
         }
         let count = u64::from(sample.count().unwrap_or(1).max(1));
-        let weight = Duration(count.saturating_mul(self.of_machine(processes.machine()).0));
+        let weight = Duration(count.saturating_mul(self.at_machine(processes.machine()).0));
         Some(Sampled { thread: processes.thread_at(thread_id), thread_id, instruction, count, weight })
     }
 }

@@ -128,6 +128,11 @@ impl SystemRegion {
         }
     }
 
+    /// Returns the size in bytes of the largest record that has room.
+    pub fn max_record_bytes(&self) -> usize {
+        self.region.geometry().max_record_bytes() as usize
+    }
+
     /// Counts events of a processor that were lost before they could be written.
     pub fn lose(&self, processor: u32, events: u32) {
         self.region.lose(processor, events);

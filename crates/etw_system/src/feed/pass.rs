@@ -51,8 +51,14 @@ impl Feed {
                         let Some(queue) = session.queues.get_mut(processor) else { continue };
                         let (wants, clock) = (&session.wants, &session.clock);
                         let before = queue.records.words().len();
-                        queue.new += put(translator, &event, wants, clock, &mut queue.records);
                         let time = || Ticks(clock.of(event.time) as i64);
+                        queue.new += match &event.body {
+                            Body::PythonCode(code) if wants.has_stacks() => {
+                                let max_bytes = session.region.max_record_bytes();
+                                put_code(&event, code, time(), max_bytes, &mut queue.records)
+                            }
+                            _ => put(translator, &event, wants, clock, &mut queue.records),
+                        };
                         if let Some(of) = wants.awaits(&queue.records, before, time) {
                             queue.awaited = Some((event.time, of));
                         }
@@ -226,10 +232,6 @@ fn put(
     clock: &SessionClock,
     records: &mut RecordBuffer,
 ) -> usize {
-    if let Body::PythonCode(code) = &event.body {
-        let time = || Ticks(clock.of(event.time) as i64);
-        return if wants.has_stacks() { put_code(event, code, time(), records) } else { 0 };
-    }
     translator.translate(event, wants.flags, clock, records)
         + manifest::translate(translator, event, &wants.enabled, clock, records)
 }

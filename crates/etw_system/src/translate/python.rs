@@ -8,12 +8,13 @@ use etw_etl::encode::{JitFunction, JitSourceLine};
 use etw_event::Ticks;
 use etw_kernel_events::classes::RecordBuffer;
 
-/// Writes the function that code is; its name has the form that Python itself gives to perf (`py::NAME:FILE`). Returns the
-/// number of records.
+/// Writes the function that code is, without its lines if it is larger than `max_bytes` with them; its name has the form that
+/// Python itself gives to perf (`py::NAME:FILE`). Returns the number of records.
 pub(crate) fn put_code(
     event: &Event<'_>,
     code: &PythonCode<'_>,
     time: Ticks,
+    max_bytes: usize,
     records: &mut RecordBuffer,
 ) -> usize {
     let file: Arc<str> = code.file.to_string().into();
@@ -27,7 +28,7 @@ pub(crate) fn put_code(
         lines: lines.collect(),
         is_load: true,
     };
-    let Ok(record) = function.record(true).time(time).build() else { return 0 };
+    let Some(record) = function.fitting_record(time, max_bytes) else { return 0 };
     let words = record.chunks(size_of::<u64>()).map(|bytes| {
         let mut word = [0; size_of::<u64>()];
         word[..bytes.len()].copy_from_slice(bytes);

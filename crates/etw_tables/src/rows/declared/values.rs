@@ -175,7 +175,7 @@ impl EventValue {
                 None => PendingValue::None,
             },
             EventValue::FileAt(name) => {
-                PendingValue::code(number(&[name]).map(|object| context.model.files.of(0, object).number()))
+                PendingValue::code(number(&[name]).map(|object| context.model.files.at(0, object).number()))
             }
             EventValue::MajorFunction(name) => match number(&[name]) {
                 Some(function) => {
