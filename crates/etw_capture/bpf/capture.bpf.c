@@ -27,7 +27,16 @@ struct fork {
 	u32 priority;
 	char name[16];
 	u64 start_boottime;
+	u64 control_group; /* Of version 2; 0 if the kernel has none. */
 };
+
+INLINE u64 control_group_of(struct task_struct *task)
+{
+	if (!FIELD_EXISTS(task->cgroups))
+		return 0;
+	struct cgroup *group = LOAD(LOAD(task, cgroups), dfl_cgrp);
+	return LOAD(LOAD(group, kn), id);
+}
 
 SECTION("tp_btf/sched_process_fork") int process_fork(u64 *context)
 {
@@ -43,6 +52,7 @@ SECTION("tp_btf/sched_process_fork") int process_fork(u64 *context)
 	record->priority = child->prio;
 	read_kernel(record->name, sizeof(record->name), child->comm);
 	record->start_boottime = child->start_boottime;
+	record->control_group = control_group_of(child);
 	submit(record);
 	return 0;
 }
@@ -71,6 +81,7 @@ SECTION("tp_btf/task_rename") int process_rename(u64 *context)
 }
 
 #define PATH_MOST 4096
+
 #define ARGUMENTS_MOST 24576
 
 struct exec {
@@ -142,6 +153,32 @@ SECTION("tp_btf/sched_process_exec") int process_exec(u64 *context)
 		WRITE_EXEC(8192);
 	else
 		WRITE_EXEC(2 * ARGUMENTS_MOST);
+	return 0;
+}
+
+struct moved {
+	struct header header; /* Its number: the hierarchy, 0 for version 2. */
+	u32 pid;
+	u32 path_bytes;
+	u64 control_group;
+	char path[PATH_MOST]; /* With its NUL. */
+};
+
+/* A process moves to another control group. */
+SECTION("tp_btf/cgroup_attach_task") int process_move(u64 *context)
+{
+	struct cgroup *group = (void *)context[0];
+	struct task_struct *task = (void *)context[2];
+	if (task->pid != task->tgid)
+		return 0;
+	struct moved *record = reserve(sizeof(*record), CONTROL_GROUP, LOAD(LOAD(group, root), hierarchy_id));
+	if (!record)
+		return 0;
+	s64 found = read_kernel_str(record->path, sizeof(record->path), (void *)context[1]);
+	record->pid = task->tgid;
+	record->path_bytes = found > 0 ? found : 0;
+	record->control_group = LOAD(LOAD(group, kn), id);
+	submit(record);
 	return 0;
 }
 

@@ -415,10 +415,28 @@ struct thread_info {
 	u32 status;
 } RELOCATED;
 
+struct kernfs_node {
+	u64 id;
+} RELOCATED;
+
+struct cgroup_root {
+	int hierarchy_id;
+} RELOCATED;
+
+struct cgroup {
+	struct kernfs_node *kn;
+	struct cgroup_root *root;
+} RELOCATED;
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+} RELOCATED;
+
 struct task_struct {
 	struct thread_info thread_info;
 	struct fs_struct *fs;
 	struct files_struct *files;
+	struct css_set *cgroups;
 	u32 __state;
 	u32 flags;
 	int pid;

@@ -9,6 +9,7 @@
 //! - [`linux`]: values of Linux as those of the kernel's classes (`etw_kernel_events`).
 //! - [`records`]: the records that the programs in the kernel write.
 //! - [`capture`]: loads these programs, and reads their rings.
+//! - [`control_groups`]: the control groups of processes, and the containers that these are.
 //! - [`images`]: the files that processes have mapped.
 //! - [`python`]: the interpreter of Python, and its frames.
 //! - [`unwind`]: stacks of programs.
@@ -24,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capture;
+pub mod control_groups;
 pub mod images;
 pub mod linux;
 mod proc;

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::hint::black_box;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,7 +20,8 @@ use etw_kernel_events::{Hook, Hooks};
 /// An event that lives on, as far as the tests look at it.
 #[derive(Debug, Clone, PartialEq)]
 enum Seen {
-    Fork { parent: u32, process: u32, thread: u32 },
+    Fork { parent: u32, process: u32, thread: u32, group: u64 },
+    Move { process: u32, group: u64, path: String },
     Exec { process: u32, parent: u32, path: String, argv: Vec<String> },
     Exit { process: u32, thread: u32, code: u32, process_code: Option<u32> },
     ThreadName { process: u32, thread: u32, name: String },
@@ -44,7 +47,15 @@ fn seen(event: Event<'_>) -> Seen {
     match event.body {
         Body::Fork(fork) => {
             assert_eq!(fork.is_process(), fork.process_id == fork.thread_id);
-            Seen::Fork { parent: fork.parent_id, process: fork.process_id, thread: fork.thread_id }
+            Seen::Fork {
+                parent: fork.parent_id,
+                process: fork.process_id,
+                thread: fork.thread_id,
+                group: fork.control_group,
+            }
+        }
+        Body::Move(moved) => {
+            Seen::Move { process: moved.process_id, group: moved.control_group, path: text(moved.path) }
         }
         Body::Exec(exec) => Seen::Exec {
             process,
@@ -189,7 +200,7 @@ fn each_process_is_seen_once_with_its_arguments_and_its_end() {
         let code = ((number % 3) << 8) as u32;
         let argv = ["/bin/sh", "-c", &format!("exit {}", number % 3), "name of it", &filler(number), ""];
         let expected = [
-            Seen::Fork { parent: own, process: *id, thread: *id },
+            Seen::Fork { parent: own, process: *id, thread: *id, group: 0 },
             Seen::ThreadName { process: *id, thread: *id, name: "sh".to_owned() },
             Seen::Exec {
                 process: *id,
@@ -199,7 +210,11 @@ fn each_process_is_seen_once_with_its_arguments_and_its_end() {
             },
             Seen::Exit { process: *id, thread: *id, code, process_code: Some(code) },
         ];
-        assert_eq!(of_process.cloned().collect::<Vec<_>>(), expected);
+        let without_group = of_process.cloned().map(|seen| match seen {
+            Seen::Fork { parent, process, thread, .. } => Seen::Fork { parent, process, thread, group: 0 },
+            seen => seen,
+        });
+        assert_eq!(without_group.collect::<Vec<_>>(), expected);
     }
 }
 
@@ -598,4 +613,54 @@ fn what_finds_no_room_is_counted() {
         events.iter().filter(|e| matches!(e.1, Seen::Call { thread, .. } if thread == own)).count() as u64;
     assert!(kept < 2 * calls);
     assert!(kept + lost(&capture) >= 2 * calls, "{kept} kept, {} lost", lost(&capture));
+}
+
+/// A control group of version 2 for a test, which is removed at its end.
+struct TestGroup(PathBuf);
+
+impl TestGroup {
+    /// Creates the group; `None` if the test may not.
+    fn new(name: &str) -> Option<TestGroup> {
+        let mounts = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(Path::new);
+        let mount = mounts.into_iter().find(|mount| mount.join("cgroup.procs").exists())?;
+        let directory = mount.join(format!("openetw-{name}-{}", std::process::id()));
+        match std::fs::create_dir(&directory) {
+            Ok(()) => Some(TestGroup(directory)),
+            Err(error) => {
+                etw_testkit::skip!("{}: {error}", directory.display());
+                None
+            }
+        }
+    }
+}
+
+impl Drop for TestGroup {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn moves_to_control_groups_are_seen_and_children_start_in_them() {
+    let Some(group) = TestGroup::new("moves") else { return };
+    let id = group.0.metadata().unwrap().ino();
+    let act = || {
+        let move_and_fork = format!("echo $$ >{}/cgroup.procs; sleep 0; :", group.0.display());
+        let mut child = Command::new("/bin/sh").args(["-c", &move_and_fork]).spawn().unwrap();
+        assert!(child.wait().unwrap().success());
+        child.id()
+    };
+    let hooks = [Hook::Process, Hook::ControlGroup];
+    let Some((child, events)) = capture_while(&hooks, &CaptureOptions::default(), act) else { return };
+    let own = std::process::id();
+    let seen = events.iter().filter_map(|event| match &event.1 {
+        Seen::Move { process, group, path } if *process == child => Some((*group, path.as_str())),
+        Seen::Fork { parent, group, .. } if [own, child].contains(parent) => Some((*group, "")),
+        _ => None,
+    });
+    let seen: Vec<(u64, &str)> = seen.collect();
+    let path = format!("/{}", group.0.file_name().unwrap().to_str().unwrap());
+    let [first, ref after @ ..] = seen[..] else { panic!("nothing of {child}") };
+    assert_ne!(first.0, id);
+    assert_eq!(after, [(id, &*path), (id, "")]);
 }

@@ -9,6 +9,8 @@ use std::ops::BitOr;
 pub enum Hook {
     /// Starts and ends of processes and threads, and programs that processes run.
     Process,
+    /// Processes that move to other control groups.
+    ControlGroup,
     /// Switches from one thread to another.
     ContextSwitch,
     /// Threads that others make ready.
@@ -43,8 +45,9 @@ pub enum Hook {
 
 impl Hook {
     /// All hooks.
-    pub const ALL: [Hook; 16] = [
+    pub const ALL: [Hook; 17] = [
         Hook::Process,
+        Hook::ControlGroup,
         Hook::ContextSwitch,
         Hook::ReadyThread,
         Hook::Sample,
@@ -66,6 +69,7 @@ impl Hook {
     pub const fn name(self) -> &'static str {
         match self {
             Hook::Process => "processes and threads",
+            Hook::ControlGroup => "control groups",
             Hook::ContextSwitch => "context switches",
             Hook::ReadyThread => "ready threads",
             Hook::Sample => "sampled profile",

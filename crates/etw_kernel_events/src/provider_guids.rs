@@ -17,5 +17,8 @@ pub const NETWORK_PROVIDER: Guid = Guid::from_u128(0x7dd42a49_5329_4832_8dfd_43d
 /// Microsoft-Windows-Kernel-Process.
 pub const PROCESS_PROVIDER: Guid = Guid::from_u128(0x22fb2cd6_0e7b_422b_a0c7_2fad1fd0e716);
 
+/// Name of the provider whose TraceLogging events tell what Windows has no event for; recordings of Linux have them.
+pub const LINUX_PROVIDER: &str = "OpenETW.Linux";
+
 /// Name of the provider whose TraceLogging events name functions of the kernel; recordings have them.
 pub const SYMBOL_PROVIDER: &str = "OpenETW.Symbols";

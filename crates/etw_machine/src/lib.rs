@@ -22,6 +22,7 @@
 
 mod addresses;
 mod attribution;
+mod control_groups;
 mod embedded;
 mod file_names;
 mod images;
@@ -41,6 +42,7 @@ mod window;
 
 pub use addresses::{KERNEL_64, has_pointers_of_system};
 pub use attribution::Attribution;
+pub use control_groups::{ControlGroup, ControlGroupNames};
 pub use embedded::{FoundModule, FoundNames, ModuleId, ModuleNames, il_place_number};
 pub use file_names::{FileIndex, FileNames};
 pub use images::{Image, ImageIndex, Images};

@@ -1,5 +1,7 @@
 //! Processes and threads over time. Ids are reused, so each process and thread has its own number for counting.
 
+use std::rc::Rc;
+
 use etw_consumer::Event;
 use etw_event::{FileTime, Record};
 use etw_kernel_events::ids::{self, EventId};
@@ -7,6 +9,7 @@ use etw_kernel_events::read;
 use etw_sys::is_thread_name;
 
 use crate::Machines;
+use crate::control_groups::{ControlGroup, ControlGroups};
 use crate::maps::HashMap;
 
 /// Two events say that the same process starts if they are less apart than this.
@@ -61,6 +64,8 @@ pub struct Process {
     key: Option<u64>,
     /// What it ran before it replaced its program by this one.
     pub replaced: Option<ProcessIndex>,
+    /// The control group in which it was last, on Linux.
+    pub control_group: Option<Rc<ControlGroup>>,
 }
 
 /// A thread.
@@ -127,6 +132,7 @@ pub struct Processes {
     process_by_id: HashMap<(u32, u32), ProcessIndex>,
     threads: Vec<Thread>,
     thread_by_id: HashMap<(u32, u32), ThreadIndex>,
+    control_groups: ControlGroups,
 }
 
 impl Processes {
@@ -289,6 +295,17 @@ impl Processes {
         match self.process_by_id.get(&(self.machine, id)) {
             Some(index) => *index,
             None => self.new_process(id),
+        }
+    }
+
+    /// Adds an event of a program, which may tell the control group of a process.
+    #[inline]
+    pub fn control_group_event(&mut self, event: &Event<'_>) {
+        if self.control_groups.is_about(event.record)
+            && let Some((id, group)) = self.control_groups.read(event)
+        {
+            let index = self.at(id);
+            self.processes[index.0 as usize].control_group = Some(group);
         }
     }
 

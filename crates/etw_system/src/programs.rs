@@ -72,6 +72,7 @@ mod tests {
                 priority: 0,
                 name,
                 since_boot_nanos: 0,
+                control_group: 0,
             })
         };
         let exec = |path| {

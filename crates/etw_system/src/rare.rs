@@ -1,8 +1,8 @@
 //! Events that are held back until those of all processors have arrived.
 
-use etw_capture::records::{Body, Event, Exec, Fork, ImageChange, Mapping, ThreadName};
+use etw_capture::records::{Body, Event, Exec, Fork, ImageChange, Mapping, Move, ThreadName};
 
-/// The start, end or name of a process or thread, the start of a program, an image, or a stack; owns its memory.
+/// The start, end, control group or name of a process or thread, the start of a program, an image, or a stack; owns its memory.
 #[derive(Debug)]
 pub(crate) struct Rare {
     pub(crate) time: u64,
@@ -25,6 +25,7 @@ impl Rare {
             Body::ThreadName(named) => {
                 (Body::ThreadName(ThreadName { name: b"", ..named }), [named.name, b""])
             }
+            Body::Move(moved) => (Body::Move(Move { path: b"", ..moved }), [moved.path, b""]),
             Body::Exit { code, process_code, kernel_nanos, user_nanos } => {
                 (Body::Exit { code, process_code, kernel_nanos, user_nanos }, [&b""[..]; 2])
             }
@@ -50,6 +51,7 @@ impl Rare {
             Body::Fork(fork) => Body::Fork(Fork { name: first, ..fork }),
             Body::Exec(exec) => Body::Exec(Exec { path: first, arguments: second, ..exec }),
             Body::ThreadName(named) => Body::ThreadName(ThreadName { name: first, ..named }),
+            Body::Move(moved) => Body::Move(Move { path: first, ..moved }),
             Body::Image(ImageChange::Mapped(mapping)) => {
                 Body::Image(ImageChange::Mapped(Mapping { path: first, ..mapping }))
             }

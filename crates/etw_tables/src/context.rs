@@ -26,13 +26,8 @@ pub struct ReportContext<'a> {
 impl ReportContext<'_> {
     /// Whether to include rows about a process.
     pub fn wants(&self, process: Option<ProcessIndex>) -> bool {
-        if self.filter.has_all_processes() {
-            return true;
-        }
-        process.map(|index| self.processes.process(index)).is_some_and(|process| {
-            self.filter.ids.contains(&process.id)
-                || process.name.as_deref().is_some_and(|name| self.filter.has_name(name))
-        })
+        self.filter.has_all_processes()
+            || process.is_some_and(|index| self.filter.has(self.processes.process(index)))
     }
 
     /// Whether a process is the idle process, whose rows come last.

@@ -37,6 +37,7 @@ const PROGRAMS: &[(Hook, &str, Place)] = &[
     (Hook::Process, "process_rename", TracePoint("task_rename")),
     (Hook::Process, "process_exec", TracePoint("sched_process_exec")),
     (Hook::Process, "process_exit", TracePoint("sched_process_exit")),
+    (Hook::ControlGroup, "process_move", TracePoint("cgroup_attach_task")),
     (Hook::ContextSwitch, "context_switch", TracePoint("sched_switch")),
     (Hook::ReadyThread, "ready_interrupt_enter", TracePoint("irq_handler_entry")),
     (Hook::ReadyThread, "ready_interrupt_exit", TracePoint("irq_handler_exit")),

@@ -194,6 +194,7 @@ mod tests {
             priority,
             name,
             since_boot_nanos: 0,
+            control_group: 0,
         })
     }
 

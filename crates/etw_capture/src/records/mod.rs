@@ -60,6 +60,8 @@ pub enum Body<'a> {
     Exec(Exec<'a>),
     /// A thread gets another name: one that is set, or before [`Body::Exec`] that of the program.
     ThreadName(ThreadName<'a>),
+    /// A process moves to another control group.
+    Move(Move<'a>),
     /// The event's thread ends.
     Exit {
         /// The thread's wait status: `0x300` for `exit(3)`, the number of a signal that ended it.
@@ -165,6 +167,8 @@ pub struct Fork<'a> {
     pub name: &'a [u8],
     /// When the thread was created, in nanoseconds since the system started, with the time for which it slept.
     pub since_boot_nanos: u64,
+    /// The id of its control group of version 2, which is the number of the group's directory; 0 if the kernel has none.
+    pub control_group: u64,
 }
 
 impl Fork<'_> {
@@ -193,6 +197,19 @@ pub struct Exec<'a> {
     pub arguments_all_bytes: u32,
     /// When the process was created, as [`Fork::since_boot_nanos`].
     pub since_boot_nanos: u64,
+}
+
+/// A process that moves to another control group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Move<'a> {
+    /// The process, which need not be the event's: others may move it.
+    pub process_id: u32,
+    /// The number of the hierarchy; 0 is that of version 2.
+    pub hierarchy: u32,
+    /// The id of the group, which is the number of its directory.
+    pub control_group: u64,
+    /// The path of the group in its hierarchy, without its NUL.
+    pub path: &'a [u8],
 }
 
 /// A thread's new name.
@@ -268,6 +285,9 @@ const HEADER: usize = 24;
 /// Offset of the path in the fields of a record of a program.
 const EXEC_TEXTS: usize = 32;
 
+/// Offset of the path in the fields of a record of a move to a control group.
+const MOVE_PATH: usize = 16;
+
 /// Returns the time of a record.
 pub(crate) fn time_of(record: &[u8]) -> Option<u64> {
     Fields(record).u64(0)
@@ -299,6 +319,7 @@ fn body<'a>(kind: u32, number: u32, current: (u32, u32), fields: Fields<'a>) -> 
             priority: fields.u32(20)?,
             name: until_nul(fields.bytes(24, 16)?),
             since_boot_nanos: fields.u64(40)?,
+            control_group: fields.u64(48)?,
         }),
         2 => {
             let (path_bytes, arguments_bytes) = (fields.u32(12)? as usize, fields.u32(16)? as usize);
@@ -362,6 +383,12 @@ fn body<'a>(kind: u32, number: u32, current: (u32, u32), fields: Fields<'a>) -> 
             process_id: fields.u32(0)?,
             thread_id: fields.u32(4)?,
             name: until_nul(fields.bytes(8, 16)?),
+        }),
+        15 => Body::Move(Move {
+            process_id: fields.u32(0)?,
+            hierarchy: number,
+            control_group: fields.u64(8)?,
+            path: until_nul(fields.bytes(MOVE_PATH, fields.u32(4)? as usize)?),
         }),
         20 => Body::File(file::name(number != 0, fields)?),
         21 => Body::File(file::begin(number, fields)?),
@@ -459,8 +486,11 @@ mod tests {
             priority: 120,
             name: b"abcd",
             since_boot_nanos: 7 << 32 | 6,
+            control_group: 9 << 32 | 8,
         };
-        check(1, 0, &[1, 2, 3, 4, 5, 120, abcd, 0, 0, 0, 6, 7], Body::Fork(fork));
+        check(1, 0, &[1, 2, 3, 4, 5, 120, abcd, 0, 0, 0, 6, 7, 8, 9], Body::Fork(fork));
+        let moved = Move { process_id: 1, hierarchy: 4, control_group: 9 << 32 | 8, path: b"abcdefgh" };
+        check(15, 4, &[1, 12, 8, 9, abcd, efgh, 0], Body::Move(moved));
     }
 
     #[test]
@@ -472,6 +502,7 @@ mod tests {
         assert_eq!(exec_event.since_boot_nanos, 9 << 32 | 8);
         assert_eq!(Event::parse(&exec(2, 3), 0), None);
         assert_eq!(Event::parse(&exec(u32::MAX, u32::MAX), 0), None);
+        assert_eq!(Event::parse(&record(15, 0, &[1, 5, 8, 9, 0]), 0), None);
         assert_eq!(Event::parse(&record(99, 0, &[0; 32]), 0), None);
     }
 

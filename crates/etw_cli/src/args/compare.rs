@@ -51,6 +51,14 @@ pub(crate) struct CompareArgs {
     /// Compare only these processes.
     #[arg(long, value_name = "PID", value_delimiter = ',', value_parser = number::<u32>)]
     pub(crate) pid: Vec<u32>,
+    /// Compare only processes of this container of Linux: its name, the first digits of its id, or its pod (`POD`,
+    /// `NAMESPACE/POD`).
+    #[arg(long, value_name = "CONTAINER")]
+    pub(crate) container: Vec<String>,
+    /// Compare only processes of this control group of Linux and those below it: `/system.slice/nginx.service`, or names at
+    /// any place of its path, `nginx.service`.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) cgroup: Vec<String>,
     /// Compare only these threads.
     #[arg(long, visible_alias = "thread", value_name = "TID", value_delimiter = ',', value_parser = number::<u32>)]
     pub(crate) tid: Vec<u32>,
@@ -91,7 +99,13 @@ impl CompareArgs {
         request.shape = self.shape.shape();
         request.stack_tags = self.shape.stack_tags;
         request.top = self.top;
-        request.processes = ProcessFilter { ids: self.pid, names: self.process, threads: self.tid };
+        request.processes = ProcessFilter {
+            ids: self.pid,
+            names: self.process,
+            containers: self.container,
+            control_groups: self.cgroup,
+            threads: self.tid,
+        };
         request.from = time(self.from.as_deref())?;
         request.to = time(self.to.as_deref())?;
         request.symbols = self.symbols.options();

@@ -80,6 +80,14 @@ pub(crate) struct ReportArgs {
     /// Show only rows about these processes.
     #[arg(long, value_name = "PID", value_delimiter = ',', value_parser = number::<u32>)]
     pub(crate) pid: Vec<u32>,
+    /// Show only rows about processes of this container of Linux: its name, the first digits of its id, or its pod (`POD`,
+    /// `NAMESPACE/POD`).
+    #[arg(long, value_name = "CONTAINER")]
+    pub(crate) container: Vec<String>,
+    /// Show only rows about processes of this control group of Linux and those below it: `/system.slice/nginx.service`, or names at
+    /// any place of its path, `nginx.service`.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) cgroup: Vec<String>,
     /// Show only rows about these threads; other tables than those of threads, functions and stacks are left out.
     #[arg(long, visible_alias = "thread", value_name = "TID", value_delimiter = ',', value_parser = number::<u32>)]
     pub(crate) tid: Vec<u32>,
@@ -308,12 +316,13 @@ impl ReportArgs {
                 "--columns, --group-by, --sum, --values and --where need one --table; `etw tables` lists them",
             );
         };
-        let has_processes = [&self.process[..]].iter().any(|names| !names.is_empty())
-            || !self.pid.is_empty()
-            || !self.tid.is_empty();
+        let has_processes =
+            [&self.process, &self.container, &self.cgroup].iter().any(|names| !names.is_empty())
+                || !self.pid.is_empty()
+                || !self.tid.is_empty();
         if !self.stacks.is_empty() || self.tree.is_some() || has_processes {
             return usage(
-                "rows of a table cannot be combined with --stacks, --tree, --process, --pid and --tid",
+                "rows of a table cannot be combined with --stacks, --tree, --process, --pid, --container, --cgroup and --tid",
             );
         }
         let format = match self.format {
@@ -382,7 +391,13 @@ impl ReportArgs {
             shape: self.shape.shape(),
             stack_tags: self.shape.stack_tags,
             top: self.top,
-            processes: ProcessFilter { ids: self.pid, names: self.process, threads: self.tid },
+            processes: ProcessFilter {
+                ids: self.pid,
+                names: self.process,
+                containers: self.container,
+                control_groups: self.cgroup,
+                threads: self.tid,
+            },
             from: time(self.from.as_deref())?,
             to: time(self.to.as_deref())?,
             symbols: self.symbols.options(),

@@ -24,6 +24,8 @@ mod kernel;
 #[cfg(target_os = "linux")]
 mod kernel_by_stack;
 #[cfg(target_os = "linux")]
+mod kernel_containers;
+#[cfg(target_os = "linux")]
 mod kernel_files;
 #[cfg(target_os = "linux")]
 mod kernel_images;

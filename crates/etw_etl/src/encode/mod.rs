@@ -17,6 +17,7 @@
 
 pub mod field_types;
 mod jit_function;
+mod process_control_group;
 mod tracelogging;
 
 use etw_event::{
@@ -26,6 +27,7 @@ use etw_event::{
 use etw_kernel_events::ids;
 
 pub use jit_function::{JitFunction, JitSourceLine};
+pub use process_control_group::ProcessControlGroup;
 pub use tracelogging::{EventMetadata, cut_text, provider_traits, put_text};
 
 /// The largest record: its size is a `u16`.

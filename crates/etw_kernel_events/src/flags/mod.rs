@@ -117,7 +117,14 @@ bitflags! {
 impl EnableFlags {
     /// All known flags, in the order of bits.
     pub const KNOWN: &'static [Flag] = &[
-        captured(0x0000_0001, "PROCESS", "PROC_THREAD", "ProcessThread", "process", &[Hook::Process]),
+        captured(
+            0x0000_0001,
+            "PROCESS",
+            "PROC_THREAD",
+            "ProcessThread",
+            "process",
+            &[Hook::Process, Hook::ControlGroup],
+        ),
         captured(0x0000_0002, "THREAD", "PROC_THREAD", "ProcessThread", "thread", &[Hook::Process]),
         captured(0x0000_0004, "IMAGE_LOAD", "LOADER", "Loader", "img", &[Hook::Image]),
         refused(0x0000_0008, "PROCESS_COUNTERS", "PERF_COUNTER", "ProcessCounter", "proccntr", NOT_YET),
@@ -421,7 +428,7 @@ mod tests {
     #[test]
     fn flags_need_their_hooks() {
         let hooks = (EnableFlags::PROCESS | EnableFlags::CSWITCH).hooks();
-        assert_eq!(hooks, Ok(Hooks::from_list(&[Hook::Process, Hook::ContextSwitch])));
+        assert_eq!(hooks, Ok(Hooks::from_list(&[Hook::Process, Hook::ControlGroup, Hook::ContextSwitch])));
         assert_eq!(EnableFlags::NO_SYSCONFIG.hooks(), Ok(Hooks::NONE));
     }
 

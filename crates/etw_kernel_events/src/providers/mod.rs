@@ -26,7 +26,8 @@ use crate::{Hook, Hooks};
 
 pub use crate::classes::ManifestEvent;
 pub use crate::provider_guids::{
-    DISK_PROVIDER, FILE_PROVIDER, MEMORY_PROVIDER, NETWORK_PROVIDER, PROCESS_PROVIDER, SYMBOL_PROVIDER,
+    DISK_PROVIDER, FILE_PROVIDER, LINUX_PROVIDER, MEMORY_PROVIDER, NETWORK_PROVIDER, PROCESS_PROVIDER,
+    SYMBOL_PROVIDER,
 };
 
 pub use disk::{Disk, DiskEvent, DiskFlush};

@@ -211,6 +211,7 @@ impl Model {
     /// Adds an event of a program after [`Model::add`]; returns what it tells if it is of a .NET runtime.
     pub fn program_event<'e>(&mut self, event: &Event<'e>) -> Option<ClrObservation<'e>> {
         self.kernel_functions.event(event, self.processes.machine());
+        self.processes.control_group_event(event);
         self.code(event);
         let provider = ClrProvider::from_record(event.record)?;
         let Some(event) = ClrEvent::new(provider, event, &mut self.processes) else {

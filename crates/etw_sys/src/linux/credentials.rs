@@ -82,8 +82,9 @@ pub const fn start_key(start_ticks: u64, process_id: u32) -> u64 {
 fn container_of(cgroups: &str) -> u128 {
     let is_digit = |byte: u8| byte.is_ascii_hexdigit();
     let ids = cgroups.split(|c: char| !c.is_ascii_alphanumeric());
-    let mut ids = ids.filter(|id| id.len() >= 64 && id.bytes().all(is_digit));
-    ids.find_map(|id| u128::from_str_radix(id.get(..32)?, 16).ok()).unwrap_or(0)
+    // The innermost of containers in containers.
+    let ids = ids.filter(|id| id.len() >= 64 && id.bytes().all(is_digit));
+    ids.rev().find_map(|id| u128::from_str_radix(id.get(..32)?, 16).ok()).unwrap_or(0)
 }
 
 impl Peer {

@@ -2,6 +2,7 @@
 
 mod bell;
 pub mod clock;
+pub mod control_groups;
 pub mod cpu;
 pub mod credentials;
 mod doorbell;

@@ -205,6 +205,7 @@ impl Feed {
         let mut new = Session::new(wants, region, unwound);
         if let Some(inventory) = self.up_to_date(session, inventory) {
             new.tell_inventory(inventory, self.horizon);
+            new.tell_groups(&self.translator.processes, self.horizon);
         }
         let interval = self.sample_interval;
         new.tell_interval(SampledProfileIntervalEvent::CollectionStart, interval, interval, self.horizon);
@@ -237,6 +238,7 @@ impl Feed {
         if let Some(session) = self.sessions.get(&session) {
             if let Some(inventory) = inventory {
                 session.tell_inventory(inventory, self.horizon);
+                session.tell_groups(&self.translator.processes, self.horizon);
             }
             session.describe_processes(&self.translator.processes, self.horizon);
         }
@@ -282,6 +284,7 @@ impl Feed {
             );
             if let Some(inventory) = inventory {
                 session.tell_inventory(inventory, self.horizon);
+                session.tell_groups(&self.translator.processes, self.horizon);
             }
             session.describe_processes(&self.translator.processes, self.horizon);
             session.region.set_complete(session.region.clock().now());
@@ -358,5 +361,5 @@ fn failure(error: CaptureError) -> Failure {
 
 /// Returns the hooks that are attached for any session.
 fn needed() -> Hooks {
-    Hooks::from_list(&[Hook::Process])
+    Hooks::from_list(&[Hook::Process, Hook::ControlGroup])
 }

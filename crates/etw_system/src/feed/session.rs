@@ -241,6 +241,19 @@ impl Session {
         inventory.tell(Ticks(self.clock.of(time) as i64), |record| self.write(0, record));
     }
 
+    /// Writes the control groups of all processes, at a time up to which everything was written.
+    pub(super) fn tell_groups(&self, processes: &Processes, time: u64) {
+        if !self.wants.flags.contains(EnableFlags::PROCESS) {
+            return;
+        }
+        let time = Ticks(self.clock.of(time) as i64);
+        let mut records = RecordBuffer::new();
+        for process_id in processes.ids() {
+            processes.put_group(process_id, time, &mut records);
+        }
+        records.records().for_each(|record| self.write(0, record));
+    }
+
     /// Writes the rundown of running processes for these providers.
     pub(super) fn run_down_processes(&self, translator: &Translator, horizon: u64, enabled: &[Enabled]) {
         let mut records = RecordBuffer::new();

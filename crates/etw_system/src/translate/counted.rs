@@ -4,6 +4,7 @@ use etw_kernel_events::classes::{KernelEvent, RecordBuffer, Stamp};
 use etw_kernel_events::providers::ManifestEvent;
 
 use super::audience::Audience;
+use super::processes::Processes;
 
 /// A buffer, and the number of records written to it.
 pub(super) struct Counted<'r> {
@@ -29,6 +30,13 @@ impl<'r> Counted<'r> {
             Some(audience) => audience.put_same(stamp, event, self.records),
         };
         self.count += usize::from(is_put);
+    }
+
+    /// Writes the control group of a process, which only the classic form has.
+    pub(super) fn put_group(&mut self, process_id: u32, stamp: &Stamp, processes: &Processes) {
+        if self.manifest.is_none() {
+            self.count += processes.put_group(process_id, stamp.time, self.records);
+        }
     }
 
     /// Writes an event that says more in its classic form than in that of a manifest provider.

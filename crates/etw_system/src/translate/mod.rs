@@ -84,6 +84,7 @@ impl Translator {
     fn put_start_counted(&self, process_id: u32, stamp: &Stamp, records: &mut Counted<'_>) {
         if let Some(known) = self.processes.get(process_id) {
             records.put(stamp, &known.event(ProcessEvent::Start, process_id, STILL_ACTIVE));
+            records.put_group(process_id, stamp, &self.processes);
         }
     }
 
@@ -116,6 +117,13 @@ impl Translator {
             // A further program of a process starts as its first one does.
             Body::Exec(_) if flags.contains(EnableFlags::PROCESS) => {
                 self.put_start_counted(event.process_id, &stamp, records);
+            }
+            Body::Move(moved) if flags.contains(EnableFlags::PROCESS) => {
+                // A process whose start is told later is told with its group.
+                let known = self.processes.get(moved.process_id);
+                if known.is_some_and(|known| known.is_told && known.is_moved) {
+                    records.put_group(moved.process_id, &stamp, &self.processes);
+                }
             }
             Body::ThreadName(named) if flags.contains(EnableFlags::THREAD) => {
                 let ThreadName { process_id, thread_id, name } = named;
@@ -282,4 +290,14 @@ fn put_disk(disk: &Disk, response_time: u64, stamp: &Stamp, records: &mut Counte
         issuing_thread_id,
     };
     records.put(stamp, &io);
+}
+
+/// Adds an encoded record.
+fn put_bytes(record: &[u8], records: &mut RecordBuffer) {
+    let words = record.chunks(size_of::<u64>()).map(|bytes| {
+        let mut word = [0; size_of::<u64>()];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_ne_bytes(word)
+    });
+    records.copy(&words.collect::<Vec<u64>>());
 }

@@ -3,14 +3,19 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
+use std::sync::Arc;
 
-use etw_capture::records::{Body, Event, Exec, Fork};
+use etw_capture::control_groups::{ControlGroup, ControlGroups, Membership};
+use etw_capture::records::{Body, Event, Exec, Fork, Move};
 use etw_capture::rundown::ProcessEntry;
-use etw_event::FileTime;
+use etw_etl::encode::ProcessControlGroup;
+use etw_event::{FileTime, Ticks};
 use etw_kernel_events::classes::{Process, ProcessEvent, RecordBuffer, Stamp};
+use etw_sys::control_groups::control_group_path;
 use etw_sys::credentials::start_key;
 use etw_sys::{clock, is_descriptor, is_of_wine, program_file, program_file_name, program_of_wine};
 
+use super::put_bytes;
 use crate::clock::filetime_of;
 
 /// Time for a forked process to run a program, before it is reported as a copy of its parent.
@@ -26,6 +31,7 @@ pub(crate) struct Processes {
     known: HashMap<u32, Known>,
     /// Forked processes, with the times.
     forked: VecDeque<(u64, u32)>,
+    groups: ControlGroups,
 }
 
 /// A process.
@@ -45,6 +51,13 @@ pub(super) struct Known {
     pub(super) is_told: bool,
     /// Whether its fork has been seen, or it was running before.
     is_forked: bool,
+    /// The paths of its control groups.
+    membership: Membership,
+    /// The id of its control group of version 2; 0 if it is unknown.
+    group_id: u64,
+    group: Option<Arc<ControlGroup>>,
+    /// Whether an event moves it to another path.
+    pub(super) is_moved: bool,
 }
 
 impl Processes {
@@ -62,7 +75,7 @@ impl Processes {
     }
 
     /// Returns the ids in ascending order.
-    pub(super) fn ids(&self) -> Vec<u32> {
+    pub(crate) fn ids(&self) -> Vec<u32> {
         let mut ids: Vec<u32> = self.known.keys().copied().collect();
         ids.sort_unstable();
         ids
@@ -97,6 +110,7 @@ impl Processes {
         match event.body {
             Body::Fork(fork) if fork.is_process() => self.begin(event.time, &fork),
             Body::Exec(exec) => self.run(event.time, event.process_id, &exec),
+            Body::Move(moved) => self.change_group(&moved),
             _ => {}
         }
     }
@@ -110,6 +124,11 @@ impl Processes {
             Body::Exec(_) => {
                 if let Some(known) = self.known.get_mut(&event.process_id) {
                     known.is_told = true;
+                }
+            }
+            Body::Move(moved) => {
+                if let Some(known) = self.known.get_mut(&moved.process_id) {
+                    known.is_moved = false;
                 }
             }
             _ => {}
@@ -133,6 +152,7 @@ impl Processes {
 
     fn remember(&mut self, process: &ProcessEntry, begin: FileTime) {
         let event = process.event(ProcessEvent::DcStart);
+        let (membership, group) = self.group_of_process(process.process_id);
         let known = Known {
             key: event.key,
             parent_id: event.parent_id,
@@ -144,8 +164,70 @@ impl Processes {
             arguments: event.command_line.into(),
             is_told: true,
             is_forked: true,
+            membership,
+            group_id: 0,
+            group,
+            is_moved: false,
         };
         self.known.insert(event.process_id, known);
+    }
+
+    /// Returns the groups of a running process.
+    fn group_of_process(&mut self, process_id: u32) -> (Membership, Option<Arc<ControlGroup>>) {
+        let membership = self.groups.of_process(process_id).unwrap_or_default();
+        let group = (!membership.path().is_empty()).then(|| self.groups.at(membership.path()));
+        (membership, group)
+    }
+
+    /// Puts a process that was forked into its group of version 2: that of its parent, unless it was started in another one
+    /// (`CLONE_INTO_CGROUP`).
+    fn in_group(&mut self, known: Known, fork: &Fork<'_>) -> Known {
+        let group_id = fork.control_group;
+        if group_id == known.group_id || group_id == 0 {
+            return known;
+        }
+        let mut membership = known.membership.clone();
+        // If the group is gone again, what is known of the parent is left.
+        match control_group_path(group_id) {
+            Some(path) => membership.move_to(0, &path),
+            None => membership = self.groups.of_process(fork.process_id).unwrap_or(membership),
+        }
+        let group = (!membership.path().is_empty()).then(|| self.groups.at(membership.path()));
+        Known { membership, group_id, group, ..known }
+    }
+
+    fn change_group(&mut self, moved: &Move<'_>) {
+        let Some(known) = self.known.get_mut(&moved.process_id) else { return };
+        known.membership.move_to(moved.hierarchy, &String::from_utf8_lossy(moved.path));
+        if moved.hierarchy == 0 {
+            known.group_id = moved.control_group;
+        }
+        let group = self.groups.at(known.membership.path());
+        known.is_moved = known.group.as_ref() != Some(&group);
+        known.group = Some(group);
+    }
+
+    /// Writes the control group of a process, if it is known and not that of all that are in none, the root, unless it has
+    /// just moved there. Returns the number of records.
+    pub(crate) fn put_group(&self, process_id: u32, time: Ticks, records: &mut RecordBuffer) -> usize {
+        let Some(known) = self.get(process_id) else { return 0 };
+        let Some(group) = known.group.as_deref().filter(|group| &*group.path != "/" || known.is_moved) else {
+            return 0;
+        };
+        let event = ProcessControlGroup {
+            process_id,
+            control_group: &group.path,
+            container_runtime: &group.runtime,
+            container_id: &group.container_id,
+            container_name: &group.names.container,
+            container_image: &group.names.image,
+            pod_name: &group.names.pod,
+            pod_namespace: &group.names.namespace,
+            pod_id: &group.names.pod_id,
+        };
+        let Ok(record) = event.record().time(time).build() else { return 0 };
+        put_bytes(&record, records);
+        1
     }
 
     fn begin(&mut self, time: u64, fork: &Fork<'_>) {
@@ -167,7 +249,17 @@ impl Processes {
             arguments: parent.map_or_else(Box::default, |parent| parent.arguments.clone()),
             is_told: false,
             is_forked: true,
+            membership: parent.map_or_else(Membership::default, |parent| parent.membership.clone()),
+            group_id: parent.map_or(0, |parent| parent.group_id),
+            group: parent.and_then(|parent| parent.group.clone()),
+            is_moved: false,
         };
+        let known = self.in_group(known, fork);
+        if let Some(parent) = self.known.get_mut(&fork.parent_id)
+            && parent.membership == known.membership
+        {
+            parent.group_id = known.group_id;
+        }
         self.known.insert(fork.process_id, known);
         self.forked.push_back((time, fork.process_id));
     }
@@ -184,6 +276,10 @@ impl Processes {
             arguments: Box::default(),
             is_told: false,
             is_forked: false,
+            membership: Membership::default(),
+            group_id: 0,
+            group: None,
+            is_moved: false,
         });
         known.session_id = exec.session_id;
         known.uid = exec.user_id;

@@ -8,6 +8,8 @@ use etw_etl::encode::{JitFunction, JitSourceLine};
 use etw_event::Ticks;
 use etw_kernel_events::classes::RecordBuffer;
 
+use super::put_bytes;
+
 /// Writes the function that code is, without its lines if it is larger than `max_bytes` with them; its name has the form that
 /// Python itself gives to perf (`py::NAME:FILE`). Returns the number of records.
 pub(crate) fn put_code(
@@ -29,11 +31,6 @@ pub(crate) fn put_code(
         is_load: true,
     };
     let Some(record) = function.fitting_record(time, max_bytes) else { return 0 };
-    let words = record.chunks(size_of::<u64>()).map(|bytes| {
-        let mut word = [0; size_of::<u64>()];
-        word[..bytes.len()].copy_from_slice(bytes);
-        u64::from_ne_bytes(word)
-    });
-    records.copy(&words.collect::<Vec<u64>>());
+    put_bytes(&record, records);
     1
 }

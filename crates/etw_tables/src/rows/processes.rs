@@ -3,7 +3,7 @@
 use etw_event::FileTime;
 use etw_kernel_events::ids::{self, EventId};
 use etw_kernel_events::read;
-use etw_machine::{HashMap, ProcessIndex, Processes as ProcessIndices, ThreadIndex};
+use etw_machine::{ControlGroup, HashMap, ProcessIndex, Processes as ProcessIndices, ThreadIndex};
 
 use super::columns::{Address, End, Frame, Id, Process, Signed, Span, Stack, Start, Text};
 use super::labels::RowLabel;
@@ -41,6 +41,18 @@ table! {
     session_id: Option<Id>,
     /// Package of a modern program.
     package_full_name: Option<Text>,
+    /// Path of its control group, on Linux.
+    cgroup: Option<Text>,
+    /// Container that it runs in: its name, or the first digits of its id.
+    container: Option<Text>,
+    /// Id of the container.
+    container_id: Option<Text>,
+    /// What manages the container, such as `docker`.
+    container_runtime: Option<Text>,
+    /// Image of the container.
+    container_image: Option<Text>,
+    /// Kubernetes pod that it runs in: `NAMESPACE/NAME`, or its id.
+    pod: Option<Text>,
     /// Stack of its creation.
     creation_stack: Option<Stack>,
 }
@@ -117,6 +129,9 @@ impl RowSource for Processes {
         for (index, process) in context.model.processes.all() {
             let name = process.shown_name();
             let life = self.processes.remove(&index).unwrap_or_default();
+            let group = process.control_group.as_deref();
+            let text = |text: fn(&ControlGroup) -> &str| group.map(text).filter(|text| !text.is_empty());
+            let pod = group.and_then(ControlGroup::shown_pod);
             context.writer.add(ProcessRow {
                 process: &format!("{} ({})", name.unwrap_or("?"), process.id),
                 name,
@@ -131,6 +146,12 @@ impl RowSource for Processes {
                 replaced: process.replaced,
                 session_id: life.session,
                 package_full_name: life.package.as_deref(),
+                cgroup: text(ControlGroup::path),
+                container: group.and_then(ControlGroup::container),
+                container_id: text(ControlGroup::container_id),
+                container_runtime: text(ControlGroup::runtime),
+                container_image: text(ControlGroup::image),
+                pod: pod.as_deref(),
                 creation_stack: life.stack,
             });
         }

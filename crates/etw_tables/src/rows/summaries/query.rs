@@ -6,7 +6,7 @@ use etw_columns::{
     Aggregate, Column, ColumnsError, Filter, Group, Index, Order, OrderBy, Pivot, PivotResult, Table, Value,
 };
 use etw_event::FileTime;
-use etw_machine::{Duration, HashMap, ProcessFilter, ProcessIndex, ThreadIndex};
+use etw_machine::{ControlGroupNames, Duration, HashMap, ProcessFilter, ProcessIndex, ThreadIndex};
 
 use crate::cell::Cell;
 use crate::context::ReportContext;
@@ -88,11 +88,19 @@ impl SelectedRows {
             filter.has_name(name) || filter.has_name(plain)
         };
         let of_processes = || {
-            rows_of(index, "processes", "process_id", |id, name| {
-                filter.ids.contains(&id) || name.is_some_and(has_name)
-            })
+            let texts = ["name", "cgroup", "container_id", "container", "pod"];
+            rows_of(
+                index,
+                "processes",
+                "process_id",
+                texts,
+                |id, [name, path, container_id, container, pod]| {
+                    let group = ControlGroupNames { path, container_id, container, pod: pod.into() };
+                    filter.ids.contains(&id) || has_name(name) || filter.has_group(&group)
+                },
+            )
         };
-        let of_threads = || rows_of(index, "threads", "thread_id", |id, _| filter.threads.contains(&id));
+        let of_threads = || rows_of(index, "threads", "thread_id", [], |id, []| filter.threads.contains(&id));
         Ok(SelectedRows {
             processes: (!filter.has_all_processes()).then(of_processes).transpose()?,
             threads: (!filter.threads.is_empty()).then(of_threads).transpose()?,
@@ -100,25 +108,30 @@ impl SelectedRows {
     }
 }
 
-/// Returns the rows of a table with an id and a name that are wanted.
-fn rows_of(
+/// Returns the rows of a table that are wanted, by an id and texts, which are empty where they are missing.
+fn rows_of<const TEXTS: usize>(
     index: &Index,
     table: &str,
     id: &str,
-    is_wanted: impl Fn(u32, Option<&str>) -> bool,
+    texts: [&str; TEXTS],
+    is_wanted: impl Fn(u32, [&str; TEXTS]) -> bool,
 ) -> Result<Vec<u32>, ColumnsError> {
     let Some(table) = index.table(table) else { return Ok(Vec::new()) };
-    let column = |name: &str| table.schema().column(name);
-    let (Some(id), Some(name)) = (column(id), column("name")) else { return Ok(Vec::new()) };
-    let texts = index.texts()?;
+    let Some(id) = table.schema().column(id) else { return Ok(Vec::new()) };
+    let columns = texts.map(|name| table.schema().column(name));
+    let dictionary = index.texts()?;
     let mut rows = Vec::new();
     for row in 0..table.rows() {
-        let name = match table.value(row, name)? {
-            Value::Code(code) => texts.get(code),
-            _ => None,
-        };
+        let mut texts = [""; TEXTS];
+        for (text, column) in texts.iter_mut().zip(columns) {
+            if let Some(column) = column
+                && let Value::Code(code) = table.value(row, column)?
+            {
+                *text = dictionary.get(code).unwrap_or_default();
+            }
+        }
         if let Value::Integer(id) = table.value(row, id)?
-            && u32::try_from(id).is_ok_and(|id| is_wanted(id, name))
+            && u32::try_from(id).is_ok_and(|id| is_wanted(id, texts))
         {
             rows.push(row as u32);
         }
