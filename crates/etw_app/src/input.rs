@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use anyhow::{Context, Error, Result, anyhow};
 use etw_sys::Root;
-use openetw::analysis::{Attribution, StackNames};
+use openetw::analysis::{Attribution, ProcessFilter, StackNames};
 use openetw::export::Source;
 use openetw::schema::Resolver;
 use openetw::{
@@ -50,6 +50,10 @@ pub struct Filters {
     pub tid: Vec<u32>,
     /// Image names of processes, in any case.
     pub process: Vec<String>,
+    /// Containers: names, first digits of ids, or pods.
+    pub container: Vec<String>,
+    /// Control groups: paths, or names at any place of a path.
+    pub cgroup: Vec<String>,
     /// Events at this time or later: a time, or the time since the start of the trace.
     pub from: Option<String>,
     /// Events before this time.
@@ -106,7 +110,7 @@ impl Opened {
             Some(overview) => builder.overview(overview),
             None => builder,
         };
-        let mut filter = of_fields(compile(filter, schemas)?, &builder)?;
+        let mut filter = of_fields(compile(filter, schemas)?, filter, &builder)?;
         filter.limit = limit;
         let builder = builder.schemas(&schemas.sources()).skip_unreadable(true);
         let (filter, stacks) = of_stacks(filter, &builder, stacks)?;
@@ -273,18 +277,56 @@ pub fn compile(args: &Filters, schemas: &Schemas) -> Result<EventFilter> {
     Ok(filter)
 }
 
-/// Makes the process and thread filters match the process and thread that an event is about where its header has none.
+/// Makes the process and thread filters match the process and thread that an event is about where its header has none, and
+/// adds those by container and control group, which [`compile`] leaves out.
 ///
 /// With such filters, this reads the traces once more.
 ///
 /// # Errors
 ///
 /// Fails if no trace can be read.
-pub fn of_fields(filter: EventFilter, files: &TraceBuilder) -> Result<EventFilter> {
+pub fn of_fields(filter: EventFilter, args: &Filters, files: &TraceBuilder) -> Result<EventFilter> {
     let EventFilter { process_ids, thread_ids, processes, .. } = &filter;
-    match process_ids.is_empty() && thread_ids.is_empty() && processes.is_empty() {
+    let groups = groups(args);
+    match process_ids.is_empty() && thread_ids.is_empty() && processes.is_empty() && groups.is_empty() {
         true => Ok(filter),
-        false => Ok(Attribution::from_traces(files.clone().skip_unreadable(true))?.filter(filter)),
+        false => Ok(Attribution::from_traces(files.clone().skip_unreadable(true))?.filter(filter, &groups)),
+    }
+}
+
+/// Adds the filters by container and control group, which [`compile`] leaves out.
+///
+/// With such filters, this reads the traces once more.
+///
+/// # Errors
+///
+/// Fails if no trace can be read.
+pub fn of_groups(mut filter: EventFilter, args: &Filters, files: &TraceBuilder) -> Result<EventFilter> {
+    let of_groups =
+        Filters { container: args.container.clone(), cgroup: args.cgroup.clone(), ..Filters::default() };
+    filter.expressions.extend(of_fields(EventFilter::default(), &of_groups, files)?.expressions);
+    Ok(filter)
+}
+
+fn groups(args: &Filters) -> ProcessFilter {
+    ProcessFilter {
+        containers: args.container.clone(),
+        control_groups: args.cgroup.clone(),
+        ..ProcessFilter::default()
+    }
+}
+
+/// Refuses filters by container and control group, which need whole files.
+///
+/// # Errors
+///
+/// Fails with a [`UsageError`] if there are such filters.
+pub fn refuse_groups(args: &Filters) -> Result<()> {
+    match groups(args).is_empty() {
+        true => Ok(()),
+        false => Err(usage(
+            "--container and --cgroup need whole files; they do not work with -s and --no-look-ahead",
+        )),
     }
 }
 

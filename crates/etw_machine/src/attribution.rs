@@ -5,10 +5,13 @@ use std::sync::Arc;
 use etw_consumer::{
     Event, EventFilter, Predicate, ProcessTable, ProviderKey, ProviderSpec, TraceBuilder, TraceError,
 };
-use etw_event::{FileTime, Record, classes};
+use etw_event::{FileTime, Guid, Record, classes};
+use etw_kernel_events::ids::{self, Class, EventId};
+use etw_kernel_events::providers::LINUX_PROVIDER;
 use etw_schema::Properties;
 
 use crate::ProcessFilter;
+use crate::control_groups::{ControlGroup, ControlGroups};
 use crate::maps::HashMap;
 
 /// Maximum number of threads remembered; events of further ones are not attributed.
@@ -33,6 +36,9 @@ pub struct Attribution {
     /// thread from before the trace, this is the minimum time.
     threads: HashMap<(u32, u32), Vec<(FileTime, u32)>>,
     processes: ProcessTable,
+    /// By machine and process id: its control groups, each with the time from which it was in it; none after its end.
+    groups: HashMap<(u32, u32), Vec<(FileTime, Option<Arc<ControlGroup>>)>>,
+    known_groups: ControlGroups,
 }
 
 impl Attribution {
@@ -42,16 +48,42 @@ impl Attribution {
     ///
     /// Fails if the traces cannot be opened or read.
     pub fn from_traces(traces: TraceBuilder) -> Result<Attribution, TraceError> {
-        let threads = ProviderSpec::new(ProviderKey::Guid(classes::THREAD));
-        let filter = EventFilter { providers: vec![threads], ..EventFilter::default() };
+        let provider = |guid| ProviderSpec::new(ProviderKey::Guid(guid));
+        let linux = Guid::from_provider_name(LINUX_PROVIDER);
+        let providers = [classes::THREAD, classes::PROCESS, linux].map(provider).to_vec();
+        let filter = EventFilter { providers, ..EventFilter::default() };
         let mut trace = traces.filter(&filter).open()?;
         let mut attribution = Attribution { processes: trace.processes()?.clone(), ..Attribution::default() };
         trace.for_each_event(|event| attribution.add(event))?;
         Ok(attribution)
     }
 
-    /// Adds an event of class Thread; events must come in time order.
+    /// Adds an event of class Thread or Process, or of the provider for Linux; events must come in time order.
     fn add(&mut self, event: &Event<'_>) {
+        let machine = self.processes.machine_of(event.record.origin().source);
+        if self.known_groups.is_about(event.record) {
+            if let Some((process, group)) = self.known_groups.read(event) {
+                self.groups.entry((machine, process)).or_default().push((event.record.time(), Some(group)));
+            }
+            return;
+        }
+        match EventId::from_record(event.record) {
+            Some(ids::Process::END) => self.end_group(machine, event),
+            Some(id) if id.class() == Class::Thread => self.thread(machine, event),
+            _ => {}
+        }
+    }
+
+    /// Ends the last control group of a process that has ended.
+    fn end_group(&mut self, machine: u32, event: &Event<'_>) {
+        let process = event.properties.as_ref().ok().and_then(|of| of.try_get::<u32>("ProcessId"));
+        if let Some(groups) = process.and_then(|process| self.groups.get_mut(&(machine, process))) {
+            // Events of that very time are still its own.
+            groups.push((FileTime(event.record.time().0.saturating_add(1)), None));
+        }
+    }
+
+    fn thread(&mut self, machine: u32, event: &Event<'_>) {
         let opcode = event.record.descriptor().opcode.0;
         let Ok(properties) = &event.properties else { return };
         let (Some(process), Some(thread)) =
@@ -59,7 +91,7 @@ impl Attribution {
         else {
             return;
         };
-        let thread = (self.processes.machine_of(event.record.origin().source), thread);
+        let thread = (machine, thread);
         let is_known = self.threads.contains_key(&thread);
         if !THREAD_TYPES.contains(&opcode) || !is_known && self.threads.len() >= MAX_THREADS {
             return;
@@ -80,6 +112,13 @@ impl Attribution {
         processes.get(after.checked_sub(1)?).map(|(_, process)| *process)
     }
 
+    /// Returns the control group of a process at the time of a record. The first one also holds before.
+    fn group_of(&self, process: u32, record: &Record<'_>) -> Option<&ControlGroup> {
+        let groups = self.groups.get(&(self.processes.machine_of(record.origin().source), process))?;
+        let after = groups.partition_point(|(from, _)| *from <= record.time());
+        groups.get(after.saturating_sub(1))?.1.as_deref()
+    }
+
     /// Returns the processes that an event is about; for a switch, those of both threads.
     fn processes<'e>(&'e self, event: &'e Event<'e>) -> impl Iterator<Item = u32> + 'e {
         let of_threads = ids(event, THREADS);
@@ -90,9 +129,23 @@ impl Attribution {
     /// Returns the filter with its processes and threads extended to attributed events.
     ///
     /// They are compared with the header. If the header names none, they are compared with the fields of kernel
-    /// events.
-    pub fn filter(self, mut filter: EventFilter) -> EventFilter {
+    /// events. Of `groups`, only the containers and control groups are used, in the same way.
+    pub fn filter(self, mut filter: EventFilter, groups: &ProcessFilter) -> EventFilter {
         let all = Arc::new(self);
+        if !groups.has_all_groups() {
+            let (all, groups) = (Arc::clone(&all), groups.clone());
+            let is_in_group = move |event: &Event<'_>| {
+                let is_in = |process| {
+                    let group = all.group_of(process, event.record);
+                    group.is_some_and(|group| groups.has_group(&group.names()))
+                };
+                match event.record.process_id() {
+                    Some(process) => is_in(process),
+                    None => all.processes(event).any(is_in),
+                }
+            };
+            filter.expressions.push(Predicate::custom(is_in_group));
+        }
         let process_ids = std::mem::take(&mut filter.process_ids);
         let thread_ids = std::mem::take(&mut filter.thread_ids);
         let names = std::mem::take(&mut filter.processes);

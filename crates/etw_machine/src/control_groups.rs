@@ -1,7 +1,7 @@
 //! Control groups of processes on Linux, and the containers that these are.
 
 use std::borrow::Cow;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use etw_consumer::Event;
 use etw_etl::encode::ProcessControlGroup;
@@ -131,7 +131,7 @@ impl ControlGroupNames<'_> {
 #[derive(Debug)]
 pub(crate) struct ControlGroups {
     provider: Guid,
-    known: HashMap<ControlGroup, Rc<ControlGroup>>,
+    known: HashMap<ControlGroup, Arc<ControlGroup>>,
 }
 
 impl Default for ControlGroups {
@@ -148,7 +148,7 @@ impl ControlGroups {
     }
 
     /// Returns the id of the process and its group, if an event of the provider tells them.
-    pub(crate) fn read(&mut self, event: &Event<'_>) -> Option<(u32, Rc<ControlGroup>)> {
+    pub(crate) fn read(&mut self, event: &Event<'_>) -> Option<(u32, Arc<ControlGroup>)> {
         let properties = event.properties.as_ref().ok()?;
         let process_id = properties.try_get::<u32>("ProcessID")?;
         let [path, ..] = ProcessControlGroup::TEXT_FIELDS;
@@ -156,13 +156,13 @@ impl ControlGroups {
         let text = |name| properties.try_get::<String>(name).unwrap_or_default().into_boxed_str();
         let group = ControlGroup { texts: ProcessControlGroup::TEXT_FIELDS.map(text) };
         if let Some(known) = self.known.get(&group) {
-            return Some((process_id, Rc::clone(known)));
+            return Some((process_id, Arc::clone(known)));
         }
         if self.known.len() >= MAX_GROUPS {
             return None;
         }
-        let known = Rc::new(group.clone());
-        self.known.insert(group, Rc::clone(&known));
+        let known = Arc::new(group.clone());
+        self.known.insert(group, Arc::clone(&known));
         Some((process_id, known))
     }
 }

@@ -28,8 +28,12 @@ impl ProcessFilter {
 
     /// Whether the filter selects all processes.
     pub fn has_all_processes(&self) -> bool {
-        [&self.names, &self.containers, &self.control_groups].iter().all(|wanted| wanted.is_empty())
-            && self.ids.is_empty()
+        self.names.is_empty() && self.ids.is_empty() && self.has_all_groups()
+    }
+
+    /// Whether the filter selects no container and no control group.
+    pub fn has_all_groups(&self) -> bool {
+        self.containers.is_empty() && self.control_groups.is_empty()
     }
 
     /// Whether the filter selects a process.

@@ -1,6 +1,6 @@
 //! Processes and threads over time. Ids are reused, so each process and thread has its own number for counting.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use etw_consumer::Event;
 use etw_event::{FileTime, Record};
@@ -65,7 +65,7 @@ pub struct Process {
     /// What it ran before it replaced its program by this one.
     pub replaced: Option<ProcessIndex>,
     /// The control group in which it was last, on Linux.
-    pub control_group: Option<Rc<ControlGroup>>,
+    pub control_group: Option<Arc<ControlGroup>>,
 }
 
 /// A thread.

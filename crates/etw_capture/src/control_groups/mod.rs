@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 pub use runtimes::ContainerNames;
 use runtimes::Runtimes;
 
+use crate::proc::directory_of_processes;
+
 /// The groups of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Membership {
@@ -153,10 +155,10 @@ pub struct ControlGroup {
     pub names: ContainerNames,
 }
 
-/// The known control groups.
-#[derive(Debug)]
+/// The known control groups; by default, those of a machine without any.
+#[derive(Debug, Default)]
 pub struct ControlGroups {
-    proc: PathBuf,
+    processes: PathBuf,
     runtimes: Runtimes,
     /// By path.
     known: BTreeMap<Box<str>, Known>,
@@ -174,25 +176,25 @@ const MAX_GROUPS: usize = 4096;
 /// Time after which names are looked for again.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-impl Default for ControlGroups {
-    fn default() -> ControlGroups {
-        ControlGroups::new(Path::new("/"))
-    }
-}
-
 impl ControlGroups {
-    /// Creates the groups of a machine whose files are in the directory `root`, `/` for this one.
+    /// Creates the groups of a machine whose files are in the directory `root`.
     pub fn new(root: &Path) -> ControlGroups {
         ControlGroups {
-            proc: root.join("proc"),
+            processes: root.join("proc"),
             runtimes: Runtimes::new(root.to_owned()),
             known: BTreeMap::new(),
         }
     }
 
+    /// Creates the groups of this machine.
+    pub fn of_this_machine() -> ControlGroups {
+        let processes = directory_of_processes().to_owned();
+        ControlGroups { processes, ..ControlGroups::new(Path::new("/")) }
+    }
+
     /// Returns the groups of a process; `None` if it has ended.
     pub fn of_process(&self, process_id: u32) -> Option<Membership> {
-        let text = fs::read(self.proc.join(process_id.to_string()).join("cgroup")).ok()?;
+        let text = fs::read(self.processes.join(process_id.to_string()).join("cgroup")).ok()?;
         Some(Membership::parse(&text))
     }
 

@@ -40,7 +40,7 @@ const POD_ID_KEYS: &[&str] = &["io.kubernetes.cri.sandbox-uid", "io.kubernetes.p
 type Labels = BTreeMap<String, String>;
 
 /// The runtimes of a machine.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Runtimes {
     root: PathBuf,
 }

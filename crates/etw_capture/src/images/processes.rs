@@ -46,7 +46,7 @@ impl Images {
     ///
     /// They are read when an event of their process arrives, and by [`Images::go_on`].
     pub fn of_this_machine() -> Images {
-        let mut images = Images::at(Path::new(proc::PROC));
+        let mut images = Images::at(proc::directory_of_processes());
         images.unread = proc::ids(&images.proc).into_iter().flatten().collect();
         images
     }

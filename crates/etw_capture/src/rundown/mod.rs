@@ -126,6 +126,8 @@ pub struct Summary {
 #[derive(Debug)]
 pub struct Rundown {
     proc: PathBuf,
+    /// Where processes are: `proc`, unless that has other ids than the kernel's events.
+    processes: PathBuf,
     sys: PathBuf,
     files: ImageFiles,
 }
@@ -139,12 +141,14 @@ impl Default for Rundown {
 impl Rundown {
     /// Creates a rundown of this machine.
     pub fn new() -> Rundown {
-        Rundown::at(Path::new(proc::PROC), Path::new("/sys"))
+        let processes = proc::directory_of_processes().to_owned();
+        Rundown { processes, ..Rundown::at(Path::new(proc::PROC), Path::new("/sys")) }
     }
 
     /// Creates a rundown that reads these directories instead of `/proc` and `/sys`.
     pub fn at(proc: &Path, sys: &Path) -> Rundown {
-        Rundown { proc: proc.to_owned(), sys: sys.to_owned(), files: ImageFiles::default() }
+        let (proc, sys) = (proc.to_owned(), sys.to_owned());
+        Rundown { processes: proc.clone(), proc, sys, files: ImageFiles::default() }
     }
 
     /// Collects the current state. `logger` is the id of the logging process, which the records are attributed to.
@@ -172,7 +176,8 @@ impl Rundown {
                 first.put(&process::idle_thread(phase.of_thread(), processor));
             }
         }
-        for id in proc::ids(&self.proc)? {
+        let are_visible = self.processes == self.proc;
+        for id in are_visible.then(|| proc::ids(&self.proc)).transpose()?.into_iter().flatten() {
             self.take_process(&mut inventory, id);
         }
         if parts.images {
@@ -186,7 +191,7 @@ impl Rundown {
     pub fn take_process(&mut self, inventory: &mut Inventory, id: u32) {
         let Inventory { scope: Scope { phase, parts, .. }, logger, .. } = *inventory;
         inventory.processes.remove(&id);
-        let directory = self.proc.join(id.to_string());
+        let directory = self.processes.join(id.to_string());
         let Some(entry) = ProcessEntry::read(&directory) else { return };
         let mut found = Found::default();
         let mut out = Out { records: &mut found.records, logger };

@@ -10,7 +10,7 @@ use etw_sys::{is_of_wine, name_of_start, program_file, program_file_name, progra
 
 use super::bytes_of;
 use crate::linux;
-use crate::proc::{PROC, ids};
+use crate::proc::{directory_of_processes, ids};
 
 /// A process as described in `/proc`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,9 +39,9 @@ pub struct ProcessEntry {
 const PF_KTHREAD: u64 = 0x0020_0000;
 
 impl ProcessEntry {
-    /// Returns the processes that exist now.
+    /// Returns the processes that exist now; none if `/proc` has other ids than the kernel's events.
     pub fn all() -> impl Iterator<Item = ProcessEntry> {
-        let proc = Path::new(PROC);
+        let proc = directory_of_processes();
         ids(proc).into_iter().flatten().filter_map(|id| ProcessEntry::read(&proc.join(id.to_string())))
     }
 

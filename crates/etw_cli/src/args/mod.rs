@@ -441,6 +441,14 @@ pub(crate) struct FilterArgs {
     /// Events of processes with this image name, ignoring case.
     #[arg(long, value_name = "NAME")]
     pub(crate) process: Vec<String>,
+    /// Events of processes of this container of Linux: its name, the first digits of its id, or its pod (`POD`,
+    /// `NAMESPACE/POD`).
+    #[arg(long, value_name = "CONTAINER")]
+    pub(crate) container: Vec<String>,
+    /// Events of processes of this control group of Linux and those below it: `/system.slice/nginx.service`, or names at
+    /// any place of its path, `nginx.service`.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) cgroup: Vec<String>,
     /// Events at this time or later: seconds from the start (`1.5`, `250ms`) or a time
     /// (`2026-01-02T03:04:05.1234567Z`; UTC if no offset is given).
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
@@ -481,6 +489,8 @@ impl FilterArgs {
             pid: self.pid.clone(),
             tid: self.tid.clone(),
             process: self.process.clone(),
+            container: self.container.clone(),
+            cgroup: self.cgroup.clone(),
             from: self.from.clone(),
             to: self.to.clone(),
             condition: self.condition.clone(),

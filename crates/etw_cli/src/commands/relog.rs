@@ -104,7 +104,7 @@ fn filter(
     schemas: &Schemas,
 ) -> Result<EventFilter> {
     let builder = input::builder(files)?.schemas(&schemas.sources());
-    let filter = input::of_fields(input::compile(&args.filters(), schemas)?, &builder)?;
+    let filter = input::of_fields(input::compile(&args.filters(), schemas)?, &args.filters(), &builder)?;
     Ok(input::of_stacks(filter, &builder, &symbols.stacks(false))?.0)
 }
 

@@ -43,7 +43,7 @@ pub struct Identity {
     /// Its start in clock ticks since boot and its process id, which no other process has.
     pub start_key: u64,
     /// The first 32 digits of its container's id, which container managers put into the name of its control group; 0 outside
-    /// of containers.
+    /// of containers. Of a container in another one, it is the inner one.
     pub container: u128,
 }
 
@@ -140,6 +140,12 @@ pub fn effective_uid() -> u32 {
 /// [gave up its rights](super::rights::give_up_rights).
 pub fn effective_gid() -> u32 {
     former_ids().map_or_else(|| rustix::process::getegid().as_raw(), |(_, gid)| gid)
+}
+
+/// Whether `/proc` has the ids by which the kernel itself knows processes: those of the first PID namespace.
+pub fn is_in_first_pid_namespace() -> bool {
+    // `PROC_PID_INIT_INO` of the kernel.
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
 }
 
 /// Returns where a link of a process in `/proc` leads to, such as `exe` or `ns/pid`.

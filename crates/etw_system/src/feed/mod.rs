@@ -18,6 +18,7 @@ use etw_kernel_events::classes::{NameEvent, SampledProfileIntervalEvent};
 use etw_kernel_events::{EnableFlags, Hook, Hooks, StackKinds};
 use etw_session::logger::SystemRegion;
 use etw_sys::EventFd;
+use etw_sys::credentials::is_in_first_pid_namespace;
 use etw_sys::poll::{Interest, Poller};
 
 use crate::rare::Rare;
@@ -36,6 +37,11 @@ const PERIOD: Duration = Duration::from_millis(10);
 const SHORT_PERIOD: Duration = Duration::from_millis(2);
 /// Time for a session's thread to process each burst of file names.
 const BURST_PAUSE: Duration = Duration::from_millis(1);
+
+/// What a session lacks in another PID namespace than the first.
+const OTHER_NAMESPACE: &str = "names, images and stacks of processes that exist: this program runs in a PID namespace of its \
+                               own, so it does not see processes by the ids that the kernel's events have; let it use the \
+                               machine's (docker run --pid=host; hostPID: true of Kubernetes)";
 
 /// The poller's token for requests; sessions use their numbers.
 const REQUESTS: u64 = u64::MAX;
@@ -80,7 +86,8 @@ impl Feed {
         requests: &EventFd,
         host: Option<u32>,
     ) -> Result<(Feed, Vec<String>), Failure> {
-        let left_out_processes = [Some(std::process::id()), host];
+        let own = is_in_first_pid_namespace().then(std::process::id);
+        let left_out_processes = [own, host.filter(|_| own.is_some())];
         let options =
             CaptureOptions { ring_bytes: RING_BYTES, left_out_processes, ..CaptureOptions::default() };
         // Processes are always followed: their names belong to their ends.
@@ -143,6 +150,9 @@ impl Feed {
         }
         let mut missing = self.missing(hooks | needed());
         missing.extend(wants.refused());
+        if !is_in_first_pid_namespace() {
+            missing.push(OTHER_NAMESPACE.to_owned());
+        }
         if self.sessions.contains_key(&session) {
             // Earlier events are written according to the previous request.
             self.fetch();

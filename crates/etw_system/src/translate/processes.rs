@@ -12,7 +12,7 @@ use etw_etl::encode::ProcessControlGroup;
 use etw_event::{FileTime, Ticks};
 use etw_kernel_events::classes::{Process, ProcessEvent, RecordBuffer, Stamp};
 use etw_sys::control_groups::control_group_path;
-use etw_sys::credentials::start_key;
+use etw_sys::credentials::{is_in_first_pid_namespace, start_key};
 use etw_sys::{clock, is_descriptor, is_of_wine, program_file, program_file_name, program_of_wine};
 
 use super::put_bytes;
@@ -63,7 +63,7 @@ pub(super) struct Known {
 impl Processes {
     /// Returns the running processes.
     pub(super) fn of_this_machine() -> Processes {
-        let mut processes = Processes::default();
+        let mut processes = Processes { groups: ControlGroups::of_this_machine(), ..Processes::default() };
         let begin = start_of_system();
         ProcessEntry::all().for_each(|process| processes.remember(&process, begin));
         processes
@@ -347,6 +347,8 @@ fn full_path(process_id: u32, given: &[u8]) -> Box<[u8]> {
     if given.starts_with(b"/") && !is_descriptor(given) {
         return given.into();
     }
-    let path = program_file(Path::new(&format!("/proc/{process_id}")));
+    let path = is_in_first_pid_namespace()
+        .then(|| program_file(Path::new(&format!("/proc/{process_id}"))))
+        .flatten();
     path.map_or_else(|| given.into(), Vec::into_boxed_slice)
 }

@@ -28,6 +28,7 @@ const BETWEEN_LOSSES: Duration = Duration::from_secs(1);
 pub(super) fn run(args: &DumpArgs, options: Options, schemas: &Schemas) -> Result<()> {
     let mut filter = input::compile(&args.filter.filters(), schemas)?;
     input::refuse_stacks(&filter)?;
+    input::refuse_groups(&args.filter.filters())?;
     if args.stacks {
         let text = "--stacks needs whole files, since stacks and the names of their functions come after their \
                     events; it does not work with -s and --no-look-ahead";

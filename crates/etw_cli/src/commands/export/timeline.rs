@@ -22,6 +22,7 @@ pub(super) fn run(args: &ExportArgs, format: Format) -> Result<()> {
     let filter = input::compile(&args.filter.filters(), &schemas)?;
     let builder = input::builder(&args.input.files)?;
     let builder = builder.schemas(&schemas.sources()).skip_unreadable(true).process_names(true);
+    let filter = input::of_groups(filter, &args.filter.filters(), &builder)?;
     let (filter, _) = input::of_stacks(filter, &builder, &args.symbols.stacks(false))?;
     let mut trace = builder.open()?;
     input::report_unreadable(&trace);
