@@ -46,6 +46,7 @@ impl Membership {
             else {
                 continue;
             };
+            let path = from_root(path);
             if hierarchy == "0" {
                 groups.unified = path.into();
             } else if path.len() > 1 && (controllers == "name=systemd" || !is_of_systemd) {
@@ -127,6 +128,17 @@ fn container<'p>(name: &'p str, parent: Option<&str>) -> Option<(&'static str, &
         let is_name = matches!(*runtime, "lxc" | "systemd-nspawn") && !id.is_empty();
         (is_name || is_id(id)).then_some((*runtime, id))
     })
+}
+
+/// Returns a path from the root of its hierarchy, which `/proc` gives from the root of the reader's own namespace.
+fn from_root(path: &str) -> &str {
+    let mut rest = path;
+    while let Some(above) =
+        rest.strip_prefix("/..").filter(|above| above.starts_with('/') || above.is_empty())
+    {
+        rest = above;
+    }
+    if rest.is_empty() { "/" } else { rest }
 }
 
 /// Whether a name is an id of 32 bytes, as all runtimes for images have.
@@ -238,6 +250,9 @@ mod tests {
         assert_eq!(path("4:memory:/a/b\n1:name=systemd:/\n0::/\n"), "/a/b");
         assert_eq!(path("4:memory:/a:b\n0::/\n"), "/a:b");
         assert_eq!(path("0::/\n"), "/");
+        // Seen from a namespace of control groups.
+        assert_eq!(path("0::/../../user.slice\n"), "/user.slice");
+        assert_eq!([path("0::/..\n"), path("0::/..a\n")], ["/", "/..a"]);
         assert_eq!(path("no group"), "");
         let mut moved = Membership::parse(b"4:memory:/a/b\n0::/\n");
         moved.move_to(4, "/docker/x");

@@ -50,13 +50,35 @@ impl Open {
 
     /// A process of the other user in a role, at another instance.
     fn other_in(&self, instance: &Path, role: &str) -> Process {
+        Process::start(self.as_other(instance, role, Command::new(self.dir.path().join("program"))))
+    }
+
+    /// A process of the other user in a role, which is root in a user namespace of its own and sees the host where the
+    /// host's directory is mounted, as in a container. `None` if the other user can make no namespaces.
+    fn other_in_container(&self, role: &str) -> Option<Process> {
+        let namespaces = ["--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child"];
+        let can = Command::new("unshare").args(namespaces).arg("true").uid(OTHER).gid(OTHER).output();
+        if !can.is_ok_and(|output| output.status.success()) {
+            etw_testkit::skip!("other users can make no namespaces");
+            return None;
+        }
+        let mounted = Path::new("/mnt");
+        let directory = self.dir.path().display();
+        let inside =
+            format!("mount --bind {directory} /mnt && [ $(id -u) = 0 ] && exec {directory}/program \"$@\"");
+        let mut container = Command::new("unshare");
+        container.args(namespaces).args(["sh", "-c", &inside, "sh"]);
+        Some(Process::start(self.as_other(mounted, role, container)))
+    }
+
+    /// Completes the command of a process of the other user with its role.
+    fn as_other(&self, instance: &Path, role: &str, mut command: Command) -> Command {
         let inner = Process::command(instance, role);
-        let mut command = Command::new(self.dir.path().join("program"));
         command.args(inner.get_args()).current_dir("/").uid(OTHER).gid(OTHER);
         for (name, value) in inner.get_envs() {
             command.env(name, value.unwrap_or_default());
         }
-        Process::start(command)
+        command
     }
 }
 
@@ -83,6 +105,26 @@ fn secure_sessions_take_events_of_those_who_may_write_only() {
         let events = events_of(&host.dir.path().join(name));
         let of_others = events.iter().filter(|event| event.process == others.id()).count();
         assert_eq!((events.len() as u64, of_others as u64), (expected, expected - 10), "{name}");
+    }
+}
+
+#[test]
+fn root_of_a_container_is_the_user_that_the_machine_knows() {
+    let Some(host) = Open::new("") else { return };
+    let mut controller = host.controller();
+    start(&mut controller, "Plain", LogFileMode::empty(), host.dir.path());
+    start(&mut controller, "Closed", LogFileMode::SECURE, host.dir.path());
+    let Some(mut contained) = host.other_in_container("writer") else { return };
+    assert_eq!(contained.ask("pid"), "1", "the process's own view");
+    contained.write_all(10);
+    for (name, expected) in [("Plain", 10), ("Closed", 0)] {
+        assert_eq!(controller.stop(name).unwrap().events_written, expected, "{name}");
+        let events = events_of(&host.dir.path().join(name));
+        assert_eq!(events.len() as u64, expected, "{name}");
+        assert!(
+            events.iter().all(|event| event.process > 1 && event.process != contained.id()),
+            "{events:?}"
+        );
     }
 }
 
