@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use etw_sys::credentials::{effective_uid, gains_rights};
+use etw_sys::credentials::{effective_uid, gains_rights, unknown_uid};
 use etw_sys::socket::Connection;
 
 use crate::ProtocolError;
@@ -116,7 +116,8 @@ impl Instance {
     }
 
     /// Checks that only root and, except in the system instance, the user of this process could have created the directory
-    /// or a socket in it. For root, it must be root's.
+    /// or a socket in it. For root, it must be root's. In a container that does not know the machine's root, only the
+    /// container's root.
     ///
     /// # Errors
     ///
@@ -155,7 +156,20 @@ impl Instance {
     }
 
     fn trusts(&self, uid: u32) -> bool {
-        uid == 0 || self.scope != Scope::System && uid == effective_uid()
+        uid == 0 || self.scope != Scope::System && uid == effective_uid() || self.is_given(uid)
+    }
+
+    /// Whether the directory belongs to a user that the container of this process does not know, as the machine's root is, at
+    /// a place where only the container's root could have put it.
+    fn is_given(&self, uid: u32) -> bool {
+        let is_closed = |directory: &Path| {
+            let found = fs::symlink_metadata(directory);
+            found.is_ok_and(|found| found.is_dir() && found.mode() & 0o022 == 0 && [0, uid].contains(&found.uid()))
+        };
+        self.scope != Scope::User
+            && unknown_uid() == Some(uid)
+            && self.directory.is_absolute()
+            && self.directory.ancestors().all(is_closed)
     }
 }
 

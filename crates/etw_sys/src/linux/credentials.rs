@@ -142,6 +142,15 @@ pub fn effective_gid() -> u32 {
     former_ids().map_or_else(|| rustix::process::getegid().as_raw(), |(_, gid)| gid)
 }
 
+/// Returns the id that stands for all users of the machine that the user namespace of this process does not know, root among
+/// them; `None` in the first namespace, which knows all.
+pub fn unknown_uid() -> Option<u32> {
+    let map = std::fs::read_to_string("/proc/self/uid_map").ok()?;
+    let knows_all = map.split_whitespace().eq(["0", "0", "4294967295"]);
+    let unknown = std::fs::read_to_string("/proc/sys/kernel/overflowuid").ok();
+    (!knows_all).then(|| unknown.and_then(|id| id.trim().parse().ok())).flatten()
+}
+
 /// Whether `/proc` has the ids by which the kernel itself knows processes: those of the first PID namespace.
 pub fn is_in_first_pid_namespace() -> bool {
     // `PROC_PID_INIT_INO` of the kernel.
