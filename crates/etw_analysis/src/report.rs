@@ -2,6 +2,7 @@
 
 use etw_etl::LogFileHeader;
 use etw_event::FileTime;
+use etw_kernel_events::EnableFlags;
 use etw_machine::{Duration, Model, Names, ProcessFilter, Sources, Window};
 use etw_stacks::{ByStack, NamedStacks, StackWeight, TreeShape};
 use etw_symbols::Symbolizer;
@@ -61,6 +62,8 @@ impl ReportOptions {
 pub struct Report {
     /// The requested tables, including those without rows.
     pub tables: Vec<Table>,
+    /// The enable flags that the trace's sessions had; `None` if it does not say.
+    enabled: Option<EnableFlags>,
     /// Length of the window, limited to the trace.
     pub duration: Duration,
     /// Number of events in the window.
@@ -74,6 +77,13 @@ pub struct Report {
 }
 
 impl Report {
+    /// Returns the flags without which the trace cannot have events for a table, one text for each set of flags that would
+    /// suffice ([`TableKind::flags`]); none if it was recorded with one of the sets. Returns `None` if the trace does not say
+    /// how it was recorded, or if the table needs other things than flags.
+    pub fn lacking(&self, kind: TableKind) -> Option<Vec<String>> {
+        lacking(kind.flags(), self.enabled?)
+    }
+
     /// Changes [`Report::stacks`], the tables by function of the same kind, and [`Report::folded_stacks`]. The stacks need
     /// [`ReportOptions::named_stacks`].
     ///
@@ -92,6 +102,23 @@ impl Report {
             self.folded_stacks = shaped::folded(stacks, *kind);
         }
     }
+}
+
+fn lacking(sets: &str, enabled: EnableFlags) -> Option<Vec<String>> {
+    let mut all = Vec::new();
+    for set in sets.split(" or ") {
+        let mut of_set = Vec::new();
+        for name in set.split('+') {
+            if !enabled.contains(EnableFlags::parse(name).ok()?.flags) {
+                of_set.push(name);
+            }
+        }
+        if of_set.is_empty() {
+            return Some(Vec::new());
+        }
+        all.push(of_set.join("+"));
+    }
+    Some(all)
 }
 
 impl Analysis {
@@ -131,9 +158,10 @@ impl Analysis {
             true => &mut self.switches.timeline,
             false => &mut self.samples.timeline,
         });
+        let enabled = self.model.enabled;
         let label = |process| context.process_label(process);
         let activity = activity(threads, std::mem::take(&mut self.providers), &self.model.processes, label);
-        Report { tables, duration, events: self.events, folded_stacks, stacks, activity }
+        Report { tables, enabled, duration, events: self.events, folded_stacks, stacks, activity }
     }
 
     /// Counts what has not ended at the end of the trace.
@@ -245,5 +273,29 @@ impl Analysis {
             self.samples.by_thread.iter().for_each(|(thread, count)| add(*thread, count.weight));
         }
         cpu
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_recorded_is_told_by_sets_of_flags() {
+        let check = |sets: &str, enabled: EnableFlags, expected: Option<&[&str]>| {
+            let lacking = lacking(sets, enabled);
+            let lacking: Option<Vec<&str>> =
+                lacking.as_ref().map(|sets| sets.iter().map(String::as_str).collect());
+            assert_eq!(lacking.as_deref(), expected, "{sets} {enabled}");
+        };
+        let processes = EnableFlags::PROCESS | EnableFlags::THREAD;
+        let (disk, cpu) = ("PROC_THREAD+DISK_IO", "PROC_THREAD+PROFILE or PROC_THREAD+CSWITCH");
+        check(disk, processes, Some(&["DISK_IO"]));
+        check(disk, EnableFlags::DISK_IO, Some(&["PROC_THREAD"]));
+        check(disk, EnableFlags(0), Some(&["PROC_THREAD+DISK_IO"]));
+        check(disk, processes | EnableFlags::DISK_IO, Some(&[]));
+        check(cpu, processes, Some(&["PROFILE", "CSWITCH"]));
+        check(cpu, processes | EnableFlags::CSWITCH, Some(&[]));
+        check("Microsoft-Windows-DotNETRuntime:4::0x1 (GC)", processes, None);
     }
 }

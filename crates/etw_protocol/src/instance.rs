@@ -164,7 +164,9 @@ impl Instance {
     fn is_given(&self, uid: u32) -> bool {
         let is_closed = |directory: &Path| {
             let found = fs::symlink_metadata(directory);
-            found.is_ok_and(|found| found.is_dir() && found.mode() & 0o022 == 0 && [0, uid].contains(&found.uid()))
+            found.is_ok_and(|found| {
+                found.is_dir() && found.mode() & 0o022 == 0 && [0, uid].contains(&found.uid())
+            })
         };
         self.scope != Scope::User
             && unknown_uid() == Some(uid)

@@ -27,7 +27,14 @@ pub(super) fn put(
             if !is_page {
                 let (title, flags) = (table.kind.title(), table.kind.flags());
                 let of = if options.processes.is_empty() { "" } else { " of what was selected" };
-                writeln!(out, "\n{title}: no events{of}; they are recorded by: {flags}")?;
+                match report.lacking(table.kind) {
+                    Some(lacking) if !lacking.is_empty() => {
+                        let lacking = lacking.join(" or ");
+                        writeln!(out, "\n{title}: not recorded; the trace lacks {lacking}")?;
+                    }
+                    Some(_) => writeln!(out, "\n{title}: no events{of}, although {flags} was recorded")?,
+                    None => writeln!(out, "\n{title}: no events{of}; they are recorded by: {flags}")?,
+                }
             }
             continue;
         }

@@ -14,8 +14,9 @@ pub(crate) mod switches;
 
 use etw_consumer::Event;
 use etw_event::{PointerSize, Record};
+use etw_kernel_events::classes::GroupMasksEvent;
 use etw_kernel_events::ids::{self, Class, EventId};
-use etw_kernel_events::read;
+use etw_kernel_events::{EnableFlags, read};
 
 use crate::Window;
 use crate::addresses::has_pointers_of_system;
@@ -34,6 +35,12 @@ use network::Network;
 use samples::Intervals;
 use switches::{Ran, Switches};
 
+/// The events with the masks of a session: when it starts or changes them, and when it stops.
+const GROUP_MASKS: [EventId; 2] = [
+    EventId::new(Class::EventTrace, GroupMasksEvent::Extension as u8),
+    EventId::new(Class::EventTrace, GroupMasksEvent::EndExtension as u8),
+];
+
 // `Model::classes` has a bit for each.
 const _: () = assert!(Class::ALL.len() <= u64::BITS as usize);
 
@@ -46,6 +53,8 @@ pub struct Model {
     pub window: Window,
     /// A bit for each class of which the trace has events.
     classes: u64,
+    /// The enable flags that sessions say they had; `None` if none says so.
+    pub enabled: Option<EnableFlags>,
     /// The processes and threads.
     pub processes: Processes,
     /// The images of processes and kernels.
@@ -100,6 +109,7 @@ impl Model {
         Model {
             window,
             classes: 0,
+            enabled: None,
             processes: Processes::default(),
             images: Images::default(),
             kernel_functions: KernelFunctions::default(),
@@ -178,6 +188,7 @@ impl Model {
             ids::SystemConfig::PHY_DISK => self.disks.name(event, machine),
             ids::SysConfigEx::VOLUME_MAPPING => files.volumes.event(event, machine),
             _ => match id.class() {
+                Class::EventTrace if GROUP_MASKS.contains(&id) => self.group_masks(event),
                 Class::Thread => processes.thread_event(id, event),
                 Class::FileIo => {
                     return self.file_operations.event(id, event, processes, files, window).map(Fact::File);
@@ -194,6 +205,14 @@ impl Model {
             },
         }
         None
+    }
+
+    /// Adds the flags of an event about the masks of a session, of which the first has them.
+    fn group_masks(&mut self, event: &Event<'_>) {
+        let mask = event.properties.as_ref().ok().and_then(|of| of.try_get::<u32>("GroupMask1"));
+        if let Some(mask) = mask {
+            self.enabled = Some(self.enabled.unwrap_or_default() | EnableFlags(mask));
+        }
     }
 
     /// Adds a function of a JIT compiler or names of code in an image, if the event is about such.

@@ -14,7 +14,7 @@ use etw_capture::capture::{Capture, CaptureError, CaptureOptions, KernelPrograms
 use etw_capture::rundown::{Inventory, Phase, Rundown, Scope};
 use etw_controller::{ErrorKind, Failure};
 use etw_event::{Guid, Keyword, Level};
-use etw_kernel_events::classes::{NameEvent, SampledProfileIntervalEvent};
+use etw_kernel_events::classes::{GroupMasksEvent, NameEvent, SampledProfileIntervalEvent};
 use etw_kernel_events::{EnableFlags, Hook, Hooks, StackKinds};
 use etw_session::logger::SystemRegion;
 use etw_sys::EventFd;
@@ -159,6 +159,9 @@ impl Feed {
         }
         if let Some(session) = self.sessions.get_mut(&session) {
             let before = std::mem::replace(&mut session.wants, wants);
+            if session.wants.flags != before.flags {
+                session.tell_flags(GroupMasksEvent::Extension, self.horizon);
+            }
             let is_new = |enabled: &&Enabled| before.enabled.iter().all(|had| had.guid() != enabled.guid());
             let new: Vec<Enabled> = session.wants.enabled.iter().filter(is_new).cloned().collect();
             session.run_down_processes(&self.translator, self.horizon, &new);
@@ -217,6 +220,7 @@ impl Feed {
             new.tell_inventory(inventory, self.horizon);
             new.tell_groups(&self.translator.processes, self.horizon);
         }
+        new.tell_flags(GroupMasksEvent::Extension, self.horizon);
         let interval = self.sample_interval;
         new.tell_interval(SampledProfileIntervalEvent::CollectionStart, interval, interval, self.horizon);
         new.run_down_processes(&self.translator, self.horizon, &new.wants.enabled);
@@ -297,6 +301,7 @@ impl Feed {
                 session.tell_groups(&self.translator.processes, self.horizon);
             }
             session.describe_processes(&self.translator.processes, self.horizon);
+            session.tell_flags(GroupMasksEvent::EndExtension, self.horizon);
             session.region.set_complete(session.region.clock().now());
         }
         self.wanted.remove(&session);

@@ -11,8 +11,8 @@ use etw_capture::unwind::UnwindCounts;
 use etw_event::Ticks;
 use etw_kernel_events::EnableFlags;
 use etw_kernel_events::classes::{
-    ManifestOwner, NameEvent, ProcessEvent, RecordBuffer, STILL_ACTIVE, SampledProfileInterval,
-    SampledProfileIntervalEvent, Stamp,
+    GroupMasks, GroupMasksEvent, ManifestOwner, NameEvent, ProcessEvent, RecordBuffer, STILL_ACTIVE,
+    SampledProfileInterval, SampledProfileIntervalEvent, Stamp,
 };
 use etw_kernel_events::providers::{FILE_NAME_CREATE, FILE_PROVIDER};
 use etw_session::logger::SystemRegion;
@@ -169,6 +169,19 @@ impl Session {
         let stamp = Stamp::new(Ticks(self.clock.of(time) as i64), std::process::id(), 0);
         let mut records = RecordBuffer::new();
         records.put(&stamp, &said);
+        self.write(0, records.words());
+    }
+
+    /// Writes the enable flags that are in force from now on, or with [`GroupMasksEvent::EndExtension`] were until now, at a time
+    /// up to which everything was written.
+    pub(super) fn tell_flags(&self, event: GroupMasksEvent, time: u64) {
+        let flags = self.wants.flags;
+        if flags.is_empty() {
+            return;
+        }
+        let stamp = Stamp::new(Ticks(self.clock.of(time) as i64), std::process::id(), 0);
+        let mut records = RecordBuffer::new();
+        records.put(&stamp, &GroupMasks { event, masks: [flags.0, 0, 0, 0, 0, 0, 0, 0] });
         self.write(0, records.words());
     }
 
