@@ -13,6 +13,7 @@
 //! - [`images`]: the files that processes have mapped.
 //! - [`python`]: the interpreter of Python, and its frames.
 //! - [`unwind`]: stacks of programs.
+//! - [`tracepoints`]: the kernel's tracepoints, and the fields of their events.
 //! - [`rundown`]: the state of the machine when a session starts and stops.
 //!
 //! ```
@@ -34,6 +35,7 @@ pub mod records;
 mod routines;
 mod rules;
 pub mod rundown;
+pub mod tracepoints;
 mod tracing_code;
 pub mod unwind;
 

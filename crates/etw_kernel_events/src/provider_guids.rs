@@ -1,6 +1,6 @@
 //! Providers of events about the kernel.
 
-use etw_event::Guid;
+use etw_event::{Guid, guid_from_name};
 
 /// Microsoft-Windows-Kernel-Disk.
 pub const DISK_PROVIDER: Guid = Guid::from_u128(0xc7bde69a_e1e0_4177_b6ef_283ad1525271);
@@ -22,3 +22,9 @@ pub const LINUX_PROVIDER: &str = "OpenETW.Linux";
 
 /// Name of the provider whose TraceLogging events name functions of the kernel; recordings have them.
 pub const SYMBOL_PROVIDER: &str = "OpenETW.Symbols";
+
+/// Name of the provider whose TraceLogging events are those of the Linux kernel's tracepoints.
+pub const TRACEPOINT_PROVIDER_NAME: &str = "Linux-Tracepoint";
+
+/// Linux-Tracepoint: the GUID that is derived from the name.
+pub const TRACEPOINT_PROVIDER: Guid = guid_from_name(TRACEPOINT_PROVIDER_NAME);

@@ -23,6 +23,8 @@ mod programs;
 mod ring;
 
 use std::fs;
+use std::io;
+use std::thread;
 use std::time::Duration;
 
 use aya::maps::{Array, ArrayOfMaps, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuValues, RingBuf};
@@ -32,7 +34,7 @@ use aya_obj::Map as MapDefinition;
 use aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_RINGBUF;
 use etw_kernel_events::StackKinds;
 use etw_kernel_events::{Hook, Hooks};
-use etw_sys::{MappingRing, SharedWords};
+use etw_sys::{MappingRing, SharedWords, TracepointRing, clock};
 
 pub use error::CaptureError;
 pub use open_files::OpenFiles;
@@ -43,12 +45,16 @@ use ring::Ring;
 use crate::python::Interpreter;
 use crate::records::{Event, Space};
 use crate::rules::{IMAGES_MOST, IS_KNOWN_CODE, ImageRange, ImageTable, RuleTable};
+use crate::tracepoints::TracepointRings;
 
 /// The programs as built by `bpf/build.sh`.
 static PROGRAMS: &[u8] = include_bytes_aligned!("../../bpf/capture.bpf.o");
 
 /// Minimum size of a ring in bytes: the largest page size of any machine, with room for one event of the longest kind.
 const LEAST_RING_BYTES: u32 = 64 << 10;
+
+/// Time after which an event is certain to be in its ring.
+const SETTLE_TIME: Duration = Duration::from_micros(100);
 
 /// Options of a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +81,14 @@ impl Default for CaptureOptions {
             left_out_processes: [None; 2],
         }
     }
+}
+
+/// The rings of tracepoints that are captured no more. Dropping them is slow.
+#[derive(Debug, Default)]
+pub struct RemovedTracepoints {
+    rings: Vec<TracepointRing>,
+    /// Processors, and the number of events that each has lost and that was not returned before.
+    pub lost: Vec<(u32, u64)>,
 }
 
 /// The number of images and their ranges, as in `bpf/rules.h`.
@@ -218,6 +232,52 @@ impl Capture {
         if let (Some(mut numbers), Some(zeros)) = (numbers, zeros) {
             // Cannot fail: the map has this one entry.
             let _ = numbers.set(0, zeros, 0);
+        }
+    }
+
+    /// Captures the events of tracepoints for a session from now on, instead of those of its previous ones, or no more with
+    /// `None`. Returns the previous rings with the number of lost events of each processor not returned so far; their events
+    /// up to now can still be read.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the kernel does not start to write; the session then has no tracepoints.
+    pub fn set_tracepoints(
+        &mut self,
+        session: u64,
+        tracepoints: Option<TracepointRings>,
+    ) -> (Option<RemovedTracepoints>, io::Result<()>) {
+        let enabled = tracepoints.map(|new| new.enable().map(|()| new)).transpose();
+        // Both rings have the events of a moment, and each event is taken from one of them.
+        let now = clock::monotonic_nanos();
+        if enabled.as_ref().is_ok_and(Option::is_some) {
+            thread::sleep(SETTLE_TIME);
+        }
+        let mut removed = RemovedTracepoints::default();
+        for (ring, processor) in self.rings.iter_mut().zip(0..) {
+            if let Some((ring, lost)) = ring.remove_tracepoints(session, now) {
+                removed.rings.push(ring);
+                removed.lost.push((processor, lost));
+            }
+        }
+        let removed = Some(removed).filter(|removed| !removed.rings.is_empty());
+        let new = match enabled {
+            Ok(new) => new,
+            Err(error) => return (removed, Err(error)),
+        };
+        for (processor, tracepoints) in new.into_iter().flat_map(|new| new.rings) {
+            if let Some(ring) = self.rings.get_mut(processor as usize) {
+                ring.add_tracepoints(session, now, tracepoints);
+            }
+        }
+        (removed, Ok(()))
+    }
+
+    /// Passes each session that lost events of tracepoints since the previous call, the processor, and their number to
+    /// `each`.
+    pub fn take_lost_tracepoints(&mut self, mut each: impl FnMut(u64, u32, u64)) {
+        for (ring, processor) in self.rings.iter_mut().zip(0..) {
+            ring.take_lost_tracepoints(|session, count| each(session, processor, count));
         }
     }
 

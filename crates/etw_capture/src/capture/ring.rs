@@ -2,23 +2,35 @@
 
 use aya::maps::{MapData, RingBuf};
 
-use etw_sys::MappingRing;
+use etw_sys::{MappingRing, TracepointRing};
 
-use crate::records::{Body, Event, lost_of_mapping_ring, of_mapping_ring, time_of};
+use crate::records::{Body, Event, lost_of_ring, of_mapping_ring, of_tracepoint_ring, time_of};
 
-/// Maximum number of bytes that are read at once, including those kept from the call before.
+/// Number of bytes of the programs' records after which a reading ends.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// The ring of a processor, and the ring with its mappings.
+/// The ring of a processor, the ring with its mappings, and those of the tracepoints of sessions.
 pub(super) struct Ring {
     ring: RingBuf<MapData>,
     mappings: Option<MappingRing>,
+    tracepoints: Vec<SessionRing>,
     batch: Batch,
+}
+
+/// The ring of a processor with the tracepoints of a session.
+struct SessionRing {
+    session: u64,
+    ring: TracepointRing,
+    /// Events from before this time come from an earlier ring.
+    since: u64,
+    /// Number of lost events that the ring has reported, and of those, the number not returned yet.
+    reported: u64,
+    lost: u64,
 }
 
 impl Ring {
     pub(super) fn new(ring: RingBuf<MapData>) -> Ring {
-        Ring { ring, mappings: None, batch: Batch::default() }
+        Ring { ring, mappings: None, tracepoints: Vec::new(), batch: Batch::default() }
     }
 
     /// Sets or removes the ring of the processor's mappings. Records of the previous one are kept.
@@ -27,15 +39,42 @@ impl Ring {
         self.mappings = mappings;
     }
 
+    /// Adds the ring of a session's tracepoints, whose events from before `since` are dropped.
+    pub(super) fn add_tracepoints(&mut self, session: u64, since: u64, ring: TracepointRing) {
+        let reported = ring.lost().unwrap_or(0);
+        self.tracepoints.push(SessionRing { session, ring, since, reported, lost: 0 });
+    }
+
+    /// Removes the ring of a session's tracepoints, and returns it with the number of lost events that have not been
+    /// returned. Its records from before `until` are kept.
+    pub(super) fn remove_tracepoints(&mut self, session: u64, until: u64) -> Option<(TracepointRing, u64)> {
+        let at = self.tracepoints.iter().position(|ring| ring.session == session)?;
+        let mut ring = self.tracepoints.remove(at);
+        self.batch.take_tracepoints(&mut ring, until);
+        // What was lost last is not in the ring, since nothing followed it.
+        let all = ring.ring.lost().unwrap_or(0);
+        let lost = ring.lost + all.saturating_sub(ring.reported);
+        Some((ring.ring, lost))
+    }
+
+    /// Passes each session that lost events of tracepoints since the previous call, and their number, to `each`.
+    pub(super) fn take_lost_tracepoints(&mut self, mut each: impl FnMut(u64, u64)) {
+        for ring in self.tracepoints.iter_mut().filter(|ring| ring.lost > 0) {
+            each(ring.session, std::mem::take(&mut ring.lost));
+        }
+    }
+
     /// Passes the rings' events from before `until` to `each` in the order of time.
     pub(super) fn read(&mut self, processor: u32, until: u64, each: impl FnMut(Event<'_>)) -> Delivered {
-        let mut all = false;
+        let (mut all, mut bytes) = (false, 0);
         self.batch.take_mappings(self.mappings.as_mut());
-        while self.batch.bytes.len() < BATCH_BYTES {
+        self.tracepoints.iter_mut().for_each(|ring| self.batch.take_tracepoints(ring, u64::MAX));
+        while bytes < BATCH_BYTES {
             let Some(record) = self.ring.next() else {
                 all = true;
                 break;
             };
+            bytes += record.len();
             self.batch.push(&record);
         }
         self.batch.deliver(all, until, processor, each)
@@ -58,7 +97,7 @@ pub(super) struct Delivered {
 /// can be sorted for good. If reading stops earlier, records from the time of the last one on are kept for the next
 /// reading, as are those from `until` on.
 ///
-/// Mappings arrive in a ring of their own, and a record of either ring may be delayed when the processor itself is, as
+/// Mappings and events of tracepoints arrive in rings of their own, and a record of either ring may be delayed when the processor itself is, as
 /// in a virtual machine. A record that arrives too late gets the time of the last delivered one.
 #[derive(Default)]
 struct Batch {
@@ -79,12 +118,29 @@ impl Batch {
         let mut own = std::mem::take(&mut self.kept);
         ring.into_iter().for_each(|ring| {
             ring.read(|record| {
-                self.lost += lost_of_mapping_ring(record);
+                self.lost += lost_of_ring(record);
                 own.clear();
                 if of_mapping_ring(record, &mut own) {
                     self.push(&own);
                 }
             });
+        });
+        self.kept = own;
+    }
+
+    fn take_tracepoints(&mut self, from: &mut SessionRing, until: u64) {
+        let mut own = std::mem::take(&mut self.kept);
+        let SessionRing { session, ring, since, reported, lost } = from;
+        let times = *since..until;
+        ring.read(|record| {
+            let count = lost_of_ring(record);
+            *reported += count;
+            *lost += count;
+            own.clear();
+            let is_event = of_tracepoint_ring(record, *session, &mut own);
+            if is_event && time_of(&own).is_some_and(|time| times.contains(&time)) {
+                self.push(&own);
+            }
         });
         self.kept = own;
     }

@@ -87,7 +87,7 @@ pub(crate) fn of_mapping_ring(record: &[u8], to: &mut Vec<u8>) -> bool {
 }
 
 /// Returns the number of lost records if this record of `perf_event_open` reports it, otherwise 0.
-pub(crate) fn lost_of_mapping_ring(record: &[u8]) -> u64 {
+pub(crate) fn lost_of_ring(record: &[u8]) -> u64 {
     let fields = Fields(record);
     if fields.u32(0) == Some(PERF_RECORD_LOST) { fields.u64(16).unwrap_or(0) } else { 0 }
 }
@@ -170,6 +170,6 @@ mod tests {
         assert_eq!(parse(&foreign(4, 0, &[0; 16])), None);
         let lost = [1_u64, 77].map(u64::to_ne_bytes).concat();
         let lost = [&[2, 0, 0, 0, 0, 0, 40, 0][..], &lost, &[0; 16]].concat();
-        assert_eq!((lost_of_mapping_ring(&lost), parse(&lost)), (77, None));
+        assert_eq!((lost_of_ring(&lost), parse(&lost)), (77, None));
     }
 }

@@ -23,15 +23,18 @@ mod memory;
 mod network;
 mod python;
 mod stack;
+mod tracepoint;
 
 pub use image::{FileIdentity, ImageChange, Mapping};
-pub(crate) use image::{lost_of_mapping_ring, of_mapping_ring};
+pub(crate) use image::{lost_of_ring, of_mapping_ring};
 pub use memory::{Memory, MemoryAct, PageFault};
 pub use network::{ConnectionOptions, Network, NetworkAct, Protocol};
 pub use python::{PythonCode, PythonFrame, PythonText};
 pub use stack::{Following, Registers, Space, Stack};
 #[cfg(test)]
 pub(crate) use stack::{StackParts, stack_for_tests};
+pub use tracepoint::Tracepoint;
+pub(crate) use tracepoint::of_tracepoint_ring;
 
 /// An event of the kernel.
 ///
@@ -146,6 +149,8 @@ pub enum Body<'a> {
     Network(Network),
     /// The event's process maps or unmaps executable memory.
     Image(ImageChange<'a>),
+    /// A tracepoint fired in the event's thread, or in an interrupt during it.
+    Tracepoint(Tracepoint<'a>),
 }
 
 /// The start of a process or a thread.
@@ -397,6 +402,7 @@ fn body<'a>(kind: u32, number: u32, current: (u32, u32), fields: Fields<'a>) -> 
         40 => Body::Network(network::network(number, fields)?),
         41 => Body::Memory(memory::memory(number, fields)?),
         42 => python::body(fields)?,
+        tracepoint::TRACEPOINT => return tracepoint::body(number, fields),
         image::MAPPED | image::REPLACED | image::UNMAPPED => return image::body(kind, number, fields),
         _ => return None,
     })

@@ -235,6 +235,17 @@ impl RecordBuffer {
         self.words.extend_from_slice(record);
     }
 
+    /// Adds a copy of a record's bytes.
+    pub fn copy_bytes(&mut self, record: &[u8]) {
+        self.words.extend(words_of(record));
+    }
+
+    /// Adds an extended item of these bytes, as [`RecordBuffer::add_item`].
+    pub fn add_bytes_item(&mut self, word: usize, ext_type: ExtendedType, data: &[u8]) -> bool {
+        let words: Vec<u64> = words_of(data).collect();
+        u16::try_from(data.len()).is_ok_and(|len| self.add_item(word, ext_type, &words, len))
+    }
+
     /// Adds an extended item of `len_bytes` to the last record, which starts at `word` and is one of a manifest event.
     /// Returns `false` if the record would be too long.
     pub fn add_item(&mut self, word: usize, ext_type: ExtendedType, data: &[u64], len_bytes: u16) -> bool {
@@ -269,6 +280,16 @@ impl RecordBuffer {
     }
 }
 
+/// Returns up to eight bytes as a word.
+fn word_of(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// Returns bytes as words, the last one filled with zeros.
+fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.chunks(size_of::<u64>()).map(word_of)
+}
+
 /// Returns whether the record with this first word has the GUID of its class or provider.
 fn is_by_guid(first: u64) -> bool {
     let kind = first >> 16 & 0xFF;
@@ -290,7 +311,7 @@ fn len_words(first: u64) -> usize {
 fn guid_words(guid: Guid) -> [u64; 2] {
     let bytes = guid.to_bytes();
     let (low, high) = bytes.split_at(8);
-    [low, high].map(|half| half.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)))
+    [low, high].map(word_of)
 }
 
 /// The payload of a record while it is written.
@@ -308,6 +329,13 @@ impl Payload<'_> {
     #[inline]
     pub fn put(&mut self, field: impl Field) {
         field.put(self);
+    }
+
+    /// Writes bytes.
+    pub fn put_bytes(&mut self, bytes: &[u8]) {
+        for bytes in bytes.chunks(size_of::<u64>()) {
+            self.put_low_bytes(word_of(bytes), bytes.len() as u32);
+        }
     }
 
     /// Writes the `len_bytes` (1 to 8) low bytes of `value`, whose other bytes must be zero.

@@ -27,7 +27,7 @@ use crate::{Hook, Hooks};
 pub use crate::classes::ManifestEvent;
 pub use crate::provider_guids::{
     DISK_PROVIDER, FILE_PROVIDER, LINUX_PROVIDER, MEMORY_PROVIDER, NETWORK_PROVIDER, PROCESS_PROVIDER,
-    SYMBOL_PROVIDER,
+    SYMBOL_PROVIDER, TRACEPOINT_PROVIDER, TRACEPOINT_PROVIDER_NAME,
 };
 
 pub use disk::{Disk, DiskEvent, DiskFlush};
@@ -131,9 +131,15 @@ impl KernelProvider {
         },
     ];
 
-    /// Returns the provider with this GUID.
+    /// The provider of the Linux kernel's tracepoints. Which events it has depends on the running kernel, so none is
+    /// listed; they describe themselves.
+    pub const TRACEPOINTS: &'static KernelProvider =
+        &KernelProvider { guid: TRACEPOINT_PROVIDER, name: TRACEPOINT_PROVIDER_NAME, events: &[] };
+
+    /// Returns the provider with this GUID: one of [`KernelProvider::ALL`], or [`KernelProvider::TRACEPOINTS`].
     pub fn from_guid(guid: Guid) -> Option<&'static KernelProvider> {
-        KernelProvider::ALL.iter().find(|provider| provider.guid == guid)
+        let all = KernelProvider::ALL.iter().chain([KernelProvider::TRACEPOINTS]);
+        all.into_iter().find(|provider| provider.guid == guid)
     }
 }
 
