@@ -46,6 +46,8 @@ mod stacks;
 #[cfg(target_os = "linux")]
 mod thread;
 #[cfg(target_os = "linux")]
+pub mod tracepoints;
+#[cfg(target_os = "linux")]
 mod translate;
 #[cfg(target_os = "linux")]
 mod wants;

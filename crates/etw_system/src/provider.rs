@@ -1,5 +1,6 @@
 //! The provider of system events to pass to a host.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
@@ -18,7 +19,9 @@ use etw_kernel_events::system_providers;
 use etw_session::host::{Description, SystemProvider, SystemWants};
 use etw_session::logger::SystemRegion;
 
+use crate::feed::Answer;
 use crate::thread::{FetchThread, GONE, Reply, Request, State};
+use crate::tracepoints::{self, TracepointChange, TracepointLayouts, TracepointSelection};
 use crate::wants::{Wants, not_supported};
 
 /// Maximum size in bytes of a burst of described processes, and the pause after it.
@@ -39,9 +42,13 @@ pub fn provider() -> Arc<dyn SystemProvider> {
 pub(crate) fn providers() -> Vec<(Guid, &'static str)> {
     let of_flags = system_providers::SystemProvider::ALL.iter().filter(|provider| provider.is_supported());
     let of_flags = of_flags.map(|provider| (provider.guid, provider.name));
-    let by_manifest = KernelProvider::ALL.iter().map(|provider| (provider.guid, provider.name));
+    let by_manifest = KernelProvider::ALL.iter().chain([KernelProvider::TRACEPOINTS]);
+    let by_manifest = by_manifest.map(|provider| (provider.guid, provider.name));
     by_manifest.chain(of_flags).collect()
 }
+
+/// The tracepoints that a session has selected, and the layouts of those that are captured.
+type KnownTracepoints = (TracepointSelection, Arc<TracepointLayouts>);
 
 #[derive(Debug, Default)]
 pub(crate) struct Kernel {
@@ -49,9 +56,9 @@ pub(crate) struct Kernel {
     host: Option<u32>,
     /// The thread that fetches events, from the first session on.
     thread: Mutex<Option<FetchThread>>,
-    /// Held while changing what is attached, so that the thread never waits for programs to load, and while taking a
-    /// rundown.
-    alone: Mutex<()>,
+    /// The tracepoints of sessions. Held while changing what is attached, so that the thread never waits for programs to
+    /// load, and while taking a rundown.
+    alone: Mutex<BTreeMap<u64, KnownTracepoints>>,
 }
 
 impl Kernel {
@@ -77,6 +84,30 @@ impl Kernel {
         answer.recv().map_err(|_| GONE.to_owned())
     }
 
+    /// Opens the tracepoints of a session if they have changed, and adds their layouts to its request. Also returns what
+    /// is missing.
+    fn open_tracepoints(
+        known: Option<&KnownTracepoints>,
+        wants: &mut Wants,
+    ) -> Result<(TracepointChange, Vec<String>), Failure> {
+        let (before, layouts) = known.cloned().unwrap_or_default();
+        if before == wants.tracepoints {
+            wants.layouts = layouts;
+            return Ok((TracepointChange::Keep, Vec::new()));
+        }
+        if wants.tracepoints.patterns.is_empty() {
+            return Ok((TracepointChange::Replace(None), Vec::new()));
+        }
+        let (rings, mut new, missing) = tracepoints::open(&wants.tracepoints);
+        if rings.is_none() && wants.is_of_tracepoints() {
+            return Err(not_supported(missing.join("; ")));
+        }
+        // Events from before the change may still be in the rings.
+        new.add(&layouts);
+        wants.layouts = Arc::new(new);
+        Ok((TracepointChange::Replace(rings), missing))
+    }
+
     /// Returns the system's state when a session starts or stops, or `None` if the session requests none.
     ///
     /// This takes tens of milliseconds or more, during which the thread continues to fetch events.
@@ -93,14 +124,20 @@ impl SystemProvider for Kernel {
     }
 
     fn want(&self, session: u64, wants: SystemWants) -> Result<Vec<String>, Failure> {
-        let wants = Wants::new(wants).map_err(not_supported)?;
+        let mut wants = Wants::new(wants).map_err(not_supported)?;
         wants.know_kernel();
-        let _alone = self.alone.lock();
+        let mut alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        let (change, missing) = Kernel::open_tracepoints(alone.get(&session), &mut wants)?;
         if let Ok(Some(programs)) = self.ask(Request::Programs) {
             // Other sessions continue meanwhile.
             programs.load(wants.hooks | wants.hooks_of_stacks(), wants.has_names());
         }
-        self.ask(|reply| Request::Want(session, wants, reply)).map_err(not_supported)?
+        let known = (wants.tracepoints.clone(), wants.layouts.clone());
+        let answer =
+            self.ask(|reply| Request::Want(session, wants, change, reply)).map_err(not_supported)??;
+        alone.insert(session, known);
+        drop(answer.removed);
+        Ok(answer.lines.into_iter().chain(missing).collect())
     }
 
     fn begin(&self, session: u64, region: SystemRegion) {
@@ -121,9 +158,14 @@ impl SystemProvider for Kernel {
     }
 
     fn detach(&self, session: u64) -> Vec<String> {
-        let _alone = self.alone.lock();
+        let mut alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        alone.remove(&session);
         let inventory = self.take_inventory(session, Phase::End);
-        self.ask(|reply| Request::Detach(session, inventory, reply)).unwrap_or_default()
+        let Answer { lines, removed } =
+            self.ask(|reply| Request::Detach(session, inventory, reply)).unwrap_or_default();
+        // This takes a while, during which the thread continues to fetch events.
+        drop(removed);
+        lines
     }
 
     fn describe(&self, process_ids: &[u32], at_end: bool) -> Description {

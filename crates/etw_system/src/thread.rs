@@ -11,7 +11,8 @@ use etw_event::{Guid, Keyword, Level};
 use etw_session::logger::SystemRegion;
 use etw_sys::EventFd;
 
-use crate::feed::Feed;
+use crate::feed::{Answer, Feed};
+use crate::tracepoints::TracepointChange;
 use crate::wants::Wants;
 
 /// The error of a request after the thread has ended.
@@ -29,12 +30,12 @@ pub(crate) struct FetchThread {
 pub(crate) enum Request {
     /// Returns the kernel programs, if any are running.
     Programs(Reply<Option<KernelPrograms>>),
-    Want(u64, Wants, Reply<Result<Vec<String>, Failure>>),
+    Want(u64, Wants, TracepointChange, Reply<Result<Answer, Failure>>),
     /// Announces a rundown of the session; returns its scope.
     Watch(u64, Phase, Reply<Option<Scope>>),
     Begin(u64, SystemRegion, Option<Inventory>, Reply<()>),
     CaptureState(u64, State, Reply<()>),
-    Detach(u64, Option<Inventory>, Reply<Vec<String>>),
+    Detach(u64, Option<Inventory>, Reply<Answer>),
 }
 
 /// The state that a session requests.
@@ -93,12 +94,12 @@ fn obey(feed: &mut Option<Feed>, request: Request, bell: &EventFd, host: Option<
         Request::Programs(reply) => {
             let _ = reply.send(feed.as_ref().map(Feed::programs));
         }
-        Request::Want(session, wants, reply) => {
+        Request::Want(session, wants, tracepoints, reply) => {
             let answer = match feed {
-                Some(feed) => feed.want(session, wants),
-                None => Feed::start(session, wants, bell, host).map(|(new, missing)| {
+                Some(feed) => feed.want(session, wants, tracepoints),
+                None => Feed::start(session, wants, tracepoints, bell, host).map(|(new, answer)| {
                     *feed = Some(new);
-                    missing
+                    answer
                 }),
             };
             let _ = reply.send(answer);
@@ -123,11 +124,11 @@ fn obey(feed: &mut Option<Feed>, request: Request, bell: &EventFd, host: Option<
             let _ = reply.send(());
         }
         Request::Detach(session, inventory, reply) => {
-            let in_part = feed.as_mut().map(|feed| feed.detach(session, inventory)).unwrap_or_default();
+            let answer = feed.as_mut().map(|feed| feed.detach(session, inventory)).unwrap_or_default();
             if feed.as_ref().is_some_and(Feed::is_unwanted) {
                 *feed = None;
             }
-            let _ = reply.send(in_part);
+            let _ = reply.send(answer);
         }
     }
 }

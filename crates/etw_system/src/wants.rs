@@ -1,8 +1,10 @@
 //! The kernel events that sessions request.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use etw_capture::rundown::{Parts, Phase, Scope};
+use etw_capture::tracepoints::TracepointSelection;
 use etw_capture::{Routines, TracingCode};
 use etw_controller::{Enable, EnableProperties, ErrorKind, Failure, Filter};
 use etw_event::{EventDescriptor, Guid, Keyword, Level, Ticks, passes};
@@ -10,11 +12,14 @@ use etw_kernel_events::classes::{ManifestOwner, RecordBuffer};
 use etw_kernel_events::ids;
 use etw_kernel_events::providers::{
     DISK_PROVIDER, FILE_NAME_CREATE, FILE_PROVIDER, KernelProvider, NETWORK_PROVIDER, PROCESS_PROVIDER,
+    TRACEPOINT_PROVIDER,
 };
 use etw_kernel_events::system_providers::SystemProvider;
 use etw_kernel_events::{EnableFlags, Hook, Hooks, StackKinds, StackWalks};
 use etw_provider::PayloadCondition;
 use etw_session::host::SystemWants;
+
+use crate::tracepoints::{TracepointLayouts, selection_of};
 
 /// The process that causes an event.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +54,10 @@ pub(crate) struct Wants {
     pub(crate) walks: StackWalks,
     /// The sampling interval in units of 100 ns.
     pub(crate) sample_interval: u32,
+    /// The selected tracepoints.
+    pub(crate) tracepoints: TracepointSelection,
+    /// The layouts of those that are captured.
+    pub(crate) layouts: Arc<TracepointLayouts>,
 }
 
 /// The default sampling interval: one millisecond.
@@ -131,7 +140,30 @@ impl Wants {
                 return Err(format!("invalid sampling interval of {micros} us: must be 100 us to 1 s"));
             }
         };
-        Ok(Wants { flags, has_machine, left_out, enabled, hooks, walks, sample_interval })
+        let of_tracepoints = enabled.iter().find(|enabled| enabled.guid() == TRACEPOINT_PROVIDER);
+        let tracepoints = of_tracepoints
+            .map_or(Ok(TracepointSelection::default()), |enabled| selection_of(&enabled.enable));
+        let tracepoints = tracepoints.unwrap_or_else(|problem| {
+            left_out.push(problem);
+            TracepointSelection::default()
+        });
+        Ok(Wants {
+            flags,
+            has_machine,
+            left_out,
+            enabled,
+            hooks,
+            walks,
+            sample_interval,
+            tracepoints,
+            layouts: Arc::default(),
+        })
+    }
+
+    /// Returns whether events of tracepoints are all that is requested.
+    pub(crate) fn is_of_tracepoints(&self) -> bool {
+        let is_of_them = |enabled: &Enabled| enabled.guid() == TRACEPOINT_PROVIDER;
+        self.flags.is_empty() && !self.enabled.is_empty() && self.enabled.iter().all(is_of_them)
     }
 
     /// Loads kernel data that takes a while to read; it is cached from then on.

@@ -314,7 +314,7 @@ pub mod kernel {
         EnableFlags, Flag, FlagError, Hook, Hooks, Selection, StackWalkError, StackWalks, Support,
     };
     #[cfg(target_os = "linux")]
-    pub use etw_system::{ServeError, provider, serve};
+    pub use etw_system::{ServeError, provider, serve, tracepoints};
 }
 
 /// Recording profiles (`.wprp`), and the parts of them that this system can record.

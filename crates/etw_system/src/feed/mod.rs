@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use etw_capture::AddressesHidden;
-use etw_capture::capture::{Capture, CaptureError, CaptureOptions, KernelPrograms};
+use etw_capture::capture::{Capture, CaptureError, CaptureOptions, KernelPrograms, RemovedTracepoints};
 use etw_capture::rundown::{Inventory, Phase, Rundown, Scope};
 use etw_controller::{ErrorKind, Failure};
 use etw_event::{Guid, Keyword, Level};
@@ -23,6 +23,7 @@ use etw_sys::poll::{Interest, Poller};
 
 use crate::rare::Rare;
 use crate::stacks::Stacks;
+use crate::tracepoints::TracepointChange;
 use crate::translate::Translator;
 use crate::wants::{DEFAULT_INTERVAL, Enabled, Wants, not_supported};
 use session::{Place, Session};
@@ -46,6 +47,13 @@ const OTHER_NAMESPACE: &str = "names, images and stacks of processes that exist:
 /// The poller's token for requests; sessions use their numbers.
 const REQUESTS: u64 = u64::MAX;
 
+/// The reply to a session's request: lines for its user, and what takes long to drop.
+#[derive(Default)]
+pub(crate) struct Answer {
+    pub(crate) lines: Vec<String>,
+    pub(crate) removed: Option<RemovedTracepoints>,
+}
+
 /// The capture, and the sessions that share it.
 #[derive(Debug)]
 pub(crate) struct Feed {
@@ -62,6 +70,8 @@ pub(crate) struct Feed {
     changed: BTreeMap<u64, HashSet<u32>>,
     /// The hooks that are attached, or would be if the kernel had them.
     hooks: Hooks,
+    /// The processes of the tracing itself: this one, and that of the host.
+    tracing_processes: [Option<u32>; 2],
     /// The reason why kernel functions are unknown although needed.
     hidden: Option<AddressesHidden>,
     /// The losses of each processor reported so far.
@@ -83,9 +93,10 @@ impl Feed {
     pub(crate) fn start(
         session: u64,
         wants: Wants,
+        tracepoints: TracepointChange,
         requests: &EventFd,
         host: Option<u32>,
-    ) -> Result<(Feed, Vec<String>), Failure> {
+    ) -> Result<(Feed, Answer), Failure> {
         let own = is_in_first_pid_namespace().then(std::process::id);
         let left_out_processes = [own, host.filter(|_| own.is_some())];
         let options =
@@ -108,6 +119,7 @@ impl Feed {
             sample_interval: DEFAULT_INTERVAL,
             changed,
             hooks: needed(),
+            tracing_processes: left_out_processes,
             hidden: None,
             lost,
             rare,
@@ -116,13 +128,18 @@ impl Feed {
             poller,
             is_urgent: false,
         };
-        let missing = feed.want(session, wants)?;
-        Ok((feed, missing))
+        let answer = feed.want(session, wants, tracepoints)?;
+        Ok((feed, answer))
     }
 
     /// Replaces the hooks of a session, in addition to those of others. Returns what the kernel lacks; if it lacks
     /// everything, fails and changes nothing.
-    pub(crate) fn want(&mut self, session: u64, wants: Wants) -> Result<Vec<String>, Failure> {
+    pub(crate) fn want(
+        &mut self,
+        session: u64,
+        wants: Wants,
+        tracepoints: TracepointChange,
+    ) -> Result<Answer, Failure> {
         let hooks = wants.hooks;
         if wants.has_routines() {
             self.hidden = self.translator.know_routines().err();
@@ -153,6 +170,13 @@ impl Feed {
         if !is_in_first_pid_namespace() {
             missing.push(OTHER_NAMESPACE.to_owned());
         }
+        let mut removed = None;
+        if let TracepointChange::Replace(tracepoints) = tracepoints {
+            let (previous, result) = self.capture.set_tracepoints(session, tracepoints);
+            removed = previous;
+            missing.extend(result.err().map(|error| format!("tracepoints: {error}")));
+            self.count_lost_of(session, removed.as_ref());
+        }
         if self.sessions.contains_key(&session) {
             // Earlier events are written according to the previous request.
             self.fetch();
@@ -171,7 +195,7 @@ impl Feed {
                 self.name_open_files();
             }
         }
-        Ok(missing)
+        Ok(Answer { lines: missing, removed })
     }
 
     /// Returns the programs, for a thread that loads those of further hooks.
@@ -278,9 +302,11 @@ impl Feed {
     }
 
     /// Writes the events up to now to a session and removes it. Returns a description of incomplete data.
-    pub(crate) fn detach(&mut self, session: u64, inventory: Option<Inventory>) -> Vec<String> {
+    pub(crate) fn detach(&mut self, session: u64, inventory: Option<Inventory>) -> Answer {
         thread::sleep(Duration::from_nanos(SETTLE_NANOS));
         self.fetch();
+        let (removed, _) = self.capture.set_tracepoints(session, None);
+        self.count_lost_of(session, removed.as_ref());
         self.tell_all_names(session);
         let inventory = self.up_to_date(session, inventory);
         let mut in_part = Vec::new();
@@ -306,7 +332,7 @@ impl Feed {
         }
         self.wanted.remove(&session);
         self.set_hooks();
-        in_part
+        Answer { lines: in_part, removed }
     }
 
     /// Writes the names of all files to a session that receives names.

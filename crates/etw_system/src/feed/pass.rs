@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use etw_capture::capture::RemovedTracepoints;
 use etw_capture::records::{Body, Event};
 use etw_capture::rundown::Rundown;
 use etw_event::Ticks;
@@ -14,7 +15,7 @@ use super::{Feed, SETTLE_NANOS};
 use crate::clock::SessionClock;
 use crate::programs::Programs;
 use crate::rare::Rare;
-use crate::translate::{Translator, manifest, put_code};
+use crate::translate::{Translator, manifest, put_code, put_tracepoint};
 use crate::wants::Wants;
 
 /// Maximum readings of one ring in a row, each about a mebibyte, so that no ring delays the others.
@@ -40,6 +41,7 @@ impl Feed {
         self.is_urgent = false;
         for processor in 0..processors {
             let (sessions, translator, rare) = (&mut self.sessions, &mut self.translator, &mut self.rare);
+            let tracing_processes = self.tracing_processes;
             for reading in 0..READINGS {
                 let events = self.capture.read(processor, complete, |event| {
                     if let Some(owned) = Rare::from_event(&event) {
@@ -47,7 +49,7 @@ impl Feed {
                         rare.push((owned, places.collect()));
                         return;
                     }
-                    for session in sessions.values_mut() {
+                    for (number, session) in sessions.iter_mut() {
                         let Some(queue) = session.queues.get_mut(processor) else { continue };
                         let (wants, clock) = (&session.wants, &session.clock);
                         let before = queue.records.words().len();
@@ -57,6 +59,20 @@ impl Feed {
                                 let max_bytes = session.region.max_record_bytes();
                                 put_code(&event, code, time(), max_bytes, &mut queue.records)
                             }
+                            Body::Tracepoint(tracepoint) if tracepoint.session == *number => {
+                                let stamp = Stamp::new(time(), event.process_id, event.thread_id);
+                                let of_session = (&wants.enabled[..], &*wants.layouts);
+                                let records = &mut queue.records;
+                                put_tracepoint(
+                                    &event,
+                                    tracepoint,
+                                    of_session,
+                                    tracing_processes,
+                                    &stamp,
+                                    records,
+                                )
+                            }
+                            Body::Tracepoint(_) => 0,
                             _ => put(translator, &event, wants, clock, &mut queue.records),
                         };
                         if let Some(of) = wants.awaits(&queue.records, before, time) {
@@ -172,6 +188,20 @@ impl Feed {
             if new > 0 {
                 self.sessions.values().for_each(|session| session.region.lose(processor, new));
             }
+        }
+        let sessions = &self.sessions;
+        self.capture.take_lost_tracepoints(|session, processor, count| {
+            if let Some(session) = sessions.get(&session) {
+                session.region.lose(processor, u32::try_from(count).unwrap_or(u32::MAX));
+            }
+        });
+    }
+
+    /// Counts the events that a session's removed tracepoints lost last.
+    pub(super) fn count_lost_of(&self, session: u64, removed: Option<&RemovedTracepoints>) {
+        let Some(session) = self.sessions.get(&session) else { return };
+        for (processor, count) in removed.into_iter().flat_map(|removed| &removed.lost) {
+            session.region.lose(*processor, u32::try_from(*count).unwrap_or(u32::MAX));
         }
     }
 

@@ -9,6 +9,7 @@ mod memory;
 mod network;
 mod processes;
 mod python;
+mod tracepoint;
 
 use std::collections::HashMap;
 
@@ -28,6 +29,7 @@ use counted::Counted;
 pub(crate) use file::Files;
 pub(crate) use processes::{Processes, exec_name};
 pub(crate) use python::put_code;
+pub(crate) use tracepoint::put_tracepoint;
 
 /// The parent of all kernel threads.
 const KTHREADD: u32 = 2;
@@ -290,14 +292,4 @@ fn put_disk(disk: &Disk, response_time: u64, stamp: &Stamp, records: &mut Counte
         issuing_thread_id,
     };
     records.put(stamp, &io);
-}
-
-/// Adds an encoded record.
-fn put_bytes(record: &[u8], records: &mut RecordBuffer) {
-    let words = record.chunks(size_of::<u64>()).map(|bytes| {
-        let mut word = [0; size_of::<u64>()];
-        word[..bytes.len()].copy_from_slice(bytes);
-        u64::from_ne_bytes(word)
-    });
-    records.copy(&words.collect::<Vec<u64>>());
 }

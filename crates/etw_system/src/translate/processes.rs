@@ -15,7 +15,6 @@ use etw_sys::control_groups::control_group_path;
 use etw_sys::credentials::{is_in_first_pid_namespace, start_key};
 use etw_sys::{clock, is_descriptor, is_of_wine, program_file, program_file_name, program_of_wine};
 
-use super::put_bytes;
 use crate::clock::filetime_of;
 
 /// Time for a forked process to run a program, before it is reported as a copy of its parent.
@@ -226,7 +225,7 @@ impl Processes {
             pod_id: &group.names.pod_id,
         };
         let Ok(record) = event.record().time(time).build() else { return 0 };
-        put_bytes(&record, records);
+        records.copy_bytes(&record);
         1
     }
 

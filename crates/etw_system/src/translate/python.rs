@@ -8,8 +8,6 @@ use etw_etl::encode::{JitFunction, JitSourceLine};
 use etw_event::Ticks;
 use etw_kernel_events::classes::RecordBuffer;
 
-use super::put_bytes;
-
 /// Writes the function that code is, without its lines if it is larger than `max_bytes` with them; its name has the form that
 /// Python itself gives to perf (`py::NAME:FILE`). Returns the number of records.
 pub(crate) fn put_code(
@@ -31,6 +29,6 @@ pub(crate) fn put_code(
         is_load: true,
     };
     let Some(record) = function.fitting_record(time, max_bytes) else { return 0 };
-    put_bytes(&record, records);
+    records.copy_bytes(&record);
     1
 }
