@@ -10,6 +10,8 @@ use openetw::{Keyword, Level};
 use crate::input::provider_spec;
 use crate::payload::{Described, PayloadCondition};
 use crate::schemas::Schemas;
+#[cfg(target_os = "linux")]
+use crate::tracepoints;
 use crate::{UsageError, output};
 
 /// Separates a provider string from the condition on its events' payloads.
@@ -60,6 +62,36 @@ pub fn kernel_flags(text: &str) -> Result<EnableFlags> {
     Ok(selection.flags)
 }
 
+/// Returns the enable requests for provider strings: one for each, and one for all that name tracepoints of the Linux kernel
+/// (`tracepoint:sched:sched_switch`), since these are events of one provider.
+///
+/// # Errors
+///
+/// As [`wanted`]; and if this kernel lacks a tracepoint or refuses the condition on its events ([`UsageError`]).
+pub fn all_wanted(
+    texts: &[String],
+    wants: &Wants,
+    schemas: &Schemas,
+    controller: &mut Controller,
+) -> Result<Vec<EnableBuilder>> {
+    #[cfg(target_os = "linux")]
+    let (of_tracepoints, texts): (Vec<&String>, Vec<&String>) =
+        texts.iter().partition(|text| tracepoints::pattern_text(text).is_some());
+    let enables = texts.into_iter().map(|text| wanted(text, wants, schemas, controller));
+    #[cfg_attr(windows, expect(unused_mut, reason = "Windows has no tracepoints"))]
+    let mut enables = enables.collect::<Result<Vec<_>>>()?;
+    #[cfg(target_os = "linux")]
+    if !of_tracepoints.is_empty() {
+        let parts: Vec<_> = of_tracepoints.iter().map(|text| parted(text)).collect();
+        let patterns =
+            parts.iter().filter_map(|(text, condition)| Some((tracepoints::pattern_text(text)?, *condition)));
+        let enable = tracepoints::wanted(&patterns.collect::<Vec<_>>())?;
+        // The names are those of the tracepoints.
+        enables.push(with_options(enable, &Wants { event_name: Vec::new(), ..wants.clone() }));
+    }
+    Ok(enables)
+}
+
 /// Returns the enable request for a provider string, which a condition on payloads may follow: `NAME:4 where Size > 10`.
 ///
 /// # Errors
@@ -72,10 +104,8 @@ pub fn wanted(
     schemas: &Schemas,
     controller: &mut Controller,
 ) -> Result<EnableBuilder> {
-    let (provider, condition) = match text.split_once(WHERE) {
-        Some((provider, condition)) => (provider, Some(PayloadCondition::parse(condition)?)),
-        None => (text, None),
-    };
+    let (provider, condition) = parted(text);
+    let condition = condition.map(PayloadCondition::parse).transpose()?;
     let spec = resolve(provider, schemas, controller)?;
     let guid = spec.provider.guid();
     let mut payload = None;
@@ -89,7 +119,17 @@ pub fn wanted(
         // Enable it anyway: a program may register any GUID.
         output::warn(&format_args!("{name} has no events here: {reason}"));
     }
-    let mut enable = payload.into_iter().fold(EnableBuilder::new(spec), EnableBuilder::filter);
+    let enable = payload.into_iter().fold(EnableBuilder::new(spec), EnableBuilder::filter);
+    Ok(with_options(enable, wants))
+}
+
+/// Returns a provider string without its condition, and the condition.
+fn parted(text: &str) -> (&str, Option<&str>) {
+    text.split_once(WHERE).map_or((text, None), |(provider, condition)| (provider, Some(condition)))
+}
+
+/// Adds options to an enable request.
+fn with_options(mut enable: EnableBuilder, wants: &Wants) -> EnableBuilder {
     for (is_set, bits) in [
         (wants.stacks, EnableProperties::STACK_TRACE),
         (wants.sid, EnableProperties::SID),
@@ -116,7 +156,7 @@ pub fn wanted(
             names: wants.event_name.clone(),
         });
     }
-    Ok(enable)
+    enable
 }
 
 /// Parses a provider string and replaces the provider's name by its GUID, if schemas or registered providers have it.
@@ -129,6 +169,10 @@ pub fn resolve(text: &str, schemas: &Schemas, controller: &mut Controller) -> Re
         let what =
             format!("'{text}' has a condition, which only enabling has; name the provider, {provider}");
         return Err(UsageError(what).into());
+    }
+    #[cfg(target_os = "linux")]
+    if tracepoints::pattern_text(text).is_some() {
+        return Err(tracepoints::not_a_provider(text));
     }
     let mut spec = provider_spec(text, schemas)?;
     if let ProviderKey::Name(name) = &spec.provider {

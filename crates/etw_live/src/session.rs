@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use etw_app::UsageError;
-use etw_app::enabling::{kernel_flags, wanted};
+use etw_app::enabling::{all_wanted, kernel_flags};
 use etw_app::profiles;
 use etw_app::providers::Known;
 use etw_app::recording::{self, begin};
@@ -89,8 +89,7 @@ impl Session {
             path.to_str().ok_or_else(|| UsageError("the name of the output file is not UTF-8".to_owned()))?;
             builder = builder.mode(LogFileMode::SEQUENTIAL).file(path);
         }
-        let enables = options.provider.iter().map(|text| wanted(text, &options.wants, schemas, controller));
-        let mut enables = enables.collect::<Result<Vec<_>>>()?;
+        let mut enables = all_wanted(&options.provider, &options.wants, schemas, controller)?;
         if !profile.providers.is_empty() {
             enables.extend(profiles::enables(&profile.providers, &Known::load()?, controller)?);
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow};
 use etw_app::UsageError;
-use etw_app::enabling::{kernel_flags, resolve, stack_tracing, wanted};
+use etw_app::enabling::{all_wanted, kernel_flags, resolve, stack_tracing};
 use etw_app::output;
 use etw_app::schemas::Schemas;
 use openetw::kernel::{EnableFlags, StackWalks};
@@ -95,8 +95,8 @@ fn act(command: &SessionCommand, out: &mut Vec<u8>) -> Result<()> {
         SessionCommand::Enable(args) => {
             let mut controller = connect(&args.providers.instance)?;
             let schemas = Schemas::load(&args.providers.schemas.options())?;
-            for provider in &args.providers.providers {
-                let enable = wanted(provider, &args.want.wants(), &schemas, &mut controller)?;
+            let providers = &args.providers.providers;
+            for enable in all_wanted(providers, &args.want.wants(), &schemas, &mut controller)? {
                 controller.enable(&args.providers.session, &enable)?;
             }
             Ok(())
@@ -184,9 +184,7 @@ fn start(args: &StartArgs, out: &mut Vec<u8>) -> Result<()> {
     let mut enables = Vec::new();
     if !args.provider.is_empty() {
         let schemas = Schemas::load(&args.schemas.options())?;
-        for provider in &args.provider {
-            enables.push(wanted(provider, &args.want.wants(), &schemas, &mut controller)?);
-        }
+        enables = all_wanted(&args.provider, &args.want.wants(), &schemas, &mut controller)?;
     }
     let mut status = session.start(&mut controller)?;
     for enable in &enables {

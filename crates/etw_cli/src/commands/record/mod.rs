@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
-use etw_app::enabling::{kernel_flags, stack_tracing, wanted};
+use etw_app::enabling::{all_wanted, kernel_flags, stack_tracing};
 use etw_app::profiles::{self, Combined};
 use etw_app::providers::Known;
 use etw_app::recording::wait::{Event, Waiting};
@@ -44,8 +44,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8> {
         .stack_tracing(&stack_tracing(args.system.stackwalk.as_deref())?.unwrap_or(profiles.stacks))
         .sample_interval(args.system.sample_interval.unwrap_or(0));
     let controller = runtime.controller();
-    let enables = args.provider.iter().map(|text| wanted(text, &args.want.wants(), &schemas, controller));
-    let mut enables = enables.collect::<Result<Vec<_>>>()?;
+    let mut enables = all_wanted(&args.provider, &args.want.wants(), &schemas, controller)?;
     if !profiles.providers.is_empty() {
         enables.extend(profiles::enables(&profiles.providers, &Known::load()?, controller)?);
     }
