@@ -10,9 +10,7 @@ use openetw::{Keyword, Level};
 use crate::input::provider_spec;
 use crate::payload::{Described, PayloadCondition};
 use crate::schemas::Schemas;
-#[cfg(target_os = "linux")]
-use crate::tracepoints;
-use crate::{UsageError, output};
+use crate::{UsageError, output, tracepoints};
 
 /// Separates a provider string from the condition on its events' payloads.
 const WHERE: &str = " where ";
@@ -74,17 +72,14 @@ pub fn all_wanted(
     schemas: &Schemas,
     controller: &mut Controller,
 ) -> Result<Vec<EnableBuilder>> {
-    #[cfg(target_os = "linux")]
     let (of_tracepoints, texts): (Vec<&String>, Vec<&String>) =
         texts.iter().partition(|text| tracepoints::pattern_text(text).is_some());
     let enables = texts.into_iter().map(|text| wanted(text, wants, schemas, controller));
-    #[cfg_attr(windows, expect(unused_mut, reason = "Windows has no tracepoints"))]
     let mut enables = enables.collect::<Result<Vec<_>>>()?;
-    #[cfg(target_os = "linux")]
     if !of_tracepoints.is_empty() {
-        let parts: Vec<_> = of_tracepoints.iter().map(|text| parted(text)).collect();
+        let parts = of_tracepoints.iter().map(|text| parted(text));
         let patterns =
-            parts.iter().filter_map(|(text, condition)| Some((tracepoints::pattern_text(text)?, *condition)));
+            parts.filter_map(|(text, condition)| Some((tracepoints::pattern_text(text)?, condition)));
         let enable = tracepoints::wanted(&patterns.collect::<Vec<_>>())?;
         // The names are those of the tracepoints.
         enables.push(with_options(enable, &Wants { event_name: Vec::new(), ..wants.clone() }));
@@ -170,9 +165,10 @@ pub fn resolve(text: &str, schemas: &Schemas, controller: &mut Controller) -> Re
             format!("'{text}' has a condition, which only enabling has; name the provider, {provider}");
         return Err(UsageError(what).into());
     }
-    #[cfg(target_os = "linux")]
     if tracepoints::pattern_text(text).is_some() {
-        return Err(tracepoints::not_a_provider(text));
+        let what =
+            format!("'{text}' names events, which only enabling does; name the provider, Linux-Tracepoint");
+        return Err(UsageError(what).into());
     }
     let mut spec = provider_spec(text, schemas)?;
     if let ProviderKey::Name(name) = &spec.provider {

@@ -44,7 +44,6 @@ pub mod symbols;
 pub mod table;
 pub mod tally;
 pub mod text;
-#[cfg(target_os = "linux")]
 pub mod tracepoints;
 pub mod urls;
 mod usage;

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
+#[cfg(target_os = "linux")]
+use openetw::kernel::tracepoints::{TRACEPOINT_PROVIDER, TRACEPOINT_PROVIDER_NAME};
 use openetw::schema::store::Store;
 use openetw::schema::{
     Decoding, EventSchema, Property, PropertyType, Provider, ProviderSpec, ProviderSpecError, Providers,
@@ -108,6 +110,13 @@ impl Schemas {
                 is_class: entry.is_class,
             });
         }
+        #[cfg(target_os = "linux")]
+        listed.push(Listed {
+            name: TRACEPOINT_PROVIDER_NAME.to_owned(),
+            guid: TRACEPOINT_PROVIDER,
+            origin: "tracepoints of the kernel".to_owned(),
+            is_class: false,
+        });
         let known: HashSet<Guid> = builtin::providers().map(|entry| entry.guid).collect();
         for entry in self.windows.iter().flat_map(WindowsSchemas::providers) {
             if !known.contains(&entry.guid) {

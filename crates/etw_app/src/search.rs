@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use openetw::Guid;
-use openetw::schema::{EventSchema, PropertyType, ProviderInfo, ValueMap};
+use openetw::schema::{EventSchema, PropertyType, Provider, ProviderInfo, ValueMap};
 use openetw::windows::{Pack, PackError, Words};
 use serde_json::{Map, Value, json};
 
@@ -96,6 +96,14 @@ pub fn search(schemas: &Schemas, text: &str, kinds: &[Kind]) -> Result<Found> {
         Search { words: &words, kinds }.provider(&provider.info, events, &mut found);
     }
     Ok(found)
+}
+
+/// Finds everything of one provider, as [`search`].
+pub fn search_provider(provider: &Provider, text: &str, kinds: &[Kind]) -> Found {
+    let mut found = Found::default();
+    let events = provider.events.iter().map(|event| &**event);
+    Search { words: &Words::new(text), kinds }.provider(&provider.info, events, &mut found);
+    found
 }
 
 impl Found {

@@ -12,6 +12,7 @@ pub(crate) enum ProviderCommand {
     #[command(after_help = "Examples:
   etw provider list
   etw provider list --registered           providers that running processes have registered
+  etw provider list 'tracepoint:sched:*'   tracepoints of the running kernel (Linux)
   etw provider list --format json | jq .Name")]
     List {
         /// List the providers registered with the running host, with their processes and sessions.
@@ -34,6 +35,7 @@ pub(crate) enum ProviderCommand {
   etw provider search QueryName
   etw provider search --field dns query        fields that have both words in their own or their event's names
   etw provider search --event --keyword handle --format json
+  etw provider search tracepoint:sched --field pid   tracepoints of the running kernel (Linux)
 
 Every word must be found, ignoring case: at least one in the name itself, the others there or in the names of
 the event, provider or map that it belongs to.")]
@@ -89,6 +91,8 @@ A release without schemas of its own is compared by those of the release before 
   etw provider show '{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}' --event 1
   etw provider show Microsoft-Windows-DNS-Client --event 3006.0 --release 11-24H2
   etw provider show 'Windows Kernel Trace'     the flags of -k, and which ones this system supports
+  etw provider show tracepoint:sched:sched_switch
+                                               a tracepoint of the running kernel (Linux)
   etw provider show MyProvider --schema MyProvider.man --format json")]
     Show {
         /// Name or GUID; for classic kernel events a class (`Process`) or `Windows Kernel Trace`.

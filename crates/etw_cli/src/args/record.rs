@@ -32,6 +32,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
                                                  kernel's provider
   etw record -p SystemProcessProvider:::0x801 -- make
                                                  kernel flags as keywords of the system providers
+  etw record -p 'tracepoint:sched:sched_process_*' -- make
+                                                 tracepoints of the Linux kernel (as root)
   etw record -k PROC_THREAD+LOADER+PROFILE --dotnet all --for 10s
                                                  the system (as root) with the methods,
                                                  collections and exceptions of .NET programs
@@ -46,6 +48,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 PROVIDER is (Name|{GUID})[:Level[:[!]EventIDs[:MatchAnyKeyword[:MatchAllKeyword]]]][ where CONDITION].
 ! leaves the event ids out; CONDITION compares fields: 'size > 4096 and name =~ Log'.
+On Linux, tracepoint:SYSTEM:NAME[ where CONDITION] is a tracepoint of the kernel, with * and ? as wildcards.
 Recording stops when COMMAND exits (its exit status is passed on), after --for, or on Ctrl-C.
 If a daemon runs (etw daemon), it hosts the session; otherwise the command does.
 The exit status is 1 if recording failed. The last line and the file report lost events.";

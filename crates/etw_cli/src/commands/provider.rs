@@ -3,10 +3,11 @@
 use std::io::Write;
 
 use anyhow::{Result, anyhow, bail};
+use etw_app::description::Described;
 use etw_app::schema_diff::{Differences, Side};
 use etw_app::schemas::Schemas;
 use etw_app::search::{self, Kind};
-use etw_app::{description, output};
+use etw_app::{description, output, tracepoints};
 use openetw::Guid;
 use openetw::windows::Pack;
 use serde_json::json;
@@ -23,6 +24,15 @@ pub(crate) fn run(command: &ProviderCommand) -> Result<()> {
             super::session::put_registered(&mut out, pattern.as_deref(), *format, instance)?;
         }
         ProviderCommand::List { pattern, format, schemas, .. } => {
+            if let Some(names) = pattern.as_deref().map(tracepoints::list).transpose()?.flatten() {
+                for name in names {
+                    match format {
+                        Format::Text => writeln!(out, "{name}")?,
+                        Format::Json => writeln!(out, "{}", json!({"Name": name}))?,
+                    }
+                }
+                return Ok(output::open(None)?.write_all(&out)?);
+            }
             let schemas = Schemas::load(&schemas.options())?;
             let wanted = pattern.as_deref().unwrap_or_default().to_lowercase();
             for listed in schemas.list()? {
@@ -43,7 +53,10 @@ pub(crate) fn run(command: &ProviderCommand) -> Result<()> {
             let schemas = Schemas::load(&schemas.options())?;
             let side =
                 release.as_deref().map(|release| Side::find(windows(&schemas)?, release)).transpose()?;
-            let found = schemas.describe(name, side.map(|side| side.number))?;
+            let found = match tracepoints::find(name)? {
+                Some(provider) => vec![Described::from(&provider)],
+                None => schemas.describe(name, side.map(|side| side.number))?,
+            };
             if found.is_empty() {
                 return Err(unknown(name));
             }
@@ -68,7 +81,13 @@ pub(crate) fn run(command: &ProviderCommand) -> Result<()> {
             let kinds: Vec<Kind> =
                 wanted.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, kind)| kind).collect();
             let text = text.join(" ");
-            let found = search::search(&Schemas::load(&schemas.options())?, &text, &kinds)?;
+            let found = match tracepoints::pattern_text(&text) {
+                Some(words) => {
+                    let all = tracepoints::find(tracepoints::ALL)?;
+                    all.map(|all| search::search_provider(&all, words, &kinds)).unwrap_or_default()
+                }
+                None => search::search(&Schemas::load(&schemas.options())?, &text, &kinds)?,
+            };
             if found.is_empty() {
                 bail!("no name contains '{text}'");
             }

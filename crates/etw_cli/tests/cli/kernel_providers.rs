@@ -28,7 +28,7 @@ fn record(etw: &Etw, args: &[&str], program: &[&str]) -> Option<Output> {
     Some(output)
 }
 
-fn is_impossible(text: &str) -> bool {
+pub(crate) fn is_impossible(text: &str) -> bool {
     let is_impossible = text.contains("which this process lacks") || text.contains("/sys/kernel/btf/vmlinux");
     if is_impossible {
         etw_testkit::skip!("{text}");

@@ -78,6 +78,8 @@ mod tracefmt;
 mod tracelog;
 mod tracepdb;
 #[cfg(target_os = "linux")]
+mod tracepoints;
+#[cfg(target_os = "linux")]
 mod tracerpt;
 mod trees;
 #[cfg(target_os = "linux")]

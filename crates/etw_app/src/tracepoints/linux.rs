@@ -1,36 +1,77 @@
-//! Tracepoints of the Linux kernel in provider strings: `tracepoint:sched:sched_switch where prev_pid != 0`.
+//! Tracepoints of the running kernel.
+
+use std::sync::Arc;
 
 use anyhow::Result;
 use openetw::kernel::tracepoints::{
     TRACEPOINT_PROVIDER, TRACEPOINT_PROVIDER_NAME, TracepointName, TracepointPattern, TracepointSelection,
     Tracepoints, filters_of,
 };
+use openetw::schema::tracelogging::parse_event;
+use openetw::schema::{Decoding, Provider, ProviderInfo};
 use openetw::session::{EnableBuilder, ProviderKey, ProviderSpec};
+use openetw::{EventDescriptor, Level};
 
+use super::{PREFIX, pattern_text};
 use crate::text::closest;
 use crate::{UsageError, output};
-
-/// What a provider string of tracepoints starts with.
-const PREFIX: &str = "tracepoint:";
 
 /// Most patterns of a session, and of those with conditions: the limits of the protocol, checked here for a message that
 /// names the remedy.
 const MAX_PATTERNS: usize = 64;
 const MAX_CONDITIONS: usize = 12;
 
-/// Returns the pattern of names if a provider string names tracepoints.
-pub fn pattern_text(text: &str) -> Option<&str> {
-    text.strip_prefix(PREFIX)
-}
-
-/// Returns the pattern of names of tracepoints in a provider string without a condition, or of all for the name of their
-/// provider.
+/// Returns the tracepoints whose names match a provider string, with the fields of their events, as a provider; `None` if
+/// the string does not name tracepoints.
 ///
 /// # Errors
 ///
-/// Fails if the string is not of this form ([`UsageError`]).
-pub fn parse_pattern(text: &str) -> Result<TracepointPattern> {
-    pattern_text(text).unwrap_or(text).parse().map_err(|error: String| UsageError(error).into())
+/// Fails if the string is invalid ([`UsageError`]), if no tracepoint matches, or if this user may not read the tracepoints
+/// of this kernel.
+pub fn find(text: &str) -> Result<Option<Provider>> {
+    let pattern = match pattern_text(text) {
+        Some("") => "*:*",
+        Some(pattern) => pattern,
+        None if is_provider(text) => "*:*",
+        None => return Ok(None),
+    };
+    let pattern: TracepointPattern = pattern.parse().map_err(UsageError)?;
+    let all = Tracepoints::of_this_machine()?;
+    let names: Vec<&TracepointName> = all.matching(&pattern).collect();
+    if names.is_empty() {
+        return Err(unknown(&pattern, &all));
+    }
+    let info = Arc::new(ProviderInfo::new(
+        TRACEPOINT_PROVIDER,
+        TRACEPOINT_PROVIDER_NAME,
+        Decoding::TraceLogging,
+        "the running kernel",
+    ));
+    let descriptor = EventDescriptor { level: Level::INFORMATION, ..EventDescriptor::ZERO };
+    let event = |name: &&TracepointName| {
+        let metadata = all.format(name)?.metadata(name);
+        Ok(Arc::new(parse_event(&metadata, info.clone(), descriptor)?))
+    };
+    let events = names.iter().map(event).collect::<Result<Vec<_>>>()?;
+    Ok(Some(Provider { info, events }))
+}
+
+/// Returns the names of the tracepoints that match a provider string; `None` if the string does not name tracepoints.
+///
+/// # Errors
+///
+/// As [`find`].
+pub fn list(text: &str) -> Result<Option<Vec<String>>> {
+    let Some(pattern) = pattern_text(text) else { return Ok(None) };
+    let pattern: TracepointPattern =
+        (if pattern.is_empty() { "*:*" } else { pattern }).parse().map_err(UsageError)?;
+    let all = Tracepoints::of_this_machine()?;
+    let names: Vec<String> = all.matching(&pattern).map(|name| format!("{PREFIX}{name}")).collect();
+    if names.is_empty() { Err(unknown(&pattern, &all)) } else { Ok(Some(names)) }
+}
+
+fn is_provider(text: &str) -> bool {
+    text.eq_ignore_ascii_case(TRACEPOINT_PROVIDER_NAME) || text.parse() == Ok(TRACEPOINT_PROVIDER)
 }
 
 /// Returns the enable request for all provider strings of tracepoints, without options. Each has the pattern of names, and
@@ -81,7 +122,7 @@ fn check(selection: &TracepointSelection) -> Result<()> {
 }
 
 /// Returns the error for a pattern that matches no tracepoint.
-pub fn unknown(pattern: &TracepointPattern, all: &Tracepoints) -> anyhow::Error {
+fn unknown(pattern: &TracepointPattern, all: &Tracepoints) -> anyhow::Error {
     let text = pattern.to_string();
     let names: Vec<String> = all.names().iter().map(TracepointName::to_string).collect();
     let hint = match closest(&text, names.iter().map(|name| &**name)) {
@@ -113,11 +154,6 @@ fn kernel_condition(text: &str) -> String {
     condition
 }
 
-/// Returns the error for a command that takes a provider and not some of its events.
-pub(crate) fn not_a_provider(text: &str) -> anyhow::Error {
-    UsageError(format!("'{text}' names events; name their provider, {TRACEPOINT_PROVIDER_NAME}")).into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,14 +166,5 @@ mod tests {
         check("android == 1", "android == 1");
         check("comm ~ \"or\"", "comm ~ \"or\"");
         check("comm == \"", "comm == \"");
-    }
-
-    #[test]
-    fn invalid_strings_are_refused() {
-        for wrong in ["", "sched", "a:b:c", "sched:a b"] {
-            let is_valid = wrong == "sched";
-            assert_eq!(parse_pattern(&format!("{PREFIX}{wrong}")).is_ok(), is_valid, "{wrong}");
-        }
-        assert_eq!(pattern_text("tracepoints:x"), None);
     }
 }
