@@ -51,7 +51,9 @@ fn select(tracepoints: &Tracepoints, pattern: &str, condition: &str) -> Vec<Sele
 
 fn open(selected: &[SelectedTracepoint], bytes: usize) -> TracepointRings {
     let events: Vec<_> = selected.iter().map(|tracepoint| tracepoint.event().unwrap()).collect();
-    TracepointRings::open(&events, bytes).unwrap()
+    let (rings, failed) = TracepointRings::open(&events, bytes).unwrap();
+    assert!(failed.is_empty(), "{failed:?}");
+    rings
 }
 
 /// Makes system calls.

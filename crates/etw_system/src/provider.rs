@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use etw_capture::capture::RemovedTracepoints;
 use etw_capture::images::{ImageFiles, LoadedImage};
 use etw_capture::rundown::{Inventory, Phase, ProcessEntry, Rundown};
 use etw_controller::Failure;
@@ -136,7 +137,7 @@ impl SystemProvider for Kernel {
         let answer =
             self.ask(|reply| Request::Want(session, wants, change, reply)).map_err(not_supported)??;
         alone.insert(session, known);
-        drop(answer.removed);
+        remove(answer.removed);
         Ok(answer.lines.into_iter().chain(missing).collect())
     }
 
@@ -163,14 +164,21 @@ impl SystemProvider for Kernel {
         let inventory = self.take_inventory(session, Phase::End);
         let Answer { lines, removed } =
             self.ask(|reply| Request::Detach(session, inventory, reply)).unwrap_or_default();
-        // This takes a while, during which the thread continues to fetch events.
-        drop(removed);
+        remove(removed);
         lines
     }
 
     fn describe(&self, process_ids: &[u32], at_end: bool) -> Description {
         let processes = Descriptions::look(process_ids, at_end);
         Box::new(move |region: &SystemRegion| processes.write(region))
+    }
+}
+
+/// Removes tracepoints from the kernel, which takes up to some ten milliseconds for each, on a thread of its own.
+fn remove(tracepoints: Option<RemovedTracepoints>) {
+    if let Some(tracepoints) = tracepoints {
+        // Without a thread, they are dropped here.
+        let _ = thread::Builder::new().name("etw-tracepoints".to_owned()).spawn(move || drop(tracepoints));
     }
 }
 

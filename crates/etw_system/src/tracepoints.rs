@@ -126,17 +126,20 @@ pub(crate) fn open(
         Err(error) => return (None, TracepointLayouts::default(), vec![error.to_string()]),
     };
     let (selected, mut missing) = selection.select(&all);
-    let events: Vec<_> = selected.iter().filter_map(SelectedTracepoint::event).collect();
-    if events.is_empty() {
-        return (None, TracepointLayouts::default(), missing);
-    }
-    match TracepointRings::open(&events, RING_BYTES) {
-        Ok(rings) => (Some(rings), TracepointLayouts::new(&selected), missing),
-        Err(error) => {
-            missing.push(format!("tracepoints: cannot open {} of them: {error}", events.len()));
-            (None, TracepointLayouts::default(), missing)
+    let opened = selected.iter().filter_map(|one| Some((one, one.event()?)));
+    let (selected, events): (Vec<_>, Vec<_>) = opened.map(|(one, event)| (one.clone(), event)).unzip();
+    let rings = match TracepointRings::open(&events, RING_BYTES) {
+        Ok((rings, failed)) => {
+            let named = failed.iter().filter_map(|(at, error)| Some((&selected.get(*at)?.name, error)));
+            missing.extend(named.map(|(name, error)| format!("tracepoint:{name}: {error}")));
+            Some(rings).filter(|_| failed.len() < events.len())
         }
-    }
+        Err(error) => {
+            missing.push(format!("tracepoints: {error}"));
+            None
+        }
+    };
+    (rings, TracepointLayouts::new(&selected), missing)
 }
 
 impl TracepointLayouts {

@@ -14,16 +14,24 @@ pub struct TracepointRings {
 
 impl TracepointRings {
     /// Opens the rings on all processors, each with `bytes`. Nothing is captured until they are part of a
-    /// [`Capture`](crate::capture::Capture).
+    /// [`Capture`](crate::capture::Capture). Also returns the tracepoints that cannot be opened, by their places in the list.
     ///
     /// # Errors
     ///
-    /// Returns the system's error: `PermissionDenied` without `CAP_PERFMON`, `InvalidInput` for a filter that the kernel
-    /// does not accept, and others if there are too many tracepoints for this process.
-    pub fn open(tracepoints: &[TracepointEvent], bytes: usize) -> io::Result<TracepointRings> {
-        let online = online_cpus().map_err(|(_, error)| error)?;
-        let open = |processor: u32| Ok((processor, TracepointRing::open(processor, tracepoints, bytes)?));
-        Ok(TracepointRings { rings: online.into_iter().map(open).collect::<io::Result<_>>()? })
+    /// Returns the system's error if the rings cannot be created: `PermissionDenied` without `CAP_PERFMON`.
+    pub fn open(
+        tracepoints: &[TracepointEvent],
+        bytes: usize,
+    ) -> io::Result<(TracepointRings, Vec<(usize, io::Error)>)> {
+        let (mut rings, mut failed) = (Vec::new(), Vec::new());
+        for processor in online_cpus().map_err(|(_, error)| error)? {
+            let (ring, failed_here) = TracepointRing::open(processor, tracepoints, bytes)?;
+            rings.extend(ring.map(|ring| (processor, ring)));
+            failed.extend(failed_here);
+        }
+        failed.sort_by_key(|(at, _)| *at);
+        failed.dedup_by_key(|(at, _)| *at);
+        Ok((TracepointRings { rings }, failed))
     }
 
     /// Makes the kernel write events from now on.
@@ -35,7 +43,8 @@ impl TracepointRings {
     ///
     /// # Errors
     ///
-    /// As [`TracepointRings::open`].
+    /// Returns the system's error: `PermissionDenied` without `CAP_PERFMON`, `InvalidInput` for a filter that the kernel does
+    /// not accept.
     pub fn check(tracepoint: &TracepointEvent) -> io::Result<()> {
         let online = online_cpus().map_err(|(_, error)| error)?;
         let first = online.first().copied().unwrap_or_default();

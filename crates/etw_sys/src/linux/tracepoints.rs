@@ -43,38 +43,59 @@ pub struct TracepointRing {
 
 impl TracepointRing {
     /// Opens the ring of a processor. Its size is `bytes`, rounded up to a power of two of pages, or less if the kernel
-    /// allows less to this process. Records are written from [`TracepointRing::enable`] on.
+    /// allows less to this process. Records are written from [`TracepointRing::enable`] on. Also returns the tracepoints
+    /// that cannot be opened, by their places in the list; without a ring if there is none left.
+    ///
+    /// The errors are those of the system: `PermissionDenied` without `CAP_PERFMON`, `ENODEV` for a processor that is
+    /// offline, `EMFILE` if this process has too many open files, `EINVAL` for a filter that the kernel does not accept.
     ///
     /// # Errors
     ///
-    /// Returns `InvalidInput` if there is no tracepoint in the list; and errors of the system:
-    /// `PermissionDenied` without `CAP_PERFMON`, `ENODEV` for a processor that is offline, `EMFILE` if this process has
-    /// too many open files, `EINVAL` for a filter that the kernel does not accept.
-    pub fn open(processor: u32, tracepoints: &[TracepointEvent], bytes: usize) -> io::Result<TracepointRing> {
-        let (first, rest) = tracepoints.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        let (first, is_counted) = match open(processor, first, true) {
-            // Linux counts lost records since 6.0.
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-                (open(processor, first, false)?, false)
+    /// Returns the system's error if the ring cannot be mapped.
+    pub fn open(
+        processor: u32,
+        tracepoints: &[TracepointEvent],
+        bytes: usize,
+    ) -> io::Result<(Option<TracepointRing>, Vec<(usize, io::Error)>)> {
+        let (mut ring, mut failed) = (None::<TracepointRing>, Vec::new());
+        for (tracepoint, at) in tracepoints.iter().zip(0..) {
+            let (event, is_counted) = match open(processor, tracepoint, true) {
+                // Linux counts lost records since 6.0.
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                    (open(processor, tracepoint, false), false)
+                }
+                event => (event, true),
+            };
+            match (event, &mut ring) {
+                (Err(error), _) => failed.push((at, error)),
+                (Ok(event), None) => {
+                    let own = map_largest(&event, bytes)?;
+                    ring = Some(TracepointRing { ring: own, events: vec![event], is_counted });
+                }
+                (Ok(event), Some(ring)) => {
+                    ring.is_counted &= is_counted;
+                    failed.extend(ring.add(event).err().map(|error| (at, error)));
+                }
             }
-            event => (event?, true),
-        };
-        let ring = map_largest(&first, bytes)?;
-        let mut events = vec![first];
-        for tracepoint in rest {
-            let event = open(processor, tracepoint, is_counted)?;
-            // SAFETY: the request takes a file, and both live.
-            check(unsafe { SET_OUTPUT(event.as_raw_fd(), events[0].as_raw_fd()) })?;
-            events.push(event);
         }
-        Ok(TracepointRing { ring, events, is_counted })
+        Ok((ring, failed))
+    }
+
+    /// Makes an event write to the ring.
+    fn add(&mut self, event: OwnedFd) -> io::Result<()> {
+        if let Some(first) = self.events.first() {
+            // SAFETY: the request takes a file, and both live.
+            check(unsafe { SET_OUTPUT(event.as_raw_fd(), first.as_raw_fd()) })?;
+        }
+        self.events.push(event);
+        Ok(())
     }
 
     /// Checks a tracepoint's filter, without any event.
     ///
     /// # Errors
     ///
-    /// Those of [`TracepointRing::open`].
+    /// Those that [`TracepointRing::open`] returns for a tracepoint.
     pub fn check(processor: u32, tracepoint: &TracepointEvent) -> io::Result<()> {
         open(processor, tracepoint, false).map(drop)
     }
