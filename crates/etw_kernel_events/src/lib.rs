@@ -8,6 +8,7 @@
 //! - [`read`]: typed readers of their fields.
 //! - [`classes`] and [`providers`]: the events of the kernel's classes and manifest providers, as records of a trace.
 //! - [`EnableFlags`] and [`system_providers`]: the kernel logger's flags, and the same as keywords of providers.
+//! - [`linux`]: values of the Linux kernel as those of the classes.
 //! - [`StackWalks`]: the events whose stacks are recorded.
 //!
 //! ```
@@ -23,6 +24,7 @@ pub mod classes;
 mod flags;
 mod hooks;
 pub mod ids;
+pub mod linux;
 mod provider_guids;
 pub mod providers;
 pub mod read;

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 
 use etw_event::Ticks;
 use etw_kernel_events::classes::{
-    ImageEvent, KernelEvent, ProcessEvent, RecordBuffer, RundownComplete, Stamp, ThreadEvent,
+    ImageEvent, KernelEvent, Process, ProcessEvent, RecordBuffer, RundownComplete, Stamp, Thread, ThreadEvent,
 };
 use etw_kernel_events::providers::MemInfo;
 
@@ -169,11 +169,11 @@ impl Rundown {
             return Ok(inventory);
         }
         if parts.processes {
-            first.put(&process::idle_process(phase.of_process()));
+            first.put(&Process::idle(phase.of_process()));
         }
         if parts.threads {
             for processor in 0..machine::online_processors(&self.sys) {
-                first.put(&process::idle_thread(phase.of_thread(), processor));
+                first.put(&Thread::idle(phase.of_thread(), processor));
             }
         }
         let are_visible = self.processes == self.proc;

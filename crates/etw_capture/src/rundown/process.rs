@@ -9,7 +9,6 @@ use etw_sys::credentials::start_key;
 use etw_sys::{is_of_wine, name_of_start, program_file, program_file_name, program_of_wine};
 
 use super::bytes_of;
-use crate::linux;
 use crate::proc::{directory_of_processes, ids};
 
 /// A process as described in `/proc`.
@@ -106,35 +105,6 @@ impl ProcessEntry {
     }
 }
 
-/// Returns the idle process, which has the idle threads of all processors. Name and ids are those of Windows.
-pub(super) fn idle_process(event: ProcessEvent) -> Process<'static> {
-    Process {
-        event,
-        key: 0,
-        process_id: 0,
-        parent_id: 0,
-        session_id: u32::MAX,
-        exit_status: 0,
-        uid: 0,
-        image_file_name: b"Idle",
-        command_line: b"",
-    }
-}
-
-/// Returns the idle thread of a processor.
-pub(super) fn idle_thread(event: ThreadEvent, processor: u32) -> Thread<'static> {
-    Thread {
-        event,
-        process_id: 0,
-        thread_id: 0,
-        user_stack_base: 0,
-        affinity: 1_u64.checked_shl(processor).unwrap_or(0),
-        start_address: 0,
-        base_priority: 0,
-        name: b"",
-    }
-}
-
 /// A thread as described in `/proc`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadEntry {
@@ -165,7 +135,7 @@ impl ThreadEntry {
         Some(ThreadEntry {
             thread_id: stat.id,
             // The kernel reports priorities less 100, the first one that is not real-time.
-            priority: linux::priority((stat.signed(17)? + 100) as i32),
+            priority: etw_kernel_events::linux::priority((stat.signed(17)? + 100) as i32),
             affinity,
             stack_base: stat.number(27).unwrap_or(0),
             start_ticks: stat.number(21)?,

@@ -47,6 +47,23 @@ pub struct Process<'a> {
     pub command_line: &'a [u8],
 }
 
+impl Process<'static> {
+    /// Returns the idle process, which has the idle threads of all processors. Name and ids are those of Windows.
+    pub fn idle(event: ProcessEvent) -> Process<'static> {
+        Process {
+            event,
+            key: 0,
+            process_id: 0,
+            parent_id: 0,
+            session_id: u32::MAX,
+            exit_status: 0,
+            uid: 0,
+            image_file_name: b"Idle",
+            command_line: b"",
+        }
+    }
+}
+
 // The process's page tables, flags, package and application have no counterpart.
 layout! {
     Process<'_>, version 4, |e| kind = match e.event {

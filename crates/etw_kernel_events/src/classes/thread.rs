@@ -41,6 +41,20 @@ pub struct Thread<'a> {
     pub name: &'a [u8],
 }
 
+impl<'a> Thread<'a> {
+    /// Returns the idle thread of a processor.
+    pub fn idle(event: ThreadEvent, processor: u32) -> Thread<'a> {
+        let affinity = 1_u64.checked_shl(processor).unwrap_or(0);
+        Thread { affinity, ..Thread::new(event, 0, 0, b"") }
+    }
+
+    /// Returns a thread of which only ids and name are known.
+    pub fn new(event: ThreadEvent, process_id: u32, thread_id: u32, name: &'a [u8]) -> Thread<'a> {
+        let (user_stack_base, affinity, start_address, base_priority) = (0, 0, 0, 0);
+        Thread { event, process_id, thread_id, user_stack_base, affinity, start_address, base_priority, name }
+    }
+}
+
 /// Page priority of threads. Linux has none, so this is the default of Windows, "normal".
 const PAGE_PRIORITY: u8 = 5;
 /// I/O priority of threads, likewise.

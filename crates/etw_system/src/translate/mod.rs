@@ -17,12 +17,12 @@ use etw_capture::linux;
 use etw_capture::records::{Body, ContextSwitch, Disk, Event, Fork, ThreadName};
 use etw_capture::{AddressesHidden, Routines};
 use etw_event::Ticks;
-use etw_kernel_events::EnableFlags;
 use etw_kernel_events::classes::{
     CSwitch, DiskIo, DiskIoFlush, DiskIoInit, DiskOperation, DiskTransfer, Dpc, DpcKind, Isr, ProcessEvent,
     ReadyThread, RecordBuffer, STILL_ACTIVE, SampledProfile, Stamp, SysCallEnter, SysCallExit,
     TIMER_RESOLUTION_NANOS, Thread, ThreadEvent, ThreadSetName, state,
 };
+use etw_kernel_events::{EnableFlags, linux as values};
 
 use crate::clock::SessionClock;
 use counted::Counted;
@@ -67,7 +67,7 @@ impl Translator {
             }
             Body::ContextSwitch(switch) => {
                 // A thread's last switch comes after its end.
-                let has_ended = linux::thread_state(switch.old_state) == state::TERMINATED;
+                let has_ended = values::thread_state(switch.old_state) == state::TERMINATED;
                 if event.thread_id != 0 && !has_ended {
                     self.switched_out.insert(event.thread_id, event.time);
                 }
@@ -205,16 +205,7 @@ impl Translator {
         records: &mut Counted<'_>,
     ) {
         if flags.contains(EnableFlags::THREAD) {
-            let thread = Thread {
-                event: ThreadEvent::End,
-                process_id: event.process_id,
-                thread_id: event.thread_id,
-                user_stack_base: 0,
-                affinity: 0,
-                start_address: 0,
-                base_priority: 0,
-                name: b"",
-            };
+            let thread = Thread::new(ThreadEvent::End, event.process_id, event.thread_id, b"");
             records.put(stamp, &thread);
         }
         if let Some(code) = process_code
@@ -231,22 +222,22 @@ impl Translator {
     fn context_switch(&self, event: &Event<'_>, switch: &ContextSwitch) -> CSwitch {
         let is_of_kernel =
             self.processes.get(event.process_id).is_some_and(|known| known.parent_id == KTHREADD);
-        let request = linux::Request::of_system_call(switch.old_system_call);
+        let request = linux::request_of_system_call(switch.old_system_call);
         let since = self.switched_out.get(&switch.new_thread_id).map_or(event.time, |since| *since);
         let waited = event.time.saturating_sub(since) / TIMER_RESOLUTION_NANOS;
         CSwitch {
             new_thread_id: switch.new_thread_id,
             old_thread_id: event.thread_id,
-            new_thread_priority: linux::priority(switch.new_priority.into()) as i8,
-            old_thread_priority: linux::priority(switch.old_priority.into()) as i8,
-            old_thread_wait_reason: linux::wait_reason(
+            new_thread_priority: values::priority(switch.new_priority.into()) as i8,
+            old_thread_priority: values::priority(switch.old_priority.into()) as i8,
+            old_thread_wait_reason: values::wait_reason(
                 switch.old_state,
                 switch.preempted,
                 switch.waits_for_io,
                 request,
             ),
             old_thread_wait_mode: i8::from(!is_of_kernel),
-            old_thread_state: linux::thread_state(switch.old_state),
+            old_thread_state: values::thread_state(switch.old_state),
             old_thread_ideal_processor: event.processor as i8,
             new_thread_wait_time: u32::try_from(waited).unwrap_or(u32::MAX),
         }
@@ -255,14 +246,8 @@ impl Translator {
 
 fn thread<'f>(event: ThreadEvent, fork: &Fork<'f>) -> Thread<'f> {
     Thread {
-        event,
-        process_id: fork.process_id,
-        thread_id: fork.thread_id,
-        user_stack_base: 0,
-        affinity: 0,
-        start_address: 0,
-        base_priority: linux::priority(fork.priority as i32),
-        name: fork.name,
+        base_priority: values::priority(fork.priority as i32),
+        ..Thread::new(event, fork.process_id, fork.thread_id, fork.name)
     }
 }
 
