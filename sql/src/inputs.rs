@@ -12,7 +12,7 @@ use etw_app::urls::is_url;
 use crate::opened::Files;
 
 /// What names of traces in directories end with, as messages have it.
-const NAMES: &str = ".etl, .nettrace, .netperf, .zst, .gz, .zip";
+const NAMES: &str = ".etl, .nettrace, .netperf, perf.data, .zst, .gz, .zip";
 
 /// A trace, and the name that it was given.
 #[derive(Debug, Clone, PartialEq, Eq)]

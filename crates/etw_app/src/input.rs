@@ -25,6 +25,8 @@ use crate::{UsageError, interrupt, machine, output, pipes};
 const MAX_WARNINGS: usize = 10;
 /// Extensions of traces.
 const EXTENSIONS: [&str; 3] = ["etl", "nettrace", "netperf"];
+/// The end of the name of a file of perf, which has no extension of its own.
+const PERF_NAME: &str = "perf.data";
 /// Extensions that may follow these; archives need no other.
 const PACKED: [&str; 2] = ["zst", "gz"];
 
@@ -33,7 +35,8 @@ pub fn is_trace_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let (rest, last) = name.rsplit_once('.').unwrap_or_default();
     let inner = rest.rsplit_once('.').map_or("", |(_, inner)| inner);
-    EXTENSIONS.contains(&last) || last == "zip" || PACKED.contains(&last) && EXTENSIONS.contains(&inner)
+    let is_packed = PACKED.contains(&last) && (EXTENSIONS.contains(&inner) || rest.ends_with(PERF_NAME));
+    EXTENSIONS.contains(&last) || last == "zip" || name.ends_with(PERF_NAME) || is_packed
 }
 
 /// The event filters of a command line.

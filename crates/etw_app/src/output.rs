@@ -85,10 +85,15 @@ pub fn check_no_trace(path: &Path) -> Result<()> {
     let mut head = Vec::new();
     let is_read = file.take(HEAD_BYTES).read_to_end(&mut head).is_ok();
     let is_named = path.file_name().and_then(|name| name.to_str()).is_some_and(is_trace_name);
-    if is_named || is_read && (EtlFile::open(&head).is_ok() || head.starts_with(b"Nettrace")) {
+    if is_named || is_read && (EtlFile::open(&head).is_ok() || is_of_other_format(&head)) {
         bail!("{}: is a trace, which is not overwritten; name another output file", path.display());
     }
     Ok(())
+}
+
+/// Returns whether these are the first bytes of a trace that is converted when it is read.
+fn is_of_other_format(head: &[u8]) -> bool {
+    [&b"Nettrace"[..], b"PERFILE2", b"2ELIFREP"].iter().any(|magic| head.starts_with(magic))
 }
 
 /// Output whose errors name the file or stream.

@@ -66,6 +66,7 @@ impl Beginning {
             () if begins(b"MZ") => "a Windows program or library",
             () if begins(b"ElfFile\0") => "an event log (.evtx)",
             () if begins(b"Nettrace") => "a .NET nettrace file",
+            () if begins(b"PERFILE2") || begins(b"2ELIFREP") => "a file of Linux's perf (perf.data)",
             () if begins(b"ETWINDEX") => "an index of a trace (.etwindex), which is no trace itself",
             () if begins(b"\x7FELF") => "a Linux program or library",
             _ => return None,

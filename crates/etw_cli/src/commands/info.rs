@@ -91,6 +91,7 @@ fn put_text(out: &mut Vec<u8>, input: &Input, file: &EtlFile<'_>, survey: &Surve
     writeln!(out, "{}", input.name())?;
     if let Some(source) = input.converted() {
         writeln!(out, "  format      {}, {} bytes, read as .etl", source.format, source.len_bytes)?;
+        source.notes.iter().try_for_each(|note| writeln!(out, "  note        {note}"))?;
     }
     writeln!(out, "  session     {}, mode {:?}", or_none(&header.logger_name), header.log_file_mode)?;
     if !header.log_file_name.is_empty() {
@@ -336,6 +337,7 @@ fn to_json(input: &Input, file: &EtlFile<'_>, survey: &Survey) -> Value {
     let source = input.converted();
     put("source_format", source.map(|source| source.format.clone()).into());
     put("source_bytes", source.map(|source| source.len_bytes).into());
+    put("source_notes", source.map(|source| source.notes.clone()).filter(|notes| !notes.is_empty()).into());
     put("records", survey.records.into());
     put("events_lost", survey.losses.events.into());
     put("buffers_lost", survey.losses.buffers.into());

@@ -51,6 +51,8 @@ mod machines;
 mod mc;
 mod owned;
 mod pages;
+#[cfg(target_os = "linux")]
+mod perf_data;
 mod places;
 mod providers;
 mod reading;

@@ -11,7 +11,7 @@ use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use zip::ZipArchive;
 
 use super::temporary::{self, CopyError, Room};
-use super::{Bytes, Input, InputError, InputLimits, nettrace};
+use super::{Bytes, Input, InputError, InputLimits, nettrace, perf};
 
 /// Number of member names that an error lists.
 const LISTED_MEMBERS: usize = 5;
@@ -90,11 +90,11 @@ fn shown(name: &str) -> String {
     name.chars().take(LISTED_CHARACTERS).map(|c| if is_disruptive(c) { '\u{FFFD}' } else { c }).collect()
 }
 
-/// Whether a member is a trace: `*.etl`, `*.etl.001` of a sequence, or one of .NET.
+/// Whether a member is a trace: `*.etl`, `*.etl.001` of a sequence, or one of .NET or of perf.
 fn is_trace_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    [".etl", ".nettrace", ".netperf"].iter().any(|extension| name.ends_with(extension))
+    [".etl", ".nettrace", ".netperf", "perf.data"].iter().any(|extension| name.ends_with(extension))
         || (stem.len() < name.len() && stem.ends_with(".etl."))
 }
 
@@ -125,7 +125,7 @@ pub(super) fn check_start(name: &str, bytes: &[u8]) -> Result<(), InputError> {
 /// Checks that a trace can start with these bytes. Unpacking a large file that is not a trace takes long.
 fn check_beginning(name: &str, bytes: &[u8]) -> Result<(), InputError> {
     match EtlFile::open(bytes) {
-        _ if nettrace::is_nettrace(bytes) => Ok(()),
+        _ if nettrace::is_nettrace(bytes) || perf::is_perf_data(bytes) => Ok(()),
         Err(source @ OpenError::NotTrace { .. }) => {
             Err(InputError::NotATrace { name: name.to_owned(), source })
         }
@@ -296,7 +296,7 @@ mod tests {
             &archive,
             None,
             99,
-            "holds no .etl, .nettrace or .netperf file; name a member as 'x!MEMBER' (it has notes.txt)",
+            "holds no .etl, .nettrace, .netperf or perf.data file; name a member as 'x!MEMBER' (it has notes.txt)",
         );
         let mut broken = zip(&[("a.etl", b"1"), ("b.etl", b"22"), ("c.etl", b"3")]);
         let name = broken.windows(5).position(|bytes| bytes == b"b.etl").unwrap();

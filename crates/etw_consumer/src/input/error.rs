@@ -73,7 +73,7 @@ pub enum InputError {
         limit: u64,
     },
     /// The archive contains no trace.
-    #[error("'{}' holds no .etl, .nettrace or .netperf file; name a member as '{}!MEMBER' (it has {members})", path.display(), path.display())]
+    #[error("'{}' holds no .etl, .nettrace, .netperf or perf.data file; name a member as '{}!MEMBER' (it has {members})", path.display(), path.display())]
     NoTrace {
         /// The archive.
         path: PathBuf,
@@ -114,6 +114,14 @@ pub enum InputError {
         /// The format error.
         reason: String,
     },
+    /// The file of perf cannot be read.
+    #[error("'{name}' is a file of perf that cannot be read: {reason}")]
+    Perf {
+        /// The file, with the member if the file is an archive.
+        name: String,
+        /// The format error.
+        reason: String,
+    },
     /// No file was given.
     #[error("no trace file was given")]
     Nothing,
@@ -125,7 +133,8 @@ impl InputError {
         match self {
             InputError::Unpack { name, .. }
             | InputError::NotATrace { name, .. }
-            | InputError::Convert { name, .. } => format!("'{name}' is not a trace that can be read"),
+            | InputError::Convert { name, .. }
+            | InputError::Perf { name, .. } => format!("'{name}' is not a trace that can be read"),
             InputError::NoTrace { path, .. }
             | InputError::NoMember { path, .. }
             | InputError::NotAnArchive { path, .. } => {

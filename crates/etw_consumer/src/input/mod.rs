@@ -1,10 +1,13 @@
 //! Trace files as byte slices: plain ones are memory-mapped, compressed ones unpacked to unnamed temporary files, and
-//! .NET traces converted to such.
+//! traces of .NET and of perf converted to such.
 
 mod container;
+mod conversion;
 mod error;
+mod limited;
 mod limits;
 mod nettrace;
+mod perf;
 mod sequence;
 mod spooled;
 mod temporary;
@@ -17,9 +20,9 @@ use std::sync::Arc;
 use etw_etl::Damage;
 use etw_sys::FileMap;
 
+pub use conversion::Converted;
 pub use error::InputError;
 pub use limits::InputLimits;
-pub use nettrace::Converted;
 pub use sequence::file_sequence;
 pub use spooled::Spooled;
 use temporary::Room;
@@ -54,11 +57,11 @@ impl Deref for Bytes {
 impl Input {
     /// Opens a trace file, or the traces in a `.zst`, `.gz` or `.zip` file; the content decides, not the name.
     ///
-    /// A zip with several traces (`*.etl`, `*.nettrace`, `*.netperf`, in the archive's order) opens them all.
+    /// A zip with several traces (`*.etl`, `*.nettrace`, `*.netperf`, `*perf.data`, in the archive's order) opens them all.
     /// `archive.zip!member.etl` opens one member, whatever its extension. Compressed traces are unpacked to an unnamed
     /// temporary file that exists as long as the `Input`, so memory does not grow with the trace. Its size is limited, and it
     /// leaves a twentieth of the file system, at most 1 GiB, free. What is packed twice is not unpacked twice. Traces of .NET
-    /// (`.nettrace`, `.netperf`) are converted to such a file; [`Input::converted`] says so.
+    /// (`.nettrace`, `.netperf`) and files of perf (`perf.data`) are converted to such a file; [`Input::converted`] says so.
     ///
     /// Pipes are refused; [`Spooled`] reads them.
     ///
@@ -140,10 +143,11 @@ impl Input {
 
     /// Opens the bytes of a trace, which is converted if it is of another format.
     fn convert(name: String, bytes: Bytes, room: &mut Room) -> Result<Input, InputError> {
-        if !nettrace::is_nettrace(&bytes) {
-            return Ok(Input { name, bytes, converted: None });
-        }
-        let (map, converted) = nettrace::convert(&name, &bytes, room)?;
+        let (map, converted) = match () {
+            () if nettrace::is_nettrace(&bytes) => nettrace::convert(&name, &bytes, room)?,
+            () if perf::is_perf_data(&bytes) => perf::convert(&name, &bytes, room)?,
+            () => return Ok(Input { name, bytes, converted: None }),
+        };
         Ok(Input { name, bytes: Bytes::File(map), converted: Some(converted) })
     }
 

@@ -6,6 +6,7 @@ use etw_nettrace::{Definition, DefinitionId, Field, FieldType};
 use etw_schema::InType;
 use etw_schema::builtin::BuiltIn;
 
+use super::super::conversion::OUT_UTF8;
 use super::payload;
 
 /// Providers of the runtime whose GUIDs are fixed; all others have the hash of their name. Sources: `ClrEtwAll.man`
@@ -22,8 +23,7 @@ const FIXED: [(&str, u128); 7] = [
 
 /// Bit of a TraceLogging in-type: a `u16` count precedes the elements.
 const ARRAY: u8 = EventMetadata::VARIABLE_COUNT;
-/// TraceLogging's number of UTF-8 (`TlgOutUTF8`), of text and of Booleans.
-const OUT_UTF8: u8 = 35;
+/// TraceLogging's numbers of text and of Booleans.
 const OUT_STRING: u8 = 2;
 const OUT_BOOLEAN: u8 = 3;
 /// In-type of a structure.

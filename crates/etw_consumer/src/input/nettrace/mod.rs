@@ -4,48 +4,26 @@
 //! the mapping.
 
 mod kinds;
-mod limited;
 mod order;
 mod payload;
 mod records;
 
 use std::fs::File;
-use std::io;
 
-use etw_etl::{BufferFlags, Damage, DamageKind, EtlWriter, LogFileHeader, WriteError, WriterOptions};
+use etw_etl::{LogFileHeader, WriteError, WriterOptions};
 use etw_event::{Clock, ClockType, FileTime, Ticks};
 use etw_nettrace::{Event, Item, Items, TraceFile, TraceHeader};
 use etw_sys::FileMap;
-use tempfile::tempfile;
 
+use super::conversion::{self, BUFFER_BYTES, Converted, MAX_PROCESSORS, Output};
 use super::error::InputError;
+use super::limited::Limited;
 use super::temporary::Room;
 use kinds::Kinds;
-use limited::Limited;
 use order::Order;
 use records::Encoder;
 
 pub(super) use etw_nettrace::is_nettrace;
-
-/// Size of a buffer in bytes: the largest record fits.
-const BUFFER_BYTES: u32 = 128 << 10;
-/// Maximum number of processors in an `.etl` file.
-const MAX_PROCESSORS: u32 = 2048;
-/// Maximum number of stored damage items; the rest is only counted.
-const MAX_DAMAGE: usize = 10_000;
-
-/// The file of another format that an input was converted from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Converted {
-    /// Name and version of the format: `nettrace 4`.
-    pub format: String,
-    /// Size of that file in bytes.
-    pub len_bytes: u64,
-    /// The first damaged places of that file.
-    pub damage: Vec<Damage>,
-    /// Number of all its damaged places.
-    pub damage_count: u64,
-}
 
 /// Converts a trace into a temporary file, if there is room.
 pub(super) fn convert(name: &str, bytes: &[u8], room: &mut Room) -> Result<(FileMap, Converted), InputError> {
@@ -64,24 +42,12 @@ pub(super) fn convert_on(
 ) -> Result<(File, Converted), InputError> {
     let file = TraceFile::open(bytes)
         .map_err(|error| InputError::Convert { name: name.to_owned(), reason: error.to_string() })?;
-    let temporary = |source| InputError::Temporary { name: name.to_owned(), source };
-    let out = Limited::new(tempfile().map_err(temporary)?, room.left());
-    let failed = |error| match error {
-        WriteError::Io(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-            InputError::TooLarge { name: name.to_owned(), limit: room.limits.decompressed_bytes }
-        }
-        WriteError::Io(error) => temporary(error),
-        error => temporary(io::Error::other(error)),
-    };
-    let (out, converted) = Conversion::run(&file, bytes.len() as u64, out, clock).map_err(failed)?;
-    let out = out.into_file();
-    room.take(out.metadata().map_err(temporary)?.len());
-    Ok((out, converted))
+    conversion::into_temporary(name, room, |out| Conversion::run(&file, bytes.len() as u64, out, clock))
 }
 
 /// A running conversion.
 struct Conversion<'a> {
-    writer: EtlWriter<Limited>,
+    output: Output,
     order: Order<'a>,
     kinds: Kinds,
     encoder: Encoder,
@@ -89,7 +55,6 @@ struct Conversion<'a> {
     left_out: u64,
     /// Whether the trace becomes a part of another one, which is complete without it.
     is_part: bool,
-    converted: Converted,
 }
 
 impl<'a> Conversion<'a> {
@@ -103,13 +68,12 @@ impl<'a> Conversion<'a> {
         let processors = processors(file);
         let format = format!("nettrace {}", header.version);
         let mut conversion = Conversion {
-            writer: EtlWriter::new(out, options(header, clock, processors))?,
+            output: Output::new(out, options(header, clock, processors), format, len_bytes)?,
             order: Order::default(),
             kinds: Kinds::default(),
             encoder: Encoder::new(header.pointer_size, processors, clock),
             is_part: clock.is_some(),
             left_out: 0,
-            converted: Converted { format, len_bytes, damage: Vec::new(), damage_count: 0 },
         };
         let mut items = file.items();
         while let Some(item) = items.next() {
@@ -123,14 +87,14 @@ impl<'a> Conversion<'a> {
         match item {
             Item::Event(event) => {
                 if event.lost_before > 0 {
-                    self.writer.mark_losses(self.encoder.processor(&event), BufferFlags::EVENTS_LOST)?;
+                    self.output.mark_losses(self.encoder.processor(&event))?;
                 }
                 if let Some(time) = self.order.push(event) {
                     self.write_until(items, time)?;
                 }
             }
             Item::SequencePoint(_) => self.write_until(items, Ticks(i64::MAX))?,
-            Item::Damage(damage) => self.add_damage(damage.offset, damage.what, damage.skipped),
+            Item::Damage(damage) => self.output.add_damage(damage.offset, damage.what, damage.skipped),
             _ => {}
         }
         Ok(())
@@ -152,44 +116,28 @@ impl<'a> Conversion<'a> {
         let record = match self.encoder.encode(event, kind) {
             Ok(encoded) => encoded,
             Err(what) => {
-                self.writer.mark_losses(processor, BufferFlags::EVENTS_LOST)?;
+                self.output.mark_losses(processor)?;
                 self.left_out += 1;
-                self.add_damage(event.offset, what, 0);
+                self.output.add_damage(event.offset, what, 0);
                 return Ok(());
             }
         };
-        match self.writer.write(processor, record) {
-            // Only damaged files have events earlier than a sequence point before them.
-            Err(WriteError::TimeInversion { .. }) => self.encoder.relog(&mut self.writer, processor)?,
-            written => written?,
-        }
+        // Only damaged files have events earlier than a sequence point before them.
+        self.output.write(processor, record)?;
         if let Some(what) = self.encoder.defect() {
-            self.add_damage(event.offset, what, 0);
+            self.output.add_damage(event.offset, what, 0);
         }
         Ok(())
     }
 
-    fn add_damage(&mut self, offset: u64, what: &'static str, skipped: u64) {
-        self.converted.damage_count += 1;
-        if self.converted.damage.len() < MAX_DAMAGE {
-            let kind = DamageKind::Source { what, skipped };
-            self.converted.damage.push(Damage { offset, within: None, kind });
-        }
-    }
-
     fn finish(mut self, items: &Items<'a>) -> Result<(Limited, Converted), WriteError> {
         if !items.knows_all_losses() {
-            self.add_damage(0, "too many threads to know the losses of all", 0);
+            self.output.add_damage(0, "too many threads to know the losses of all", 0);
         }
         // At least the events that describe the rest are missing at the end of a part that was cut off.
         let cut_off = u64::from(self.is_part && !items.is_ended());
         let lost = items.lost().saturating_add(self.left_out).saturating_add(cut_off);
-        self.writer.set_losses(u32::try_from(lost).unwrap_or(u32::MAX), 0);
-        let written = match items.is_ended() || self.is_part {
-            true => self.writer.finish(FileTime(0)),
-            false => self.writer.finish_unclosed(),
-        };
-        Ok((written?.out, self.converted))
+        self.output.finish(lost, items.is_ended() || self.is_part)
     }
 }
 

@@ -1,22 +1,14 @@
 //! The record of an event.
 
 use etw_etl::encode::{EventMetadata, RecordBuilder};
-use etw_etl::{EtlWriter, WriteError};
-use etw_event::{
-    Clock, EventDescriptor, ExtendedType, Keyword, Level, Opcode, Origin, PointerSize, Record, Ticks,
-};
+use etw_event::{Clock, EventDescriptor, ExtendedType, Keyword, Level, Opcode, PointerSize, Ticks};
 use etw_nettrace::{Event, Label};
 use etw_schema::InType;
 
+use super::super::conversion::{FLAG_32_BIT, FLAG_64_BIT, OUT_UTF8};
 use super::kinds::Kind;
-use super::limited::Limited;
 use super::payload::{self, Fit};
 
-/// Bits of `EVENT_HEADER.Flags`: the pointer size of the event.
-const FLAG_32_BIT: u16 = 0x20;
-const FLAG_64_BIT: u16 = 0x40;
-/// TraceLogging's number of UTF-8 (`TlgOutUTF8`).
-const OUT_UTF8: u8 = 35;
 /// Maximum number of labels that an event's record has.
 const MAX_LABELS: usize = 127;
 
@@ -104,12 +96,6 @@ impl Encoder {
     /// Returns what of the last event could not be encoded.
     pub(super) fn defect(&mut self) -> Option<&'static str> {
         self.defect.take()
-    }
-
-    /// Writes the last record although an earlier one has a later time.
-    pub(super) fn relog(&self, writer: &mut EtlWriter<Limited>, processor: u16) -> Result<(), WriteError> {
-        let origin = Origin { processor, ..Origin::default() };
-        writer.relog(&Record::parse(&self.record, &origin, Ticks(0))?)
     }
 
     /// Returns the stack as extended data: a match id, which is unused, and the addresses.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 
-use crate::input::temporary::Reserve;
+use super::temporary::Reserve;
 
 /// A file with a maximum size. Writing beyond it fails with [`io::ErrorKind::FileTooLarge`].
 #[derive(Debug)]
