@@ -370,3 +370,80 @@ impl<'a> Iterator for Records<'a> {
         Some(item)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::context;
+
+    /// The parsed records of a file, without those that perf writes itself.
+    fn records<'a>(file: &PerfData<'a>) -> Vec<Record<'a>> {
+        let of_kernel = file.records().map(Result::unwrap).filter(|record| kind::is_of_kernel(record.kind));
+        of_kernel.map(|record| file.parse(&record).unwrap()).collect()
+    }
+
+    #[test]
+    fn files_and_streams_of_both_byte_orders_have_the_same_contents() {
+        for (name, bytes) in etw_testkit::perf_data::samples() {
+            let file = PerfData::open(&bytes).unwrap();
+            assert_eq!(file.damage(), [], "{name}");
+            assert_eq!(file.is_stream(), name.starts_with("stream"));
+            let names: Vec<&str> = file.attributes().iter().map(|attribute| &*attribute.name).collect();
+            assert_eq!(names, ["cpu-clock", "sched:sched_switch"], "{name}");
+            let features = file.features();
+            assert_eq!((features.host_name, features.os_release), (&b"host"[..], &b"6.1.0"[..]));
+            assert_eq!((features.processors, features.memory_kib), (Some((4, 2)), Some(1 << 20)));
+            assert_eq!(
+                (features.build_ids[0].build_id, features.build_ids[0].path),
+                (&[9; 20][..], &b"/usr/bin/program"[..])
+            );
+            assert_eq!(features.clock_data.unwrap().clock_id, 1);
+            assert!(
+                crate::Tracepoints::read(features.tracing_data)
+                    .get(316)
+                    .unwrap()
+                    .field("prev_state")
+                    .is_some()
+            );
+
+            let records = records(&file);
+            assert_eq!(records.len(), 13, "{name}");
+            let Record::Sample(sample) = &records[5] else { panic!("{name}: {:?}", records[5]) };
+            assert_eq!((sample.thread, sample.processor, sample.period), (Some((7, 8)), Some(1), Some(1000)));
+            let chain: Vec<u64> = sample.call_chain.unwrap().iter().collect();
+            assert_eq!((chain[0], chain[2], chain[3]), (context::KERNEL, context::USER, 0x40_1010));
+            let registers = sample.user_registers.unwrap();
+            assert_eq!(
+                [6, 7, 8, 9].map(|number| registers.get(number)),
+                [Some(0x7000), Some(0x6FF0), Some(0x40_1010), None]
+            );
+            assert_eq!((sample.raw.unwrap().len(), sample.user_stack.unwrap().len()), (32, 16));
+            let Record::Mapping(mapping) = records[3] else { panic!("{:?}", records[3]) };
+            assert_eq!((mapping.build_id, mapping.path), (&[1, 2, 3, 4][..], &b"/usr/bin/program"[..]));
+            assert!(matches!(records[0], Record::Mapping(Mapping { process_id: None, .. })));
+            assert!(matches!(records[2], Record::Comm(Comm { is_exec: true, .. })));
+            assert_eq!(
+                records[8],
+                Record::Switch(Switch { is_out: true, is_preempted: false, other: Some((7, 8)) })
+            );
+            assert_eq!((&records[9], &records[10]), (&Record::Lost(3), &Record::Lost(4)));
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_is_damage_and_never_more() {
+        for (name, bytes) in etw_testkit::perf_data::samples() {
+            let whole = PerfData::open(&bytes).unwrap().records().count();
+            for len in 0..bytes.len() {
+                let Ok(file) = PerfData::open(&bytes[..len]) else { continue };
+                let read = file.records().filter(Result::is_ok).count();
+                let damaged = file.damage().len() + file.records().filter(Result::is_err).count();
+                assert!(read <= whole, "{name} cut at {len}");
+                // A stream may end after any record.
+                assert!(damaged > 0 || file.is_stream(), "{name} cut at {len}");
+            }
+        }
+    }
+
+    use crate::record::{Comm, Mapping, Switch};
+}

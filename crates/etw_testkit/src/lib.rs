@@ -20,6 +20,7 @@ pub mod hive;
 pub mod mutate;
 pub mod nettrace;
 pub mod pe;
+pub mod perf_data;
 pub mod portable_pdb;
 #[cfg(feature = "problems")]
 pub mod problems;

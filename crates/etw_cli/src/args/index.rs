@@ -26,7 +26,7 @@ docs/index.md says when an index is made, where it lies and when it is made agai
 /// The arguments of `etw index`.
 #[derive(Debug, Args)]
 pub(crate) struct IndexCommandArgs {
-    /// Traces: .etl or .nettrace files, also inside .zst, .gz and .zip; each gets an index.
+    /// Traces: .etl, .nettrace or perf.data files, also inside .zst, .gz and .zip; each gets an index.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Make one index for all files, for commands that read them together.

@@ -391,7 +391,7 @@ pub(crate) struct StatsArgs {
 /// Arguments that name the traces to read.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
-    /// Traces: .etl or .nettrace files, also inside .zst, .gz and .zip; `-` is standard input. URLs (`s3://`, `https://`)
+    /// Traces: .etl, .nettrace or perf.data files, also inside .zst, .gz and .zip; `-` is standard input. URLs (`s3://`, `https://`)
     /// are fetched.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,

@@ -46,7 +46,7 @@ every event once. See docs/relog.md.";
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true))]
 pub(crate) struct SplitArgs {
-    /// Traces: .etl or .nettrace files, also inside .zst, .gz and .zip.
+    /// Traces: .etl, .nettrace or perf.data files, also inside .zst, .gz and .zip.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// One part per this much time from the start of the trace: 10s, 500ms, 2m; at least 10ms.
@@ -86,7 +86,7 @@ pub(crate) enum SplitKey {
 /// The arguments of `etw merge`.
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {
-    /// Traces: .etl or .nettrace files, also inside .zst, .gz and .zip.
+    /// Traces: .etl, .nettrace or perf.data files, also inside .zst, .gz and .zip.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// File to write.

@@ -49,7 +49,7 @@ from servers.";
 /// The arguments of `etw report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Traces of one machine: .etl or .nettrace files, also inside .zst, .gz and .zip.
+    /// Traces of one machine: .etl, .nettrace or perf.data files, also inside .zst, .gz and .zip.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Show only these tables, or one of those that `etw tables` lists.

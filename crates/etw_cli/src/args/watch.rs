@@ -31,7 +31,7 @@ Without -k and -p, all supported kernel flags are enabled except the most freque
 /// The arguments of `etw watch`.
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
-    /// Show traces instead of a session: .etl or .nettrace files, also inside .zst, .gz and .zip; `-` is standard input.
+    /// Show traces instead of a session: .etl, .nettrace or perf.data files, also inside .zst, .gz and .zip; `-` is standard input.
     /// All must be of one machine.
     #[arg(value_name = "FILE", conflicts_with_all = ["kernel", "session", "output", "stacks", "buffer_size", "buffers"])]
     pub(crate) files: Vec<PathBuf>,

@@ -308,6 +308,79 @@ fn streams_and_compressed_files_are_read() {
     assert!(etw.ok(&["info", "perf.data"]).contains("perf.data (stream)"));
 }
 
+/// Returns the stacks that perf unwinds, by time: the places of the frames in their pages.
+fn unwound_by_perf(etw: &Etw) -> Option<BTreeMap<u64, Vec<u64>>> {
+    let text = perf(etw, &["script", "-i", "perf.data", "--ns", "--no-inline", "-F", "time,event,ip"])?;
+    let mut stacks: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    let mut time = 0;
+    for line in String::from_utf8_lossy(&text).lines() {
+        if let Some((seconds, rest)) = line.trim_start().split_once('.') {
+            time = format!("{seconds}{}", &rest[..9]).parse().unwrap();
+            stacks.entry(time).or_default();
+        } else if let Ok(address) = u64::from_str_radix(line.trim(), 16) {
+            stacks.get_mut(&time).unwrap().push(address);
+        }
+    }
+    Some(stacks)
+}
+
+#[test]
+fn stacks_are_unwound_as_by_perf() {
+    let etw = Etw::new();
+    let options = ["-O1", "-g", "-fomit-frame-pointer"];
+    let Some(program) = compile(&etw, "spinning", PROGRAM, &options) else { return };
+    let arguments = [
+        "record",
+        "-q",
+        "-F",
+        "1000",
+        "-e",
+        "cpu-clock",
+        "--call-graph",
+        "dwarf",
+        "-o",
+        "perf.data",
+        "--",
+        &program,
+    ];
+    if perf(&etw, &arguments).is_none() {
+        return;
+    }
+    let Some(expected) = unwound_by_perf(&etw) else { return };
+    let stacks = samples_of_etw(&events(&etw), &["PerfInfo/SampleProfile"]);
+    assert_eq!(stacks.len(), expected.len());
+    // perf shows places in files, and of a call the last byte instead of the return address.
+    let is_same = |address: u64, of_perf: u64| {
+        [address, address.wrapping_sub(1)].iter().any(|address| address & 0xFFF == of_perf & 0xFFF)
+    };
+    let are_same = |sample: &&Sample| {
+        let of_perf = &expected[&sample.0];
+        sample.4.len() == of_perf.len()
+            && sample.4.iter().zip(of_perf).all(|(ours, of_perf)| is_same(*ours, *of_perf))
+    };
+    let same = stacks.iter().filter(are_same).count();
+    // While a process changes its program, perf has no frames of it, and here there is the next instruction.
+    assert!(stacks.len() - same <= 3, "{same} of {} stacks are those of perf", stacks.len());
+    let folded = etw.ok(&["report", "perf.data", "--format", "folded"]);
+    assert!(folded.contains("__libc_start_call_main;main;spin_around;spin_inside "), "{folded}");
+}
+
+#[test]
+fn images_begin_where_their_files_say() {
+    let etw = Etw::new();
+    // Code is further from the start in memory than in the file.
+    let options = ["-O0", "-g", "-no-pie", "-Wl,-Ttext=0x500000", "-Wl,-z,max-page-size=4096"];
+    let Some(program) = compile(&etw, "spinning", PROGRAM, &options) else { return };
+    if perf(&etw, &["record", "-q", "-e", "cpu-clock", "-o", "perf.data", "--", &program]).is_none() {
+        return;
+    }
+    let rows = report(&etw, "functions");
+    assert!(
+        rows.iter().any(|row| row["function"] == "spin_inside" && row["module"] == "spinning"),
+        "{rows:?}"
+    );
+}
+
 #[test]
 fn damaged_files_are_read_as_far_as_they_go() {
     let etw = Etw::new();
@@ -320,7 +393,8 @@ fn damaged_files_are_read_as_far_as_they_go() {
     let word = |at: usize| u64::from_le_bytes(*whole[at..].first_chunk().unwrap()) as usize;
     let (offset, len) = (word(40), word(48));
     for part in [2, 3] {
-        std::fs::write(&path, &whole[..offset + len / 4 * part + 4]).unwrap();
+        // Records are multiples of 8 bytes.
+        std::fs::write(&path, &whole[..offset + len / 32 * part * 8 + 4]).unwrap();
         let output = etw.run(&["dump", "perf.data", "--format", "json"]);
         let read = json_lines(&String::from_utf8(output.stdout).unwrap());
         let samples = read.iter().filter(|event| kind(event) == "PerfInfo/SampleProfile").count();

@@ -316,3 +316,31 @@ impl<'a> Conversion<'a> {
         self.out.finish(lost, file.damage().is_empty())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Input, InputLimits};
+
+    #[test]
+    fn files_and_streams_of_both_byte_orders_become_the_same_events() {
+        let converted = etw_testkit::perf_data::samples().into_iter().map(|(name, bytes)| {
+            let inputs = Input::from_bytes(name, bytes.into(), &InputLimits::default()).unwrap();
+            let converted = inputs[0].converted().unwrap();
+            assert_eq!((&converted.damage[..], converted.notes.len()), (&[][..], 3), "{name}: {converted:?}");
+            (name, inputs[0].bytes().to_vec())
+        });
+        let converted: Vec<_> = converted.collect();
+        for pair in converted.windows(2) {
+            assert!(pair[0].1 == pair[1].1, "{} and {} differ", pair[0].0, pair[1].0);
+        }
+    }
+
+    #[test]
+    fn damage_is_reported_and_nothing_else_happens() {
+        for (name, bytes) in etw_testkit::perf_data::samples() {
+            etw_testkit::mutate::each(&bytes, 300, |bytes| {
+                let _ = Input::from_bytes(name, bytes.into(), &InputLimits::default());
+            });
+        }
+    }
+}

@@ -44,9 +44,13 @@ mod tests {
     #[test]
     fn a_round_completes_the_one_before() {
         let mut order = Order::default();
-        [(5, 1), (9, 2), (3, 3)].map(|(time, offset)| order.push(time, offset));
+        for (time, offset) in [(5, 1), (9, 2), (3, 3)] {
+            order.push(time, offset);
+        }
         assert_eq!(order.finish_round(), []);
-        [(4, 4), (12, 5)].map(|(time, offset)| order.push(time, offset));
+        for (time, offset) in [(4, 4), (12, 5)] {
+            order.push(time, offset);
+        }
         assert_eq!(order.finish_round(), [3, 4, 1, 2]);
         order.push(10, 6);
         assert_eq!(order.finish(), [6, 5]);

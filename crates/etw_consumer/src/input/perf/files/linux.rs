@@ -14,7 +14,8 @@ use etw_perf_data::{Features, Mapping};
 use etw_sys::FileMap;
 use etw_sys::credentials::effective_uid;
 use framehop::{ExplicitModuleSectionInfo, Module};
-use object::{CompressionFormat, Object, ObjectSection, ObjectSegment};
+use object::elf::PF_X;
+use object::{CompressionFormat, Object, ObjectSection, ObjectSegment, SegmentFlags};
 
 /// Maximum number of files that are opened.
 const MAX_FILES: usize = 1 << 14;
@@ -49,6 +50,8 @@ struct Segment {
     address: u64,
     offset: u64,
     len_bytes: u64,
+    /// Whether it can be executed. The first page of a segment is often the last one of another.
+    is_code: bool,
 }
 
 /// The sections that frames are unwound by.
@@ -114,7 +117,9 @@ impl ImageFile {
         let elf = object::File::parse(&**map).ok()?;
         let segments = elf.segments().map(|segment| {
             let (offset, len_bytes) = segment.file_range();
-            Segment { address: segment.address(), offset, len_bytes }
+            let is_code =
+                matches!(segment.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags.contains(PF_X));
+            Segment { address: segment.address(), offset, len_bytes, is_code }
         });
         let segments: Vec<Segment> = segments.collect();
         let lowest = segments.iter().map(|segment| segment.address).min()? & !(PAGE_BYTES - 1);
@@ -137,7 +142,8 @@ impl ImageFile {
         // Segments are mapped from the start of their first page.
         let first = |segment: &&Segment| {
             let start = segment.offset & !(PAGE_BYTES - 1);
-            (start..segment.offset.saturating_add(segment.len_bytes)).contains(&mapping.file_offset)
+            segment.is_code
+                && (start..segment.offset.saturating_add(segment.len_bytes)).contains(&mapping.file_offset)
         };
         let segment = self.segments.iter().find(first)?;
         let linked = segment.address.wrapping_sub(segment.offset).wrapping_add(mapping.file_offset);

@@ -20,11 +20,16 @@ const SP: u32 = 7;
 const IP: u32 = 8;
 /// Maximum number of frames of a program.
 const MAX_FRAMES: usize = 1024;
+/// Maximum number of images of a process, and of all processes that ever were.
+const MAX_PLACES: usize = 1 << 12;
+const MAX_ALL_PLACES: usize = 1 << 21;
 
 /// What unwinds the stacks of each process.
 pub(in super::super) struct Unwinders {
     is_needed: bool,
     processes: HashMap<u32, Process>,
+    /// Number of images that processes got, of which some have ended.
+    count: usize,
     cache: CacheX86_64,
 }
 
@@ -54,7 +59,7 @@ impl Unwinders {
     pub(in super::super) fn new(file: &PerfData<'_>) -> Unwinders {
         let has_stacks = file.attributes().iter().any(|attribute| attribute.sample_format.has_user_stack());
         let is_needed = has_stacks && file.features().architecture == ARCHITECTURE;
-        Unwinders { is_needed, processes: HashMap::new(), cache: CacheX86_64::new() }
+        Unwinders { is_needed, processes: HashMap::new(), count: 0, cache: CacheX86_64::new() }
     }
 
     /// Adds a mapping of a process, in place of those that it overlaps.
@@ -65,7 +70,7 @@ impl Unwinders {
         base: u64,
         file: Option<Arc<ImageFile>>,
     ) {
-        if !self.is_needed {
+        if !self.is_needed || self.count >= MAX_ALL_PLACES {
             return;
         }
         let addresses = mapping.address..mapping.address.saturating_add(mapping.len_bytes);
@@ -74,14 +79,19 @@ impl Unwinders {
         process
             .places
             .retain(|place| place.addresses.end <= addresses.start || addresses.end <= place.addresses.start);
-        process.places.push(Place { addresses, base, file });
+        if process.places.len() < MAX_PLACES {
+            self.count += 1;
+            process.places.push(Place { addresses, base, file });
+        }
     }
 
     /// Gives a new process the images of the one that created it.
     pub(in super::super) fn fork(&mut self, task: &Task) {
         if task.process_id != task.parent_id
+            && self.count < MAX_ALL_PLACES
             && let Some(parent) = self.processes.get(&task.parent_id)
         {
+            self.count += parent.places.len();
             let process = parent.clone();
             self.processes.insert(task.process_id, process);
         }
