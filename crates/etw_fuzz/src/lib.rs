@@ -19,7 +19,9 @@ use seeds::Seed;
 #[cfg(target_os = "linux")]
 pub use bodies::capi::tdh;
 pub use bodies::configuration::configuration;
-pub use bodies::consumer::{container, decoded_file, dotnet_ipc, filter, nettrace, provider_string};
+pub use bodies::consumer::{
+    container, decoded_file, dotnet_ipc, filter, nettrace, perf_data, provider_string,
+};
 pub use bodies::decoder::{built_in, decoder, message};
 pub use bodies::export::{columns, evtx, timeline};
 pub use bodies::file::{context_switches, etl_file, xpress};
@@ -82,6 +84,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "pdb", body: pdb, seeds: seeds::pdb },
     Target { name: "pdb_symbols", body: pdb_symbols, seeds: seeds::pdb_symbols },
     Target { name: "pe_symbols", body: pe_symbols, seeds: seeds::pe_symbols },
+    Target { name: "perf_data", body: perf_data, seeds: seeds::perf_data },
     Target { name: "perf_map", body: perf_map, seeds: seeds::perf_map },
     Target { name: "portable_pdb", body: portable_pdb, seeds: seeds::portable_pdb },
     Target { name: "profile", body: profile, seeds: seeds::profile },

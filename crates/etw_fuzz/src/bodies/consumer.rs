@@ -12,6 +12,7 @@ use etw_consumer::{
 use etw_event::Guid;
 use etw_nettrace::ipc::{self, HEADER_LEN_BYTES, ProviderConfig};
 use etw_nettrace::{Item, TraceFile};
+use etw_perf_data::{PerfData, Tracepoints};
 
 use super::output::Writers;
 use etw_testkit::traces::{self, Kind, Recipe};
@@ -140,6 +141,27 @@ pub fn nettrace(bytes: &[u8]) {
         }
     }
     black_box(items.lost());
+    decoded_file(bytes);
+}
+
+/// A file of Linux's perf: its header and records, then as a trace.
+pub fn perf_data(bytes: &[u8]) {
+    let file = match PerfData::open(bytes) {
+        Ok(file) => file,
+        Err(error) => {
+            check_line(&error);
+            return;
+        }
+    };
+    file.damage().iter().for_each(|damage| check_line(damage));
+    black_box(Tracepoints::read(file.features().tracing_data));
+    for (count, record) in file.records().enumerate() {
+        assert!(count <= bytes.len() / 8, "more records than the file has room for");
+        match record {
+            Ok(record) => _ = black_box((file.sample_id(&record), file.parse(&record))),
+            Err(damage) => check_line(&damage),
+        }
+    }
     decoded_file(bytes);
 }
 

@@ -47,6 +47,11 @@ pub fn nettrace() -> Vec<Seed> {
     etw_testkit::nettrace::samples()
 }
 
+/// Seeds of `perf_data`: a file and a stream of each byte order.
+pub fn perf_data() -> Vec<Seed> {
+    etw_testkit::perf_data::samples()
+}
+
 /// Seeds of `dotnet_ipc`: a successful and a failed answer, and a provider.
 pub fn dotnet_ipc() -> Vec<Seed> {
     let answer = |command: u8, payload: &[u8]| {
