@@ -47,7 +47,7 @@ mod tests {
         for (time, offset) in [(5, 1), (9, 2), (3, 3)] {
             order.push(time, offset);
         }
-        assert_eq!(order.finish_round(), []);
+        assert!(order.finish_round().is_empty());
         for (time, offset) in [(4, 4), (12, 5)] {
             order.push(time, offset);
         }

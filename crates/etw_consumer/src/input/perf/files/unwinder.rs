@@ -4,13 +4,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use etw_perf_data::{PerfData, Sample, Task};
+use etw_perf_data::{Mapping, PerfData, Sample, Task};
 use framehop::FrameAddress;
 use framehop::Unwinder as _;
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 
 use super::linux::{ImageFile, SectionBytes};
-use etw_perf_data::Mapping;
 
 /// Architecture whose stacks are unwound.
 const ARCHITECTURE: &[u8] = b"x86_64";
@@ -138,10 +137,7 @@ impl Process {
         self.unwinder.get_or_insert_with(|| {
             let mut unwinder = UnwinderX86_64::new();
             let module = |place: &Place| place.file.as_ref()?.module(place.addresses.clone(), place.base);
-            places
-                .iter()
-                .filter_map(module)
-                .for_each(|module| framehop::Unwinder::add_module(&mut unwinder, module));
+            places.iter().filter_map(module).for_each(|module| unwinder.add_module(module));
             unwinder
         })
     }
