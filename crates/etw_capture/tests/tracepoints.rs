@@ -51,7 +51,7 @@ fn select(tracepoints: &Tracepoints, pattern: &str, condition: &str) -> Vec<Sele
 
 fn open(selected: &[SelectedTracepoint], bytes: usize) -> TracepointRings {
     let events: Vec<_> = selected.iter().map(|tracepoint| tracepoint.event().unwrap()).collect();
-    let (rings, failed) = TracepointRings::open(&events, bytes).unwrap();
+    let (rings, failed) = TracepointRings::open(&events, bytes, false).unwrap();
     assert!(failed.is_empty(), "{failed:?}");
     rings
 }

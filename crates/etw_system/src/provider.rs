@@ -48,8 +48,8 @@ pub(crate) fn providers() -> Vec<(Guid, &'static str)> {
     by_manifest.chain(of_flags).collect()
 }
 
-/// The tracepoints that a session has selected, and the layouts of those that are captured.
-type KnownTracepoints = (TracepointSelection, Arc<TracepointLayouts>);
+/// The tracepoints that a session has selected, whether they have stacks, and the layouts of those that are captured.
+type KnownTracepoints = (TracepointSelection, bool, Arc<TracepointLayouts>);
 
 #[derive(Debug, Default)]
 pub(crate) struct Kernel {
@@ -91,15 +91,16 @@ impl Kernel {
         known: Option<&KnownTracepoints>,
         wants: &mut Wants,
     ) -> Result<(TracepointChange, Vec<String>), Failure> {
-        let (before, layouts) = known.cloned().unwrap_or_default();
-        if before == wants.tracepoints {
+        let (before, had_stacks, layouts) = known.cloned().unwrap_or_default();
+        let has_stacks = wants.has_tracepoint_stacks();
+        if before == wants.tracepoints && had_stacks == has_stacks {
             wants.layouts = layouts;
             return Ok((TracepointChange::Keep, Vec::new()));
         }
         if wants.tracepoints.patterns.is_empty() {
             return Ok((TracepointChange::Replace(None), Vec::new()));
         }
-        let (rings, mut new, missing) = tracepoints::open(&wants.tracepoints);
+        let (rings, mut new, missing) = tracepoints::open(&wants.tracepoints, has_stacks);
         if rings.is_none() && wants.is_of_tracepoints() {
             return Err(not_supported(missing.join("; ")));
         }
@@ -133,7 +134,7 @@ impl SystemProvider for Kernel {
             // Other sessions continue meanwhile.
             programs.load(wants.hooks | wants.hooks_of_stacks(), wants.has_names());
         }
-        let known = (wants.tracepoints.clone(), wants.layouts.clone());
+        let known = (wants.tracepoints.clone(), wants.has_tracepoint_stacks(), wants.layouts.clone());
         let answer =
             self.ask(|reply| Request::Want(session, wants, change, reply)).map_err(not_supported)??;
         alone.insert(session, known);

@@ -120,6 +120,7 @@ pub fn selection_of(enable: &Enable) -> Result<TracepointSelection, String> {
 /// that is missing.
 pub(crate) fn open(
     selection: &TracepointSelection,
+    has_stacks: bool,
 ) -> (Option<TracepointRings>, TracepointLayouts, Vec<String>) {
     let all = match Tracepoints::of_this_machine() {
         Ok(all) => all,
@@ -128,7 +129,7 @@ pub(crate) fn open(
     let (selected, mut missing) = selection.select(&all);
     let opened = selected.iter().filter_map(|one| Some((one, one.event()?)));
     let (selected, events): (Vec<_>, Vec<_>) = opened.map(|(one, event)| (one.clone(), event)).unzip();
-    let rings = match TracepointRings::open(&events, RING_BYTES) {
+    let rings = match TracepointRings::open(&events, RING_BYTES, has_stacks) {
         Ok((rings, failed)) => {
             let named = failed.iter().filter_map(|(at, error)| Some((&selected.get(*at)?.name, error)));
             missing.extend(named.map(|(name, error)| format!("tracepoint:{name}: {error}")));

@@ -160,6 +160,15 @@ impl Wants {
         })
     }
 
+    /// Returns whether the events of tracepoints have stacks, which come with them.
+    pub(crate) fn has_tracepoint_stacks(&self) -> bool {
+        let has_stacks = |enabled: &Enabled| {
+            let is_wanted = enabled.enable.properties.contains(EnableProperties::STACK_TRACE);
+            enabled.guid() == TRACEPOINT_PROVIDER && is_wanted
+        };
+        self.enabled.iter().any(has_stacks)
+    }
+
     /// Returns whether events of tracepoints are all that is requested.
     pub(crate) fn is_of_tracepoints(&self) -> bool {
         let is_of_them = |enabled: &Enabled| enabled.guid() == TRACEPOINT_PROVIDER;
@@ -219,7 +228,9 @@ impl Wants {
 
     /// Returns whether any of its events has a stack.
     pub(crate) fn has_stacks(&self) -> bool {
-        self.flags.contains(EnableFlags::PROFILE) || self.kinds() != StackKinds::SAMPLES
+        self.flags.contains(EnableFlags::PROFILE)
+            || self.kinds() != StackKinds::SAMPLES
+            || self.has_tracepoint_stacks()
     }
 
     /// Returns the hooks that stacks need in addition: the images that they lead through.
@@ -379,7 +390,8 @@ impl Enabled {
                 "{name}: extended items other than stacks, SIDs, process start keys and event keys are not captured"
             ));
         }
-        if self.enable.properties.difference(self.items()).contains(EnableProperties::STACK_TRACE) {
+        let lacks = self.enable.properties.difference(self.items());
+        if lacks.contains(EnableProperties::STACK_TRACE) && self.guid() != TRACEPOINT_PROVIDER {
             refused.push(format!(
                 "{name}: its events have no stacks, since no thread of the process causes them"
             ));

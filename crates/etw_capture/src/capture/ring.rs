@@ -132,12 +132,13 @@ impl Batch {
         let mut own = std::mem::take(&mut self.kept);
         let SessionRing { session, ring, since, reported, lost } = from;
         let times = *since..until;
+        let has_stacks = ring.has_stacks();
         ring.read(|record| {
             let count = lost_of_ring(record);
             *reported += count;
             *lost += count;
             own.clear();
-            let is_event = of_tracepoint_ring(record, *session, &mut own);
+            let is_event = of_tracepoint_ring(record, *session, has_stacks, &mut own);
             if is_event && time_of(&own).is_some_and(|time| times.contains(&time)) {
                 self.push(&own);
             }

@@ -13,7 +13,8 @@ pub struct TracepointRings {
 }
 
 impl TracepointRings {
-    /// Opens the rings on all processors, each with `bytes`. Nothing is captured until they are part of a
+    /// Opens the rings on all processors, each with `bytes`, and with the stack of each event if
+    /// `has_stacks`. Nothing is captured until they are part of a
     /// [`Capture`](crate::capture::Capture). Also returns the tracepoints that cannot be opened, by their places in the list.
     ///
     /// # Errors
@@ -22,10 +23,11 @@ impl TracepointRings {
     pub fn open(
         tracepoints: &[TracepointEvent],
         bytes: usize,
+        has_stacks: bool,
     ) -> io::Result<(TracepointRings, Vec<(usize, io::Error)>)> {
         let (mut rings, mut failed) = (Vec::new(), Vec::new());
         for processor in online_cpus().map_err(|(_, error)| error)? {
-            let (ring, failed_here) = TracepointRing::open(processor, tracepoints, bytes)?;
+            let (ring, failed_here) = TracepointRing::open(processor, tracepoints, bytes, has_stacks)?;
             rings.extend(ring.map(|ring| (processor, ring)));
             failed.extend(failed_here);
         }

@@ -227,6 +227,22 @@ fn providers_of_processes_select_events() {
 }
 
 #[test]
+fn events_have_stacks() {
+    let etw = Etw::new();
+    let args = ["-p", "tracepoint:sched:sched_process_exec", "--stacks"];
+    let Some(output) = record(&etw, &args, &["sh", "-c", SHELLS]) else { return };
+    let children = printed(&output);
+    let events = events(&etw, "t.etl");
+    let of_children: Vec<&Value> = events.iter().filter(|event| children.contains(&process(event))).collect();
+    assert_eq!(of_children.len(), 20);
+    for event in of_children {
+        let frames = event["ExtendedData"]["StackTrace"].as_array().unwrap();
+        // The kernel runs a program in a system call.
+        assert!(frames.len() > 3 && frames[0].as_str().unwrap().starts_with("0xffff"), "{event}");
+    }
+}
+
+#[test]
 fn tracepoints_are_listed_and_shown() {
     let etw = Etw::new();
     let output = etw.command(&["provider", "list", "tracepoint:sched:sched_process_e*"]).output().unwrap();

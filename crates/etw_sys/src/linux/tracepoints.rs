@@ -8,8 +8,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use perf_event_open_sys::bindings::{
-    PERF_FORMAT_LOST, PERF_SAMPLE_RAW, PERF_SAMPLE_TID, PERF_SAMPLE_TIME, PERF_TYPE_TRACEPOINT,
-    perf_event_attr,
+    PERF_FORMAT_LOST, PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_RAW, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
+    PERF_TYPE_TRACEPOINT, perf_event_attr,
 };
 use perf_event_open_sys::ioctls::{ENABLE, SET_FILTER, SET_OUTPUT};
 
@@ -30,8 +30,9 @@ pub struct TracepointEvent {
 
 /// The ring of one processor, into which the kernel writes a record for each event of some tracepoints on that processor.
 ///
-/// The records are those of `perf_event_open(2)`: `PERF_RECORD_SAMPLE` with process, thread, time by `CLOCK_MONOTONIC` and
-/// the tracepoint's raw record (`PERF_SAMPLE_TID`, `PERF_SAMPLE_TIME`, `PERF_SAMPLE_RAW`), and `PERF_RECORD_LOST`.
+/// The records are those of `perf_event_open(2)`: `PERF_RECORD_SAMPLE` with process, thread, time by `CLOCK_MONOTONIC`, the
+/// stack if it is wanted, and the tracepoint's raw record (`PERF_SAMPLE_TID`, `PERF_SAMPLE_TIME`, `PERF_SAMPLE_CALLCHAIN`,
+/// `PERF_SAMPLE_RAW`), and `PERF_RECORD_LOST`.
 #[derive(Debug)]
 pub struct TracepointRing {
     ring: PerfRing,
@@ -39,6 +40,7 @@ pub struct TracepointRing {
     events: Vec<OwnedFd>,
     /// Whether the kernel counts the lost records of each event.
     is_counted: bool,
+    has_stacks: bool,
 }
 
 impl TracepointRing {
@@ -56,13 +58,14 @@ impl TracepointRing {
         processor: u32,
         tracepoints: &[TracepointEvent],
         bytes: usize,
+        has_stacks: bool,
     ) -> io::Result<(Option<TracepointRing>, Vec<(usize, io::Error)>)> {
         let (mut ring, mut failed) = (None::<TracepointRing>, Vec::new());
         for (tracepoint, at) in tracepoints.iter().zip(0..) {
-            let (event, is_counted) = match open(processor, tracepoint, true) {
+            let (event, is_counted) = match open(processor, tracepoint, true, has_stacks) {
                 // Linux counts lost records since 6.0.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-                    (open(processor, tracepoint, false), false)
+                    (open(processor, tracepoint, false, has_stacks), false)
                 }
                 event => (event, true),
             };
@@ -70,7 +73,7 @@ impl TracepointRing {
                 (Err(error), _) => failed.push((at, error)),
                 (Ok(event), None) => {
                     let own = map_largest(&event, bytes)?;
-                    ring = Some(TracepointRing { ring: own, events: vec![event], is_counted });
+                    ring = Some(TracepointRing { ring: own, events: vec![event], is_counted, has_stacks });
                 }
                 (Ok(event), Some(ring)) => {
                     ring.is_counted &= is_counted;
@@ -97,7 +100,12 @@ impl TracepointRing {
     ///
     /// Those that [`TracepointRing::open`] returns for a tracepoint.
     pub fn check(processor: u32, tracepoint: &TracepointEvent) -> io::Result<()> {
-        open(processor, tracepoint, false).map(drop)
+        open(processor, tracepoint, false, false).map(drop)
+    }
+
+    /// Returns whether the records have stacks.
+    pub fn has_stacks(&self) -> bool {
+        self.has_stacks
     }
 
     /// Makes the kernel write records from now on.
@@ -130,11 +138,17 @@ impl TracepointRing {
 }
 
 /// Opens a tracepoint's event, which is not enabled yet.
-fn open(processor: u32, tracepoint: &TracepointEvent, is_counted: bool) -> io::Result<OwnedFd> {
+fn open(
+    processor: u32,
+    tracepoint: &TracepointEvent,
+    is_counted: bool,
+    has_stacks: bool,
+) -> io::Result<OwnedFd> {
+    let stack = if has_stacks { PERF_SAMPLE_CALLCHAIN } else { 0 };
     let mut attributes = perf_event_attr {
         type_: PERF_TYPE_TRACEPOINT,
         config: tracepoint.id.into(),
-        sample_type: (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_RAW).into(),
+        sample_type: (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_RAW | stack).into(),
         read_format: if is_counted { PERF_FORMAT_LOST.into() } else { 0 },
         clockid: libc::CLOCK_MONOTONIC,
         ..perf_event_attr::default()

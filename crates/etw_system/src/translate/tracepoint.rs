@@ -2,7 +2,7 @@
 
 use etw_capture::records::{Event, Tracepoint};
 use etw_event::{EventDescriptor, ExtendedType, Guid, Level};
-use etw_kernel_events::classes::{Payload, RecordBuffer, Stamp};
+use etw_kernel_events::classes::{MAX_FRAMES, Payload, RecordBuffer, Stamp};
 use etw_kernel_events::providers::{ManifestEvent, TRACEPOINT_PROVIDER};
 
 use crate::tracepoints::TracepointLayouts;
@@ -54,9 +54,19 @@ pub(crate) fn put_tracepoint(
     let start = records.words().len();
     let is_put = records.put_manifest(stamp, &TracepointEvent(&payload))
         && records.add_bytes_item(start, ExtendedType::PROVIDER_TRAITS, &layout.traits)
-        && records.add_bytes_item(start, ExtendedType::EVENT_SCHEMA_TL, &layout.metadata);
+        && records.add_bytes_item(start, ExtendedType::EVENT_SCHEMA_TL, &layout.metadata)
+        && put_stack(tracepoint, start, records);
     if !is_put {
         records.truncate(start);
     }
     usize::from(is_put)
+}
+
+/// Adds the stack of an event, if it has one, to the last record, which starts at `word`. Returns `false` if the record
+/// would be too long.
+fn put_stack(tracepoint: &Tracepoint<'_>, word: usize, records: &mut RecordBuffer) -> bool {
+    // The two halves of the stack are in one item.
+    let data: Vec<u64> = [0].into_iter().chain(tracepoint.frames().take(MAX_FRAMES)).collect();
+    let len = size_of_val(&data[..]) as u16;
+    data.len() == 1 || records.add_item(word, ExtendedType::STACK_TRACE64, &data, len)
 }
