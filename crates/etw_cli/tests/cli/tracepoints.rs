@@ -112,7 +112,7 @@ fn events_are_those_of_perf() {
     let own = programs(&events(&etw, "t.etl"));
     assert_eq!(children.len(), 10, "{script}");
     for child in children {
-        assert_eq!(own[&child], of_perf[&child]);
+        assert_eq!(own.get(&child), of_perf.get(&child), "{child}: {script}");
     }
 }
 
