@@ -63,7 +63,7 @@ pub struct Report {
     /// The requested tables, including those without rows.
     pub tables: Vec<Table>,
     /// The enable flags that the trace's sessions had; `None` if it does not say.
-    enabled: Option<EnableFlags>,
+    pub enabled: Option<EnableFlags>,
     /// Length of the window, limited to the trace.
     pub duration: Duration,
     /// Number of events in the window.
