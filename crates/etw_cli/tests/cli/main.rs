@@ -4,6 +4,8 @@
 
 mod beside;
 mod cases;
+#[cfg(target_os = "linux")]
+mod documented;
 mod dotnet;
 #[cfg(target_os = "linux")]
 mod dotnet_record;
