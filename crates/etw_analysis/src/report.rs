@@ -183,6 +183,7 @@ impl Analysis {
             TableKind::Processes => processes::table(context),
             TableKind::Cpu => cpu::by_process(&self.measured(), context),
             TableKind::Threads => cpu::by_thread(&self.measured(), context),
+            TableKind::Containers => cpu::by_container(&self.measured(), context),
             TableKind::Functions => functions::table(Weighed::of_samples(&self.samples, addresses), context),
             TableKind::ByFunction(weight) => match self.by_stack.iter().find(|one| one.weight == weight) {
                 Some(by_stack) => functions::table(Weighed::of_events(by_stack, addresses), context),

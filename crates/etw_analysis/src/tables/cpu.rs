@@ -1,6 +1,6 @@
 //! Tables of processor time: by process and by thread, from samples and from switches.
 
-use etw_machine::{Duration, HashMap, ProcessIndex, ThreadIndex};
+use etw_machine::{ControlGroup, Duration, HashMap, ProcessIndex, ThreadIndex};
 use etw_stacks::SampleCount;
 use etw_tables::{Cell, Column, ReportContext};
 
@@ -32,6 +32,15 @@ const OF_THREAD: &[Column] = measures![
     Column::shown("thread_id", "TID")
 ];
 
+const OF_CONTAINER: &[Column] = measures![
+    Column::shown("container", "Container"),
+    Column::shown("pod", "Pod"),
+    Column::shown("image", "Image"),
+    Column::hidden("container_id"),
+    Column::hidden("runtime"),
+    Column::shown("processes", "Processes")
+];
+
 /// What is known of processor time.
 pub(crate) struct Measured<'m> {
     pub(crate) samples: &'m Samples,
@@ -48,6 +57,13 @@ struct Use {
 }
 
 impl Use {
+    fn add(&mut self, other: &Use) {
+        self.samples.count += other.samples.count;
+        self.samples.weight += other.samples.weight;
+        self.run.time += other.run.time;
+        self.run.switches += other.run.switches;
+    }
+
     /// Returns the sort key of rows.
     fn rank(&self) -> (Duration, Duration) {
         (self.run.time, self.samples.weight)
@@ -70,14 +86,7 @@ impl Use {
 
 /// Returns the table by process.
 pub(crate) fn by_process(measured: &Measured<'_>, context: &ReportContext<'_>) -> Table {
-    let mut uses: HashMap<Option<ProcessIndex>, Use> = HashMap::default();
-    for (thread, used) in by_index(measured) {
-        let sum = uses.entry(context.processes.thread(thread).process).or_default();
-        sum.samples.count += used.samples.count;
-        sum.samples.weight += used.samples.weight;
-        sum.run.time += used.run.time;
-        sum.run.switches += used.run.switches;
-    }
+    let uses = of_processes(measured, context);
     let mut uses: Vec<_> = uses.into_iter().filter(|(process, _)| context.wants(*process)).collect();
     uses.sort_by_key(|(process, used)| (context.is_idle(*process), std::cmp::Reverse(used.rank()), *process));
     let rows = uses.into_iter().map(|(process, used)| {
@@ -85,6 +94,48 @@ pub(crate) fn by_process(measured: &Measured<'_>, context: &ReportContext<'_>) -
     });
     let notes = notes(measured);
     Table { kind: TableKind::Cpu, columns: OF_PROCESS, rows: rows.collect(), notes }
+}
+
+/// Returns the table by container of Linux.
+pub(crate) fn by_container(measured: &Measured<'_>, context: &ReportContext<'_>) -> Table {
+    let used_by = of_processes(measured, context);
+    let mut uses: HashMap<&str, (&ControlGroup, u64, Use)> = HashMap::default();
+    for (index, process) in context.processes.all().filter(|(index, _)| context.wants(Some(*index))) {
+        let in_container = |group: &&ControlGroup| group.container().is_some();
+        let Some(group) = process.control_group.as_deref().filter(in_container) else { continue };
+        let (_, processes, sum) = uses.entry(group.container_id()).or_insert((group, 0, Use::default()));
+        *processes += 1;
+        if let Some(used) = used_by.get(&Some(index)) {
+            sum.add(used);
+        }
+    }
+    let mut uses: Vec<_> = uses.into_iter().collect();
+    uses.sort_by_key(|(id, (_, processes, used))| {
+        (std::cmp::Reverse(used.rank()), std::cmp::Reverse(*processes), *id)
+    });
+    let rows = uses.into_iter().map(|(id, (group, processes, used))| {
+        let text = |text: &str| Cell::text(Some(text).filter(|text| !text.is_empty()));
+        let of_container = [
+            Cell::text(group.container()),
+            Cell::text(group.shown_pod().as_deref()),
+            text(group.image()),
+            text(id),
+            text(group.runtime()),
+            Cell::Count(processes),
+        ];
+        of_container.into_iter().chain(used.cells(measured, context)).collect()
+    });
+    let (kind, rows) = (TableKind::Containers, rows.collect());
+    Table { kind, columns: OF_CONTAINER, rows, notes: Vec::new() }
+}
+
+/// Returns the use of each process.
+fn of_processes(measured: &Measured<'_>, context: &ReportContext<'_>) -> HashMap<Option<ProcessIndex>, Use> {
+    let mut uses: HashMap<Option<ProcessIndex>, Use> = HashMap::default();
+    for (thread, used) in by_index(measured) {
+        uses.entry(context.processes.thread(thread).process).or_default().add(&used);
+    }
+    uses
 }
 
 /// Returns the table by thread.

@@ -13,6 +13,8 @@ pub enum TableKind {
     Cpu,
     /// Processor time by thread.
     Threads,
+    /// Processor time by container of Linux.
+    Containers,
     /// Samples by function.
     Functions,
     /// The rows of a table, grouped.
@@ -39,8 +41,8 @@ pub enum TableKind {
 }
 
 /// The tables that come before the declared ones, and those that come after them.
-const BEFORE: [TableKind; 4] =
-    [TableKind::Processes, TableKind::Cpu, TableKind::Threads, TableKind::Functions];
+const BEFORE: [TableKind; 5] =
+    [TableKind::Processes, TableKind::Cpu, TableKind::Threads, TableKind::Containers, TableKind::Functions];
 const AFTER: [TableKind; 7] = [
     TableKind::GcProcesses,
     TableKind::Gc,
@@ -143,6 +145,14 @@ impl TableKind {
                 name: "threads",
                 title: "CPU by thread",
                 about: "processor time by thread",
+                flags: "PROC_THREAD+PROFILE or PROC_THREAD+CSWITCH",
+                weights: &["cpu_ns", "weight_ns"],
+                rows: Some("cpu_sampled"),
+            },
+            TableKind::Containers => Info {
+                name: "containers",
+                title: "CPU by container",
+                about: "processor time by container of Linux",
                 flags: "PROC_THREAD+PROFILE or PROC_THREAD+CSWITCH",
                 weights: &["cpu_ns", "weight_ns"],
                 rows: Some("cpu_sampled"),

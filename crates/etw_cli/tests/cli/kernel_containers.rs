@@ -160,6 +160,20 @@ fn processes_have_the_containers_that_their_runtimes_name() {
     let one_by_one = cpu(&["--container", "web"]) + cpu(&["--container", "cart"]);
     assert!((both - one_by_one).abs() < 1e-6, "{both} {one_by_one}");
     assert_eq!(cpu(&["--container", "nobody"]), 0.0);
+    let report = etw.ok(&["report", "k.etl", "--format", "json", "--table", "containers"]);
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let mut containers: Vec<_> = report["tables"]["containers"]["rows"].as_array().unwrap().iter().collect();
+    containers.sort_by_key(|row| row["container"].to_string());
+    let of_containers =
+        containers.iter().filter(|row| [&docker, &pod].iter().any(|id| row["container_id"] == **id));
+    let seconds = of_containers.clone().map(|row| row["cpu_ns"].as_f64().unwrap() / 1e9).sum::<f64>();
+    assert!((both - seconds).abs() < 1e-6, "{both} {report}");
+    let named = of_containers.map(|row| [&row["container"], &row["pod"], &row["image"], &row["runtime"]]);
+    let expected = [["cart", "shop/cart-5f", "cart:2", "containerd"], ["web", "", "nginx:1.27", "docker"]];
+    assert_eq!(
+        named.map(|row| row.map(|text| text.as_str().unwrap_or_default())).collect::<Vec<_>>(),
+        expected
+    );
 }
 
 /// Starts a program in a control group at once, as systemd does (`CLONE_INTO_CGROUP`).
