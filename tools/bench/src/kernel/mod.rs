@@ -1,4 +1,4 @@
-//! The kernel suite: the overhead of tracing for traced programs, compared with perf and ftrace in the same run.
+//! The kernel suite: the overhead of tracing for traced programs, compared with perf, ftrace and bpftrace in the same run.
 
 pub(crate) mod load;
 mod tracer;
@@ -71,6 +71,20 @@ const CASES: &[Case] = &[
         count: 1_000_000,
         times: 1,
         what: What { flags: "SYSCALL", perf: PERF_SYSTEM_CALLS, ftrace: SYSTEM_CALL_EVENTS, ..What::NOTHING },
+    },
+    Case {
+        name: "added to a system call by its tracepoint",
+        unit: "ns/call",
+        load: Load::SystemCalls,
+        count: 300_000,
+        times: 1,
+        what: What {
+            tracepoint: "syscalls:sys_enter_getppid",
+            perf: &[("perf record", &["-e", "syscalls:sys_enter_getppid"])],
+            ftrace: &["syscalls/sys_enter_getppid"],
+            bpftrace: r#"tracepoint:syscalls:sys_enter_getppid { printf("%d %d\n", tid, cpu); }"#,
+            ..What::NOTHING
+        },
     },
     Case {
         name: "added to open, read and close (peers: bare system calls)",
@@ -221,7 +235,9 @@ fn compare(effort: &Effort, host: &Hosted, case: &Case, count: u64) -> Result<Na
     let perf = case.what.perf.iter().map(|(name, arguments)| (*name, Tracer::Perf(arguments)));
     let ftrace = Some(("ftrace, unread", Tracer::Ftrace)).filter(|_| !case.what.ftrace.is_empty());
     let mut tracers = Vec::new();
-    for (name, tracer) in perf.chain(ftrace) {
+    let bpftrace = Some(("bpftrace, printing", Tracer::Bpftrace(case.what.bpftrace)));
+    let bpftrace = bpftrace.filter(|_| !case.what.bpftrace.is_empty());
+    for (name, tracer) in perf.chain(ftrace).chain(bpftrace) {
         match check(tracer) {
             Ok(()) => {
                 tracers.push(tracer);

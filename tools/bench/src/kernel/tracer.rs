@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use openetw::kernel::EnableFlags;
-use openetw::session::SessionBuilder;
+use openetw::kernel::tracepoints::{TRACEPOINT_PROVIDER, TracepointSelection, filters_of};
+use openetw::session::{EnableBuilder, ProviderKey, ProviderSpec, SessionBuilder};
 
 use crate::session::Hosted;
 use shell::output;
@@ -26,6 +27,8 @@ pub(super) enum Tracer {
     /// With these arguments of `perf record`.
     Perf(&'static [&'static str]),
     Ftrace,
+    /// With this program of bpftrace, which prints a line for each event.
+    Bpftrace(&'static str),
 }
 
 /// Runs of `perf record`: what each is called, and its arguments.
@@ -37,14 +40,19 @@ pub(super) struct What {
     /// Flags of ours.
     pub(super) flags: &'static str,
     pub(super) perf: PerfRuns,
+    /// A tracepoint that ours records, `SYSTEM:NAME`; empty for none.
+    pub(super) tracepoint: &'static str,
     /// Directories of ftrace's events.
     pub(super) ftrace: &'static [&'static str],
+    /// A program of bpftrace; empty for none.
+    pub(super) bpftrace: &'static str,
     /// The time between two samples of ours, in units of 100 ns; 0 is the default.
     pub(super) sample_interval: u32,
 }
 
 impl What {
-    pub(super) const NOTHING: What = What { flags: "", perf: &[], ftrace: &[], sample_interval: 0 };
+    pub(super) const NOTHING: What =
+        What { flags: "", perf: &[], tracepoint: "", ftrace: &[], bpftrace: "", sample_interval: 0 };
 }
 
 impl Tracer {
@@ -55,6 +63,7 @@ impl Tracer {
             Tracer::Ours => with_session(what, host, program),
             Tracer::Perf(arguments) => Ok((with_perf(arguments, host, program)?, 0)),
             Tracer::Ftrace => Ok((with_ftrace(what.ftrace, program)?, 0)),
+            Tracer::Bpftrace(script) => Ok((with_bpftrace(script, host, program)?, 0)),
         }
     }
 }
@@ -65,6 +74,12 @@ fn with_session(what: &What, host: &Hosted, program: &mut Command) -> Result<(St
     let flags = EnableFlags::parse(what.flags)?.flags.0;
     let session = SessionBuilder::new(SESSION).file(&file).enable_flags(flags);
     session.sample_interval(what.sample_interval).start(&mut controller)?;
+    if !what.tracepoint.is_empty() {
+        let patterns = vec![(what.tracepoint.parse().map_err(Error::msg)?, None)];
+        let provider = EnableBuilder::new(ProviderSpec::new(ProviderKey::Guid(TRACEPOINT_PROVIDER)));
+        let filters = filters_of(&TracepointSelection { patterns });
+        controller.enable(SESSION, &filters.into_iter().fold(provider, EnableBuilder::filter))?;
+    }
     let printed = output(program);
     let status = controller.stop(SESSION)?;
     fs::remove_file(&file)?;
@@ -80,6 +95,18 @@ fn with_perf(arguments: &[&str], host: &Hosted, program: &mut Command) -> Result
     command.arg(program.get_program()).args(program.get_args());
     let printed = output(&mut command);
     // Nothing is there if perf could not start.
+    let _ = fs::remove_file(&file);
+    printed
+}
+
+/// Runs bpftrace, whose lines go to a file in memory.
+fn with_bpftrace(script: &str, host: &Hosted, program: &mut Command) -> Result<String> {
+    let file = host.path("bpftrace.txt");
+    let words = std::iter::once(program.get_program()).chain(program.get_args());
+    let words: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut command = Command::new("bpftrace");
+    command.args(["-q", "-e", script, "-c", &words.join(" "), "-o"]).arg(&file);
+    let printed = output(&mut command);
     let _ = fs::remove_file(&file);
     printed
 }
@@ -123,6 +150,7 @@ pub(super) fn check(tracer: Tracer) -> Result<()> {
     match tracer {
         Tracer::Nobody | Tracer::Ours => Ok(()),
         Tracer::Perf(_) => output(Command::new("perf").arg("--version")).map(drop),
+        Tracer::Bpftrace(_) => output(Command::new("bpftrace").arg("--version")).map(drop),
         Tracer::Ftrace => match Path::new(TRACEFS).join("instances").is_dir() {
             true => Ok(()),
             false => bail!("{TRACEFS} is not mounted"),
