@@ -172,6 +172,7 @@ pub struct ControlGroup {
 pub struct ControlGroups {
     processes: PathBuf,
     runtimes: Runtimes,
+    looks: Looks,
     /// By path.
     known: BTreeMap<Box<str>, Known>,
 }
@@ -181,6 +182,29 @@ struct Known {
     group: Arc<ControlGroup>,
     /// When its names were last looked for, if they were not found.
     unnamed: Option<Instant>,
+}
+
+/// How often names were looked for lately. Any user can make groups with the names of containers, which must not keep the
+/// reader busy with files.
+#[derive(Debug, Default)]
+struct Looks {
+    count: u32,
+    /// Since when they are counted.
+    since: Option<Instant>,
+}
+
+impl Looks {
+    /// Maximum number in [`LOOK_AGAIN`].
+    const MAX: u32 = 20;
+
+    /// Returns whether names may be looked for now, and counts it.
+    fn may_look(&mut self) -> bool {
+        if self.since.is_none_or(|since| since.elapsed() >= LOOK_AGAIN) {
+            *self = Looks { count: 0, since: Some(Instant::now()) };
+        }
+        self.count += 1;
+        self.count <= Looks::MAX
+    }
 }
 
 /// Groups that are kept; those without processes are dropped beyond that.
@@ -194,6 +218,7 @@ impl ControlGroups {
         ControlGroups {
             processes: root.join("proc"),
             runtimes: Runtimes::new(root.to_owned()),
+            looks: Looks::default(),
             known: BTreeMap::new(),
         }
     }
@@ -227,11 +252,14 @@ impl ControlGroups {
         group
     }
 
-    fn look_up(&self, path: &str) -> ControlGroup {
+    fn look_up(&mut self, path: &str) -> ControlGroup {
         let Some(container) = Container::from_path(path) else {
             return ControlGroup { path: path.into(), ..ControlGroup::default() };
         };
-        let (runtime, names) = self.runtimes.names(&container, path);
+        let (runtime, names) = match self.looks.may_look() {
+            true => self.runtimes.names(&container),
+            false => (container.runtime, ContainerNames::default()),
+        };
         ControlGroup { path: path.into(), runtime: runtime.into(), container_id: container.id.into(), names }
     }
 }
@@ -259,6 +287,17 @@ mod tests {
         assert_eq!(moved.path(), "/docker/x");
         moved.move_to(0, "/s");
         assert_eq!(moved.path(), "/s");
+    }
+
+    #[test]
+    fn many_groups_of_unknown_containers_cost_little() {
+        let root = tempfile::tempdir().unwrap();
+        let mut groups = ControlGroups::new(root.path());
+        for number in 0..2 * Looks::MAX {
+            assert!(groups.at(&format!("/docker/{number:064x}")).names.container.is_empty());
+        }
+        assert_eq!(groups.looks.count, 2 * Looks::MAX);
+        assert!(!groups.looks.may_look());
     }
 
     #[test]

@@ -1,12 +1,16 @@
 //! Names of containers, from the files of their runtimes. No daemon is asked.
+//!
+//! Only files of root are read: the reader has its rights, and whoever could write them could also keep it waiting.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+
+use etw_sys::open_regular;
 
 use super::Container;
 
@@ -99,11 +103,11 @@ impl Runtimes {
         Runtimes { root }
     }
 
-    /// Returns the runtime and the names of a container whose control group has this path.
-    pub(super) fn names(&self, container: &Container<'_>, path: &str) -> (&'static str, ContainerNames) {
+    /// Returns the runtime and the names of a container.
+    pub(super) fn names(&self, container: &Container<'_>) -> (&'static str, ContainerNames) {
         let id = container.id;
         let of_docker = || Some(("docker", self.docker(id)?));
-        let of_podman = || Some(("podman", self.stored(id, path)?));
+        let of_podman = || Some(("podman", self.stored(id)?));
         let of_containerd = || Some(("containerd", self.containerd(id)?));
         let of_crio = || Some(("cri-o", self.crio(id)?));
         let found = match container.runtime {
@@ -155,29 +159,15 @@ impl Runtimes {
         (!names.container.is_empty()).then_some(names)
     }
 
-    /// Finds a container in the storage of the system, or in that of the user whose slice the group is in.
-    fn stored(&self, id: &str, path: &str) -> Option<ContainerNames> {
-        let of_system = self.root.join("var/lib/containers");
-        let of_user = || Some(self.home_of(path)?.join(".local/share/containers"));
-        let find = |storage: PathBuf| {
-            let list = storage.join("storage/overlay-containers/containers.json");
-            let containers: Vec<StoredContainer> = read_json(&list)?;
-            containers.into_iter().find(|container| container.id == id)
-        };
-        let container = find(of_system).or_else(|| find(of_user()?))?;
+    /// Finds a container in the storage of the system.
+    fn stored(&self, id: &str) -> Option<ContainerNames> {
+        let list = self.root.join("var/lib/containers/storage/overlay-containers/containers.json");
+        let containers: Vec<StoredContainer> = read_json(&list)?;
+        let container = containers.into_iter().find(|container| container.id == id)?;
         let metadata: StoredMetadata = serde_json::from_str(&container.metadata).unwrap_or_default();
         let name = container.names.into_iter().next().unwrap_or(metadata.name);
         let (container, image) = (name.into(), metadata.image_name.into());
         Some(ContainerNames { container, image, ..ContainerNames::default() })
-    }
-
-    /// Returns the home directory of the user whose slice (`user-1000.slice`) a path leads through.
-    fn home_of(&self, path: &str) -> Option<PathBuf> {
-        let mut names = path.split('/');
-        let user = names.find_map(|name| name.strip_prefix("user-")?.strip_suffix(".slice"))?;
-        let accounts = fs::read_to_string(self.root.join("etc/passwd")).ok()?;
-        let account = accounts.lines().find(|line| line.split(':').nth(2) == Some(user))?;
-        Some(self.at(Path::new(account.split(':').nth(5)?)))
     }
 
     /// Names the pod as the node's directory of logs does, `NAMESPACE_POD_ID`.
@@ -215,7 +205,7 @@ fn from_labels(labels: &Labels) -> ContainerNames {
 /// Reads a file of a runtime; `None` if it is missing, too large or of another form.
 fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let mut text = Vec::new();
-    File::open(path).ok()?.take(MAX_FILE_BYTES).read_to_end(&mut text).ok()?;
+    open_regular(path).ok()?.take(MAX_FILE_BYTES).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
 }
 
@@ -233,9 +223,6 @@ mod tests {
         let path = root.path().join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
-        let accounts = root.path().join("etc/passwd");
-        fs::create_dir_all(accounts.parent().unwrap()).unwrap();
-        fs::write(accounts, "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n").unwrap();
         let group = ControlGroups::new(root.path()).at(group);
         let names = &group.names;
         [&group.runtime, &names.container, &names.image, &names.pod, &names.namespace]
@@ -261,9 +248,6 @@ mod tests {
         let system = "var/lib/containers/storage/overlay-containers/containers.json";
         let group = format!("/machine.slice/libpod-{ID}.scope");
         assert_eq!(names(system, &list, &group), ["podman", "db", "postgres", "", ""]);
-        let user = "home/ann/.local/share/containers/storage/overlay-containers/containers.json";
-        let group = format!("/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-{ID}.scope");
-        assert_eq!(names(user, &list, &group), ["podman", "db", "postgres", "", ""]);
 
         let bundle = r#"{"ociVersion": "1", "annotations": {"io.kubernetes.cri.container-name": "cart",
             "io.kubernetes.cri.image-name": "cart:2", "io.kubernetes.cri.sandbox-name": "cart-5f",

@@ -163,7 +163,7 @@ fn perf_data_runs() {
         return;
     }
     let desk = Desk::new();
-    desk.ok("perf record -q -e cpu-clock -g -o perf.data -- make");
+    desk.ok("perf record -q -B -e cpu-clock -g -o perf.data -- make");
     commands("perf-data")
         .iter()
         .filter(|line| !line.starts_with("perf record -g"))

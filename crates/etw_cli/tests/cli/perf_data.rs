@@ -39,8 +39,16 @@ type Sample = (u64, u32, u32, u64, Vec<u64>);
 
 /// Runs a program of perf, with a limit, and returns what it prints.
 fn perf(etw: &Etw, arguments: &[&str]) -> Option<Vec<u8>> {
-    let output =
-        Command::new("timeout").args(["120", "perf"]).args(arguments).current_dir(etw.dir.path()).output();
+    let run =
+        || Command::new("timeout").args(["120", "perf"]).args(arguments).current_dir(etw.dir.path()).output();
+    let mut output = run();
+    // Some versions crash now and then while they collect build ids.
+    for _ in 0..4 {
+        if output.as_ref().is_ok_and(|output| output.status.success()) {
+            break;
+        }
+        output = run();
+    }
     match output {
         Ok(output) if output.status.success() => Some(output.stdout),
         Ok(output) => {

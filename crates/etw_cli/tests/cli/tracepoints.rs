@@ -95,7 +95,7 @@ fn events_are_those_of_perf() {
         return;
     }
     let perf =
-        ["perf", "record", "-q", "-e", "sched:sched_process_exec", "-o", "perf.data", "--", "sh", "-c"];
+        ["perf", "record", "-q", "-B", "-e", "sched:sched_process_exec", "-o", "perf.data", "--", "sh", "-c"];
     let program = [&perf[..], &[SHELLS]].concat();
     let args = ["-p", "tracepoint:sched:sched_process_exec"];
     let Some(output) = record(&etw, &args, &program) else { return };
